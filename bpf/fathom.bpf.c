@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The programs that fathom loads into the kernel, one file a layer.
+ */
+#include "include/maps.h"
+
+#include "syscalls.bpf.h"
+#include "tasks.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";

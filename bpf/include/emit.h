@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Records of calls on their way out, and what is counted when there is no room.
+ */
+#ifndef FATHOM_EMIT_H
+#define FATHOM_EMIT_H
+
+#include "maps.h"
+
+static __always_inline __u32 log2_bucket(__u64 value)
+{
+	__u32 bucket = 0;
+	if (value >> 32) {
+		bucket += 32;
+		value >>= 32;
+	}
+	if (value >> 16) {
+		bucket += 16;
+		value >>= 16;
+	}
+	if (value >> 8) {
+		bucket += 8;
+		value >>= 8;
+	}
+	if (value >> 4) {
+		bucket += 4;
+		value >>= 4;
+	}
+	if (value >> 2) {
+		bucket += 2;
+		value >>= 2;
+	}
+	bucket += value >> 1;
+	return bucket < HIST_BUCKETS ? bucket : HIST_BUCKETS - 1;
+}
+
+static __always_inline void add_loss(struct shed_value *v, struct call_record *call, __u64 bytes,
+				     bool error)
+{
+	__u64 end = call->ts_ns + call->dur_ns;
+	__sync_fetch_and_add(&v->count, 1);
+	if (error)
+		__sync_fetch_and_add(&v->errors, 1);
+	__sync_fetch_and_add(&v->bytes, bytes);
+	__sync_fetch_and_add(&v->dur_ns, call->dur_ns);
+	if (v->max_dur_ns < call->dur_ns)
+		v->max_dur_ns = call->dur_ns;
+	if (!v->first_ns)
+		v->first_ns = end;
+	v->last_ns = end;
+	__u32 bucket = log2_bucket(call->dur_ns);
+	if (bucket < HIST_BUCKETS)
+		__sync_fetch_and_add(&v->hist[bucket], 1);
+}
+
+/* Counts a call whose record found no room: exactly by CPU and call, and by
+ * process and file as long as the map has room for that. */
+__noinline int lose(struct call_record *call, __u32 desc_flags)
+{
+	if (!call)
+		return 0;
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 index = cpu * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
+	bool pending = call->flags & CALL_PENDING;
+	bool error = !pending && (desc_flags & DESC_RET_ADDR ? call->ret < 0 && call->ret >= -4095
+							     : call->ret < 0);
+	__u64 bytes = !pending && !error && desc_flags & DESC_RET_BYTES ? call->ret : 0;
+	COUNT(lost);
+	struct shed_value *v = bpf_map_lookup_elem(&lost, &index);
+	if (v)
+		add_loss(v, call, bytes, error);
+	struct shed_key key = {
+		.cpu = cpu,
+		.syscall = call->syscall,
+		.pid = call->pid,
+		.file = call->file,
+	};
+	v = bpf_map_lookup_elem(&shed, &key);
+	if (!v) {
+		static const struct shed_value zero;
+		bpf_map_update_elem(&shed, &key, &zero, BPF_NOEXIST);
+		v = bpf_map_lookup_elem(&shed, &key);
+	}
+	if (v)
+		add_loss(v, call, bytes, error);
+	else
+		COUNT(shed_overflow);
+	return 0;
+}
+
+/* Puts a record into the CPU's slot ring; false when there is no room. The
+ * first word is written last: user space takes a slot once its SLOT_LAP is that
+ * of the turn. */
+static __always_inline bool slot_output(struct call_record *call)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct slot_cursor *cursor = bpf_map_lookup_elem(&cursors, &cpu);
+	if (!cursor)
+		return false;
+	/* The margin leaves room for programs that interrupt each other between
+	 * the test and the claim. */
+	if (cursor->head - *(volatile __u64 *)&cursor->tail >= config.slots - 8)
+		return false;
+	__u64 position = __sync_fetch_and_add(&cursor->head, 1);
+	__u32 index = cpu * config.slots + ((__u32)position & (config.slots - 1));
+	struct slot *slot = bpf_map_lookup_elem(&slots, &index);
+	if (!slot)
+		return false;
+	call->kind = RECORD_CALL | (position & config.slots ? 0 : SLOT_LAP);
+	__u64 *from = (__u64 *)call;
+#pragma unroll
+	for (int i = 1; i < SLOT_BYTES / 8; i++)
+		slot->words[i] = from[i];
+#if defined(__TARGET_ARCH_x86)
+	/* Stores keep their order. */
+	*(volatile __u64 *)&slot->words[0] = from[0];
+#else
+	/* An exchange is a full barrier; BPF has no lighter one everywhere. */
+	__sync_lock_test_and_set(&slot->words[0], from[0]);
+#endif
+	return true;
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel's structures, as far as they are read here. Offsets come from the
+ * running kernel's BTF when the programs are loaded (CO-RE), so members stand
+ * in any order and only by name; members that not every kernel has are tested
+ * with bpf_core_field_exists before they are read.
+ */
+#ifndef FATHOM_KERNEL_H
+#define FATHOM_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_F_MMAPABLE = 1 << 10,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1,
+};
+
+#define CORE __attribute__((preserve_access_index))
+
+struct hlist_node {
+	struct hlist_node *next, **pprev;
+} CORE;
+
+/* Its first member is a pointer: what a slot of an array of pointers is cast
+ * to so that the slot can be loaded directly. */
+struct hlist_head {
+	struct hlist_node *first;
+} CORE;
+
+struct hlist_bl_node {
+	struct hlist_bl_node *next, **pprev;
+} CORE;
+
+typedef struct {
+	int counter;
+} CORE atomic_t;
+
+typedef struct {
+	__s64 counter;
+} CORE atomic64_t;
+
+typedef atomic64_t atomic_long_t;
+
+typedef struct {
+	atomic_long_t refcnt;
+} CORE file_ref_t;
+
+struct qstr {
+	__u64 hash_len; /* length in the upper half */
+	const unsigned char *name;
+} CORE;
+
+struct super_block {
+	__u32 s_dev;
+	unsigned long s_magic;
+} CORE;
+
+struct inode {
+	__u16 i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__s64 i_size;
+	__u32 i_generation;
+} CORE;
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+} CORE;
+
+struct vfsmount {
+	struct dentry *mnt_root;
+} CORE;
+
+/* fs/mount.h */
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+} CORE;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+} CORE;
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+	__s64 f_pos;
+	__u32 f_flags;
+	file_ref_t f_ref;
+} CORE;
+
+/* Before 6.13 a file's references were a plain counter. */
+struct file___f_count {
+	atomic_long_t f_count;
+} CORE;
+
+struct fdtable {
+	__u32 max_fds;
+	struct file **fd;
+} CORE;
+
+struct files_struct {
+	atomic_t count;
+	struct fdtable *fdt;
+} CORE;
+
+struct fs_struct {
+	struct path pwd;
+} CORE;
+
+struct mm_struct {
+	unsigned long arg_start;
+	unsigned long arg_end;
+	struct file *exe_file;
+} CORE;
+
+typedef struct {
+	__u32 val;
+} CORE kuid_t;
+
+struct cred {
+	kuid_t uid;
+} CORE;
+
+struct kernfs_node {
+	struct kernfs_node *__parent;
+	const char *name;
+	__u64 id;
+} CORE;
+
+/* Before 6.15 the parent had no underscores. */
+struct kernfs_node___parent {
+	struct kernfs_node *parent;
+} CORE;
+
+struct cgroup {
+	struct kernfs_node *kn;
+} CORE;
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} CORE;
+
+struct thread_info {
+	__u32 status;
+} CORE;
+
+struct task_struct {
+	struct thread_info thread_info;
+	__s32 pid;
+	__s32 tgid;
+	__s32 exit_code;
+	__u64 start_time;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	const struct cred *cred;
+	char comm[16];
+	struct fs_struct *fs;
+	struct files_struct *files;
+	struct mm_struct *mm;
+	struct css_set *cgroups;
+} CORE;
+
+struct linux_binprm;
+
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} CORE;
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+} CORE;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r10, r9, r8, ax, dx, si, di, orig_ax;
+} CORE;
+/* arch/x86/include/asm/thread_info.h: the call came through a 32-bit entry. */
+#define TS_COMPAT 0x0002
+#elif defined(__TARGET_ARCH_arm64)
+/* arch/arm64/include/asm/ptrace.h */
+struct pt_regs {
+	__u64 regs[31];
+	__u64 orig_x0;
+	__s32 syscallno;
+} CORE;
+#else
+#error "no register layout for this architecture"
+#endif
+
+/* Constants of the user interface. */
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define S_IFIFO 0010000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+#define S_IFDIR 0040000
+#define O_APPEND 00002000
+#define AT_FDCWD (-100)
+#define IOV_MAX 1024
+
+#endif

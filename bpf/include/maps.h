@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * State of the kernel side: configuration, maps and what hangs on a task.
+ */
+#ifndef FATHOM_MAPS_H
+#define FATHOM_MAPS_H
+
+#include "kernel.h"
+#include "record.h"
+
+#include <bpf_helpers.h>
+#include <bpf_core_read.h>
+#include <bpf_tracing.h>
+
+#define NO_OFFSET ((__s64)(1ULL << 63))
+#define NO_SIZE (~0ULL)
+
+/* Set before loading: the verifier sees constants and drops what is off. In
+ * sections of their own, so that the loader can fill each as a whole. */
+const volatile struct probe_config config SEC(".rodata.config");
+const volatile struct call_desc descs[MAX_NUMBERS] SEC(".rodata.descs");
+
+/* Bumped after every rename and link on the machine: paths read before may be
+ * stale. Never 0. */
+__u32 rename_epoch = 1;
+/* The last file handle given out. */
+__u32 last_handle;
+
+/* A file as one task last used it. Handle and path are good for as long as
+ * every pointer and number is still the same. One cache line. */
+struct cached_file {
+	__u64 inode;
+	__u64 dentry;
+	__u64 mnt;
+	__u64 ino;
+	__u64 seen_ns; /* when it was last found to be another file */
+	__u32 generation;
+	__u32 epoch; /* 0: the file is still to be announced */
+	__u32 handle;
+	__u32 reserved[3];
+};
+
+enum { CACHED_FILES = 8 };
+
+enum task_flag {
+	/* The command's task before it executes the command: not recorded. */
+	TASK_WAITS_FOR_EXEC = 1,
+	/* Its task record has been sent. */
+	TASK_ANNOUNCED = 2,
+};
+
+/* What hangs on every recorded task. The call members are valid between entry
+ * and exit of a call that is recorded, when enter_ns is not 0. */
+struct task_state {
+	__u64 enter_ns;
+	__u64 file_ptr; /* struct file behind the descriptor */
+	__s64 entry_pos; /* its position at entry, NO_OFFSET if it has none */
+	__u32 number; /* system call number */
+	__u32 file; /* handle */
+	__u32 file2;
+	__u32 call_flags; /* enum stash_flag */
+	__u32 flags; /* enum task_flag */
+	__u32 calls; /* that were recorded of the task */
+	__u64 timed_ns; /* what the entry took, if this call is timed */
+	struct cached_file files[CACHED_FILES];
+};
+
+enum stash_flag {
+	STASH_SHARED = 1, /* others may move the position */
+	STASH_APPEND = 2, /* the file was opened with O_APPEND */
+	STASH_SEEKABLE = 4, /* regular file or block device */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+/* Processes whose tasks the iterator `adopt` takes in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+/* The slot rings of all CPUs, one after the other: config.slots slots each. */
+struct slot {
+	__u64 words[SLOT_BYTES / 8];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set before loading */
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+/* Positions in a CPU's slot ring; on cache lines of their own, because one
+ * side writes each. They count up without end. */
+struct slot_cursor {
+	__u64 head; /* next slot to write */
+	__u64 pad1[15];
+	__u64 tail; /* next slot to read; written by user space */
+	__u64 pad2[15];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set before loading */
+	__type(key, __u32);
+	__type(value, struct slot_cursor);
+} cursors SEC(".maps");
+
+/* The wide ring of each CPU. */
+struct wide_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* set before loading */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* set before loading */
+	__type(key, __u32);
+	__array(values, struct wide_ring);
+} wide_rings SEC(".maps");
+
+/* Counters of each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set before loading */
+	__type(key, __u32);
+	__type(value, struct cpu_stats);
+} stats SEC(".maps");
+
+/* Losses: exact, [CPU * MAX_SYSCALLS + call]. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set before loading */
+	__type(key, __u32);
+	__type(value, struct shed_value);
+} lost SEC(".maps");
+
+/* The same losses by process and file, as far as there is room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct shed_key);
+	__type(value, struct shed_value);
+} shed SEC(".maps");
+
+/* What a file handle stands for: a name of an inode under a mount. A hard link
+ * or another mount gets a handle of its own, so that calls keep the path by
+ * which they came. */
+struct file_key {
+	__u64 inode;
+	__u64 dentry;
+	__u64 mnt;
+	__u64 ino;
+	__u64 name_hash; /* d_name.hash_len */
+	__u32 generation;
+	__u32 dev;
+};
+struct file_value {
+	__u64 path_hash; /* over the names up to the root */
+	__u32 handle;
+	__u32 epoch; /* rename_epoch when the path was checked last */
+	__u32 sent; /* the record has reached the ring */
+	__u32 reserved;
+};
+/* Least recently used files make room; they are announced again when they come
+ * back, and user space knows them by their identity. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 131072);
+	__type(key, struct file_key);
+	__type(value, struct file_value);
+} files SEC(".maps");
+
+/* Room to build records of variable length: two a CPU, claimed by `busy`, so
+ * that a program that interrupts another one has its own. */
+enum { SCRATCH_BYTES = 16384, SCRATCHES = 2 };
+/* A walk from a name up to the root of its tree (files.h). It lies in map
+ * memory, not on the stack, so that the verifier does not follow its values
+ * through every turn of the loop. */
+struct walk {
+	__u64 dentry;
+	__u64 mnt;
+	__u64 hash;
+	__u32 at; /* where the next component goes */
+	__u32 end; /* do not write beyond */
+	__u32 write; /* 0: only the hash is wanted */
+	__u32 partial;
+};
+struct scratch {
+	__u32 busy;
+	__u32 reserved;
+	struct walk walk;
+	__u8 data[SCRATCH_BYTES];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch_get(void)
+{
+	for (__u32 i = 0; i < SCRATCHES; i++) {
+		__u32 key = i;
+		struct scratch *s = bpf_map_lookup_elem(&scratches, &key);
+		if (s && !__sync_lock_test_and_set(&s->busy, 1))
+			return s;
+	}
+	return NULL;
+}
+
+static __always_inline void scratch_put(struct scratch *s)
+{
+	__sync_lock_test_and_set(&s->busy, 0);
+}
+
+static __always_inline struct cpu_stats *cpu_stats(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&stats, &cpu);
+}
+
+#define COUNT(member)                                                                              \
+	do {                                                                                       \
+		struct cpu_stats *counted = cpu_stats();                                           \
+		if (counted)                                                                       \
+			__sync_fetch_and_add(&counted->member, 1);                                 \
+	} while (0)
+
+/* Sends `size` bytes of `data` through the CPU's wide ring. */
+static __always_inline bool wide_output(void *data, __u64 size)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&wide_rings, &cpu);
+	return ring && !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
+}
+
+#endif

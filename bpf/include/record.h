@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What crosses from the kernel side to user space: the only source of these
+ * layouts. The Rust side is generated from this file when fathom-model is
+ * built (crates/model/build.rs), which is why the syntax is kept plain: fixed
+ * width members, one a line, each with a comment that becomes its
+ * documentation; constants as enums with explicit values.
+ *
+ * Two ways out of the kernel, both one per CPU:
+ *   - the slot ring: fixed slots of SLOT_BYTES in memory that both sides map,
+ *     for calls that fit (most of them);
+ *   - the wide ring: a BPF ring buffer, for everything of variable length.
+ * Times are CLOCK_MONOTONIC nanoseconds.
+ */
+#ifndef FATHOM_RECORD_H
+#define FATHOM_RECORD_H
+
+enum limits {
+	SLOT_BYTES = 64,
+	/* Calls in bpf/syscalls.def, rounded up. */
+	MAX_SYSCALLS = 128,
+	/* System call numbers of any architecture that we serve lie below. */
+	MAX_NUMBERS = 512,
+	MAX_PATH = 4096,
+	/* Longest component of a path, NAME_MAX. */
+	MAX_NAME = 255,
+	MAX_CMDLINE = 4096,
+	COMM_BYTES = 16,
+	/* Buckets of a latency histogram: bucket b counts durations from
+	 * 2^b ns up to, not including, 2^(b+1) ns; the last takes the rest. */
+	HIST_BUCKETS = 40,
+	/* Extra arguments of a wide call. */
+	MAX_EXTRA = 3,
+	/* One call in so many is timed, a power of two. */
+	COST_SAMPLE = 256,
+	/* struct call_desc: the call has no such argument. */
+	NO_ARG = 255,
+};
+
+/* First byte of every record. In the slot ring its highest bit, SLOT_LAP, tells
+ * whether a slot was written in this turn of the ring or in the one before: it is
+ * set in the first turn, clear in the second, and so on. */
+enum record_kind {
+	RECORD_CALL = 1,
+	RECORD_WIDE_CALL = 2,
+	RECORD_FILE = 3,
+	RECORD_TASK = 4,
+	SLOT_LAP = 128,
+};
+
+enum call_flag {
+	/* The call had not returned: ret means nothing, dur_ns is the time
+	 * that it has taken so far. */
+	CALL_PENDING = 1,
+	/* string1 / string2 could not be read or did not fit. */
+	CALL_STRING1_PARTIAL = 2,
+	CALL_STRING2_PARTIAL = 4,
+	/* aux names the open file description whose position was used and
+	 * which several threads or processes may share. */
+	CALL_SHARED_POSITION = 8,
+	/* The position moved between entry and exit by something else than
+	 * this call: extra[0] is the position at entry, offset the one derived
+	 * at exit; the I/O took place at one of them or in between. */
+	CALL_POSITION_RACED = 16,
+	/* stat_dev and stat_ino are valid. */
+	CALL_HAS_STAT = 32,
+	/* extra[] of openat2 holds flags, mode, resolve. */
+	CALL_HAS_HOW = 64,
+	/* Strings were not asked for; goes with the PARTIAL flags. */
+	CALL_NO_STRINGS = 128,
+};
+
+/* One completed call. offset is NO_OFFSET and size is NO_SIZE when the call
+ * has none or it could not be read. file is a handle from struct file_record,
+ * 0 when the call has no file. */
+struct call_record {
+	__u8 kind; /* enum record_kind */
+	__u8 flags; /* enum call_flag */
+	__u16 syscall; /* row in bpf/syscalls.def, from 0 */
+	__s32 fd; /* descriptor argument, -1 when there is none */
+	__u64 ts_ns; /* entry */
+	__u64 dur_ns; /* exit less entry */
+	__u32 pid; /* thread group */
+	__u32 tid; /* thread */
+	__s64 ret; /* return value */
+	__u32 file; /* handle of the file behind fd, or of the one opened */
+	__u32 aux; /* first 32-bit argument without a place of its own */
+	__s64 offset; /* where the I/O took place */
+	__u64 size; /* bytes asked for */
+};
+
+/* A call with strings, a second file or more arguments. string1 and string2
+ * follow, without terminators. */
+struct wide_call_record {
+	struct call_record call; /* kind is RECORD_WIDE_CALL */
+	__u32 file2; /* handle of the file behind fd2 */
+	__s32 fd2; /* second descriptor, -1 when there is none */
+	__u32 dir1; /* handle of the directory that string1 starts from */
+	__u32 dir2; /* handle of the directory that string2 starts from */
+	__s32 dirfd1; /* dirfd as passed */
+	__s32 dirfd2; /* dirfd2 as passed */
+	__s64 offset2; /* where the I/O on file2 took place */
+	__u64 extra[3]; /* further arguments, in order */
+	__u64 stat_dev; /* device of the path, as stat reports it */
+	__u64 stat_ino; /* inode of the path */
+	__u16 string1_len; /* bytes */
+	__u16 string2_len; /* bytes */
+	__u32 reserved; /* 0 */
+};
+
+enum file_flag {
+	/* The path is cut: too deep, or it changed while it was read. */
+	FILE_PATH_PARTIAL = 1,
+	/* The name was already gone from its directory. */
+	FILE_DELETED = 2,
+};
+
+/* Identity and path of a file: sent when a handle is first used, and again
+ * when its path has changed. The path follows as its components from the leaf
+ * up, each followed by '/'. */
+struct file_record {
+	__u8 kind; /* RECORD_FILE */
+	__u8 flags; /* enum file_flag */
+	__u16 path_len; /* bytes */
+	__u32 handle; /* what call_record.file refers to */
+	__u64 ts_ns; /* when the path was read */
+	__u64 ino; /* inode number */
+	__u64 size; /* bytes, when first seen */
+	__u32 dev; /* device of the superblock, the kernel's encoding */
+	__u32 generation; /* inode generation */
+	__u32 mode; /* st_mode */
+	__u32 fs_magic; /* type of the file system, as statfs reports it */
+};
+
+enum task_event {
+	/* In the recording from the start, or first seen. */
+	TASK_SEEN = 1,
+	TASK_FORK = 2,
+	TASK_EXEC = 3,
+	TASK_COMM = 4,
+	TASK_EXIT = 5,
+};
+
+/* Something happened to a thread. After TASK_SEEN and TASK_EXEC follow the
+ * command line (arguments, each followed by NUL), the executable's path and
+ * the cgroup's path (both as components from the leaf up, each followed by
+ * '/'); after the other events nothing. */
+struct task_record {
+	__u8 kind; /* RECORD_TASK */
+	__u8 event; /* enum task_event */
+	__u16 cmdline_len; /* bytes */
+	__u16 exe_len; /* bytes */
+	__u16 cgroup_len; /* bytes */
+	__u64 ts_ns; /* when it happened */
+	__u64 start_ns; /* when the thread began */
+	__u64 cgroup_id; /* of cgroup v2, 0 when there is none */
+	__u32 pid; /* thread group */
+	__u32 tid; /* thread */
+	__u32 ppid; /* thread group of the parent */
+	__u32 uid; /* real user */
+	__s32 exit_code; /* as wait(2) gives it, with TASK_EXIT */
+	__u32 reserved; /* 0 */
+	__u8 comm[16]; /* name, padded with NUL */
+};
+
+/* Calls that were seen but whose record found no room. One a CPU and call in
+ * map `lost`, exact; the same split by process and file in map `shed`. */
+struct shed_key {
+	__u32 cpu; /* where the record was dropped */
+	__u32 syscall; /* row in bpf/syscalls.def */
+	__u32 pid; /* thread group */
+	__u32 file; /* handle, 0 when there is none */
+};
+
+struct shed_value {
+	__u64 count; /* calls */
+	__u64 errors; /* of which failed */
+	__u64 bytes; /* moved */
+	__u64 dur_ns; /* sum of durations */
+	__u64 max_dur_ns; /* longest */
+	__u64 first_ns; /* exit of the first */
+	__u64 last_ns; /* exit of the last */
+	__u64 hist[40]; /* durations, HIST_BUCKETS */
+};
+
+/* Counters of one CPU. Calls seen are those in the slot ring (the ring counts
+ * them: slot_calls is filled in by user space), wide_calls and lost. */
+struct cpu_stats {
+	__u64 slot_calls; /* calls put into the slot ring */
+	__u64 wide_calls; /* calls put into the wide ring */
+	__u64 lost; /* calls whose record found no room */
+	__u64 compat; /* calls by 32-bit programs, which are not recorded */
+	__u64 shed_overflow; /* losses that map `shed` had no room to split */
+	__u64 file_retry; /* file records that had to be sent later */
+	__u64 task_lost; /* task records that found no room */
+	__u64 untracked; /* tasks for which no state could be allocated */
+	__u64 scratch_busy; /* records dropped because no scratch was free */
+	__u64 cost_ns; /* time in the programs of the calls that were timed */
+	__u64 cost_calls; /* calls that were timed */
+	__u64 reserved[5]; /* 0 */
+};
+
+enum call_desc_flag {
+	/* The return value is the number of bytes moved. */
+	DESC_RET_BYTES = 1,
+	/* The return value is a new descriptor: its file is the call's file. */
+	DESC_RET_FD = 2,
+	/* I/O at the position of the descriptor, which moves by the result. */
+	DESC_POSITION = 4,
+	/* Written as a wide record. */
+	DESC_WIDE = 8,
+	/* Gives names: cached paths must be checked again. */
+	DESC_RENAMES = 16,
+	/* An address is returned: only -4095 to -1 are errors. */
+	DESC_RET_ADDR = 32,
+	/* Writes data: O_APPEND decides where. */
+	DESC_WRITES = 64,
+	/* Changes the working directory, which is the file of the call. */
+	DESC_CHDIR = 128,
+};
+
+/* How to record one call: where each argument stands (0 to 5, or NO_ARG). */
+struct call_desc {
+	__u8 selected; /* 0: the call is not recorded */
+	__u8 syscall; /* row in bpf/syscalls.def */
+	__u8 flags; /* enum call_desc_flag */
+	__u8 fd; /* descriptor */
+	__u8 fd2; /* second descriptor */
+	__u8 ring; /* descriptor without a file */
+	__u8 dirfd1; /* directory of string1 */
+	__u8 string1; /* path or link target */
+	__u8 dirfd2; /* directory of string2 */
+	__u8 string2; /* second path, or name of an attribute */
+	__u8 size; /* bytes asked for, or length */
+	__u8 iov; /* segments */
+	__u8 iovcnt; /* their number */
+	__u8 offset; /* position by value */
+	__u8 offset_ptr; /* position by pointer */
+	__u8 offset_ptr2; /* position in the second file by pointer */
+	__u8 aux; /* argument that goes to aux */
+	__u8 extra[3]; /* arguments that go to extra[] */
+	__u8 stat; /* struct stat to read identity from */
+	__u8 statx; /* struct statx to read identity from */
+	__u8 how; /* struct open_how */
+	__u8 path1; /* 1: string1 is a path, 0: text */
+	__u8 path2; /* 1: string2 is a path, 0: text */
+	__u8 reserved[7]; /* 0 */
+};
+
+/* Set before the programs are loaded. */
+struct probe_config {
+	__u32 self_pid; /* fathom's own thread group: never recorded */
+	__u32 all_tasks; /* 1: record every task */
+	__u32 all_file_types; /* 1: sockets, pipes and anonymous files too */
+	__u32 detail; /* enum detail */
+	__u32 slots; /* slots a CPU, a power of two */
+	__u32 follow; /* 1: children of recorded tasks are recorded */
+};
+
+enum detail {
+	DETAIL_RAW = 0,
+	DETAIL_FDS = 1,
+	DETAIL_FULL = 2,
+};
+
+#endif

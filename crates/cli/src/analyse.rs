@@ -1,0 +1,101 @@
+//! `fathom report` and `fathom query`: sessions read through SQL.
+
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+use fathom_query::output::{self, Options};
+use fathom_query::{Db, Limits, QueryError};
+use fathom_session::Session;
+
+use crate::args::{QueryArgs, ReportArgs, ReportFormat};
+use crate::exit::Failure;
+
+/// Width of a terminal that does not tell.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Runs `query` and returns the exit status.
+pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
+    let mut session = open(&args.session)?;
+    let limits = Limits {
+        memory_bytes: args.memory_mib << 20,
+        time: args.timeout,
+        ..Limits::default()
+    };
+    let db = database(&mut session, limits)?;
+    let rows = db.query(&args.sql).map_err(Failure::input)?;
+    let stdout = std::io::stdout();
+    let terminal = stdout.is_terminal();
+    if terminal && args.format.is_binary() {
+        return Err(Failure::input(anyhow::anyhow!(
+            "--format {} is not for a terminal: redirect standard output to a file",
+            args.format.name()
+        )));
+    }
+    let options = Options {
+        width: terminal.then(width),
+        color: terminal && color(),
+        terminal,
+    };
+    output::write(rows, args.format, &options, BufWriter::new(stdout)).map_err(Failure::input)?;
+    Ok(0)
+}
+
+/// Runs `report` and returns the exit status.
+pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
+    let mut session = open(&args.session)?;
+    let db = database(&mut session, Limits::default())?;
+    let report = fathom_report::Report::build(&db, &session).map_err(Failure::input)?;
+    let stdout = std::io::stdout();
+    let terminal = stdout.is_terminal();
+    let text = match args.format {
+        ReportFormat::Text => fathom_report::to_text(
+            &report,
+            if terminal { width() } else { DEFAULT_WIDTH },
+            terminal && color(),
+        ),
+        ReportFormat::Json => {
+            let mut text = serde_json::to_string_pretty(&report).map_err(Failure::input)?;
+            text.push('\n');
+            text
+        }
+        ReportFormat::Html => fathom_report::to_html(&report),
+    };
+    let mut out = stdout.lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::input)?;
+    Ok(0)
+}
+
+fn open(path: &Path) -> Result<Session, Failure> {
+    let session = Session::open(path).map_err(Failure::input)?;
+    for problem in session.problems() {
+        eprintln!("fathom: {problem}");
+    }
+    Ok(session)
+}
+
+fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
+    match Db::open(session, limits.clone()) {
+        // While it is recorded, a part that was listed may have been merged
+        // into another one since.
+        Err(QueryError::Table { .. }) if session.is_live() => {
+            session.refresh().map_err(Failure::input)?;
+            Db::open(session, limits).map_err(Failure::input)
+        }
+        result => result.map_err(Failure::input),
+    }
+}
+
+fn width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|width| *width > 0)
+        .unwrap_or(DEFAULT_WIDTH)
+}
+
+/// https://no-color.org
+fn color() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

@@ -1,0 +1,183 @@
+//! The options: declared here and nowhere else.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// What an application really asks of storage.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fathom",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  fathom record -o run.fathom -- make -j4      record a command and its children
+  fathom record -p 1234 --duration 10          record a running process for 10 s
+  fathom report run.fathom                     who did what, how much, how slow
+  fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
+  fathom doctor                                what this kernel offers
+
+Exit status: 0 fine, 1 findings or differences, 2 bad options or input;
+record -- CMD gives CMD's own, or 125 when fathom failed, 126 when CMD can't be
+executed, 127 when it isn't found."
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// Subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Record a command and its children, running processes, or everything
+    Record(RecordArgs),
+    /// Summary of a session: who, which files, how much, how slow, lost or not
+    #[cfg(feature = "analyse")]
+    Report(ReportArgs),
+    /// SQL over a session
+    #[cfg(feature = "analyse")]
+    Query(QueryArgs),
+    /// What this kernel offers, what will be missing, how to mend it
+    Doctor(DoctorArgs),
+    /// Make a session from a raw capture (record --raw); needs no privilege
+    Replay(ReplayArgs),
+}
+
+/// How much is read of each call.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DetailArg {
+    /// Numbers only: no paths, no memory of the program is read
+    Raw,
+    /// Files behind descriptors with their paths, no strings from arguments
+    Fds,
+    /// Everything
+    Full,
+}
+
+/// Options of `record`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "While the command runs, signals go to it: Ctrl-C by the terminal, others \
+are passed on. A second one, or one when only its descendants are left, ends the recording."
+)]
+pub struct RecordArgs {
+    /// Directory of the session [default: NAME-DATE-TIME.fathom]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Replace a session that is there
+    #[arg(long)]
+    pub force: bool,
+    /// Record running process PID with all its threads; repeatable
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "all"])]
+    pub pid: Vec<u32>,
+    /// With --pid: record the children that it will have, too
+    #[arg(long, requires = "pid")]
+    pub children: bool,
+    /// Record everything on this machine, fathom apart
+    #[arg(long, conflicts_with = "command")]
+    pub all: bool,
+    /// Calls to record: names, classes (data, metadata, directory, xattr,
+    /// memory, async), `storage`: all of them, on files and directories only;
+    /// `all`: on sockets and pipes too; !NAME leaves out
+    #[arg(long, value_name = "LIST", default_value = "storage")]
+    pub syscalls: Vec<String>,
+    /// How much to read of each call
+    #[arg(long, value_enum, default_value = "full")]
+    pub detail: DetailArg,
+    /// Stop recording after SECONDS; the command goes on
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<std::time::Duration>,
+    /// Memory of the ring of each CPU, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 32,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub ring_mib: u32,
+    /// Run the command as this user
+    #[arg(long, value_name = "NAME", requires = "command")]
+    pub user: Option<String>,
+    /// Keep the kernel's records in FILE as well, for `fathom replay`
+    #[arg(long, value_name = "FILE")]
+    pub raw: Option<PathBuf>,
+    /// No status line and no summary
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Command to record, with its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["pid", "all"])]
+    pub command: Vec<OsString>,
+}
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The capture
+    pub capture: PathBuf,
+    /// Directory of the session
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Replace a session that is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Form of a report.
+#[cfg(feature = "analyse")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ReportFormat {
+    /// For a terminal
+    Text,
+    /// For programs: raw numbers
+    Json,
+    /// One self-contained page with plots
+    Html,
+}
+
+/// Options of `report`.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Directory of the session
+    pub session: PathBuf,
+    /// Form of the report
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: ReportFormat,
+}
+
+/// Options of `query`.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(after_help = "Tables: syscalls, files, file_paths, processes, losses.
+Views: by_syscall, by_class, by_file, by_thread, by_process, by_second, events, session.
+`fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
+The statement can read this session only and write nothing.")]
+pub struct QueryArgs {
+    /// Directory of the session
+    pub session: PathBuf,
+    /// One SQL statement (DuckDB's dialect)
+    pub sql: String,
+    /// Form of the result: table, csv, json, arrow (IPC stream) or parquet
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    pub format: fathom_query::output::Format,
+    /// Memory that the statement may use, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub memory_mib: u64,
+    /// Seconds after which the statement is ended
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<std::time::Duration>,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// List the calls that can be recorded, with their classes
+    #[arg(long)]
+    pub syscalls: bool,
+}
+
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "not a positive number of seconds".to_string())
+}

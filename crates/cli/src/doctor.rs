@@ -1,0 +1,155 @@
+//! `fathom doctor`: what this machine offers to a recorder.
+
+use std::fs;
+use std::path::Path;
+
+use fathom_model::syscalls::SYSCALLS;
+use fathom_probe::{Detail, Probe, ProbeOptions, Selection, missing_privilege};
+
+use crate::args::DoctorArgs;
+use crate::exit::Failure;
+
+/// One line of the result.
+struct Check {
+    ok: bool,
+    what: String,
+    found: String,
+    /// What is missing without it, and how to mend it.
+    advice: String,
+}
+
+/// Runs `doctor`: 0 when calls can be recorded, 1 when something is missing.
+pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    let mut text = String::new();
+    if args.syscalls {
+        for call in &SYSCALLS {
+            let here = if call.number().is_some() {
+                ""
+            } else {
+                "  (not on this architecture)"
+            };
+            text.push_str(&format!("{:<18} {}{here}\n", call.name, call.class.name()));
+        }
+        out.write_all(text.as_bytes()).map_err(Failure::input)?;
+        return Ok(0);
+    }
+    let checks = checks();
+    let fine = checks.iter().all(|check| check.ok);
+    for check in &checks {
+        let mark = if check.ok { "ok     " } else { "MISSING" };
+        text.push_str(&format!("{mark}  {:<34} {}\n", check.what, check.found));
+        if !check.ok {
+            for line in check.advice.lines() {
+                text.push_str(&format!("         {line}\n"));
+            }
+        }
+    }
+    text.push_str(if fine {
+        "\nEverything that fathom uses is there.\n"
+    } else {
+        "\nWhat is missing limits recordings as said above.\n"
+    });
+    out.write_all(text.as_bytes()).map_err(Failure::input)?;
+    Ok(u8::from(!fine))
+}
+
+fn checks() -> Vec<Check> {
+    let mut checks = Vec::new();
+    let host = crate::record::describe_host();
+    checks.push(Check {
+        ok: true,
+        what: "kernel".into(),
+        found: format!("{} ({}), {} CPUs", host.kernel, host.arch, host.cpus),
+        advice: String::new(),
+    });
+    let btf = Path::new("/sys/kernel/btf/vmlinux");
+    checks.push(Check {
+        ok: btf.exists(),
+        what: "BTF (the kernel's type information)".into(),
+        found: fs::metadata(btf).map_or_else(
+            |e| e.to_string(),
+            |meta| format!("{} KiB", meta.len() / 1024),
+        ),
+        advice: "Without it nothing can be recorded: use a kernel built with \
+                 CONFIG_DEBUG_INFO_BTF=y."
+            .into(),
+    });
+    let jit = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").unwrap_or_default();
+    let jit = jit.trim();
+    checks.push(Check {
+        ok: jit != "0",
+        what: "eBPF compiler (JIT)".into(),
+        found: if jit.is_empty() {
+            "always on".into()
+        } else {
+            format!("bpf_jit_enable = {jit}")
+        },
+        advice: "Without it every recorded call costs microseconds more: \
+                 sysctl net.core.bpf_jit_enable=1"
+            .into(),
+    });
+    let privilege = missing_privilege();
+    checks.push(Check {
+        ok: privilege.is_none(),
+        what: "permission to record".into(),
+        found: privilege.as_ref().map_or_else(
+            || "yes".into(),
+            |p| format!("{} missing", p.capabilities.join(", ")),
+        ),
+        advice: privilege.map_or_else(String::new, |p| p.to_string()),
+    });
+    if checks
+        .iter()
+        .any(|check| !check.ok && check.what.starts_with("permission"))
+    {
+        return checks;
+    }
+    let options = ProbeOptions {
+        detail: Detail::Full,
+        selection: Selection::storage(),
+        ring_mib: 1,
+        all_tasks: false,
+        follow: true,
+    };
+    match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
+        Ok(probe) => {
+            checks.push(Check {
+                ok: true,
+                what: "eBPF programs".into(),
+                found: "loaded".into(),
+                advice: String::new(),
+            });
+            for hook in probe.hooks() {
+                checks.push(Check {
+                    ok: hook.attached,
+                    what: format!("hook {}", hook.name),
+                    found: if hook.attached {
+                        "attached".into()
+                    } else {
+                        "refused".into()
+                    },
+                    advice: hook.note.clone(),
+                });
+            }
+        }
+        Err(error) => checks.push(Check {
+            ok: false,
+            what: "eBPF programs".into(),
+            found: "refused".into(),
+            advice: error.to_string(),
+        }),
+    }
+    checks.push(Check {
+        ok: cfg!(feature = "analyse"),
+        what: "reports and SQL (DuckDB)".into(),
+        found: if cfg!(feature = "analyse") {
+            "built in".into()
+        } else {
+            "not built in".into()
+        },
+        advice: "This binary records only: read sessions with a full build of fathom.".into(),
+    });
+    checks
+}

@@ -1,0 +1,70 @@
+//! Failures and the exit status that each gives.
+
+use std::io;
+
+/// What ends fathom without a result.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// Bad options or input: exit status 2.
+    pub fn input(error: impl Into<anyhow::Error>) -> Self {
+        Failure {
+            status: 2,
+            error: error.into(),
+        }
+    }
+
+    /// fathom itself failed while it recorded: exit status 125, which no
+    /// command is likely to use.
+    pub fn recording(error: impl Into<anyhow::Error>) -> Self {
+        Failure {
+            status: 125,
+            error: error.into(),
+        }
+    }
+
+    /// A given exit status.
+    pub fn with_status(status: i32, error: impl Into<anyhow::Error>) -> Self {
+        Failure {
+            status: u8::try_from(status).unwrap_or(125),
+            error: error.into(),
+        }
+    }
+
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        if self.is_broken_pipe() {
+            0
+        } else {
+            self.status
+        }
+    }
+
+    /// Whether the reader of the output has gone, which is no failure.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.error.chain().any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        })
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Causes that the message in front repeats are left out.
+        let mut text = self.error.to_string();
+        for cause in self.error.chain().skip(1) {
+            let cause = cause.to_string();
+            if !text.contains(&cause) {
+                text.push_str(": ");
+                text.push_str(&cause);
+            }
+        }
+        f.write_str(&text)
+    }
+}

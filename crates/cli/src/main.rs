@@ -1,0 +1,50 @@
+//! The command line of fathom: reads options, wires the stages together,
+//! prints, and turns what happened into an exit status.
+
+mod args;
+mod doctor;
+mod exit;
+mod record;
+mod replay;
+mod stages;
+
+#[cfg(feature = "analyse")]
+mod analyse;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Action, Arguments};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version go to standard output and are no failure.
+            error.print().ok();
+            return match error.exit_code() {
+                0 => ExitCode::SUCCESS,
+                _ => ExitCode::from(2),
+            };
+        }
+    };
+    let result = match arguments.action {
+        Action::Record(options) => record::run(options),
+        Action::Replay(options) => replay::run(&options),
+        Action::Doctor(options) => doctor::run(&options),
+        #[cfg(feature = "analyse")]
+        Action::Report(options) => analyse::report(&options),
+        #[cfg(feature = "analyse")]
+        Action::Query(options) => analyse::query(&options),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            if !failure.is_broken_pipe() {
+                eprintln!("fathom: {failure}");
+            }
+            ExitCode::from(failure.status())
+        }
+    }
+}

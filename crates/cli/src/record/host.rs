@@ -1,0 +1,42 @@
+//! The machine and the recorder itself, as the session describes them.
+
+use std::fs;
+use std::io::Read;
+
+use fathom_model::meta::Host;
+
+/// The machine.
+pub fn describe() -> Host {
+    let uname = rustix::system::uname();
+    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+    let info = rustix::system::sysinfo();
+    Host {
+        name: text(uname.nodename()),
+        kernel: format!("{} {}", text(uname.release()), text(uname.version())),
+        arch: text(uname.machine()),
+        cpus: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        memory_bytes: info.totalram * u64::from(info.mem_unit),
+        distribution: distribution().unwrap_or_default(),
+    }
+}
+
+fn distribution() -> Option<String> {
+    let text = fs::read_to_string("/etc/os-release").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(line.trim_matches('"').to_string())
+}
+
+/// 32 random hexadecimal digits.
+pub fn random_id() -> String {
+    let mut bytes = [0; 16];
+    if fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .is_err()
+    {
+        bytes[..8].copy_from_slice(&fathom_probe::realtime_ns().to_ne_bytes());
+        bytes[8..12].copy_from_slice(&std::process::id().to_ne_bytes());
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

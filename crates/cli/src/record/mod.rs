@@ -1,0 +1,358 @@
+//! `fathom record`: probe -> pipeline -> session, until the end.
+
+mod host;
+mod pipeline;
+mod status;
+mod target;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fathom_model::meta::{Clock, Cost, Options, SessionMeta, State, Totals};
+use fathom_model::raw::RawChunk;
+use fathom_model::tables::SCHEMA_VERSION;
+use fathom_probe::{
+    Command, Conditions, Detail, Probe, ProbeError, ProbeOptions, Selection, Signals, User,
+    monotonic_ns, realtime_ns, system,
+};
+
+use crate::args::{DetailArg, RecordArgs};
+use crate::exit::Failure;
+pub use host::describe as describe_host;
+pub use pipeline::Progress;
+use pipeline::{Destination, Pipeline};
+use status::StatusLine;
+use target::{Ended, Target};
+
+/// How long the rings may fill before they are drained.
+const BUSY: Duration = Duration::from_millis(10);
+/// The same when nothing has come lately.
+const IDLE: Duration = Duration::from_millis(50);
+/// Records this much younger than a drain may still be on their way.
+const IN_FLIGHT_NS: u64 = 5_000_000;
+/// How often counters, task counts and the status line are looked at.
+const HOUSEKEEPING: Duration = Duration::from_millis(100);
+
+/// Runs `record` and returns the exit status.
+pub fn run(args: RecordArgs) -> Result<u8, Failure> {
+    let selection = Selection::parse(&args.syscalls).map_err(Failure::input)?;
+    let user = args
+        .user
+        .as_deref()
+        .map(User::named)
+        .transpose()
+        .map_err(Failure::input)?;
+    let detail = match args.detail {
+        DetailArg::Raw => Detail::Raw,
+        DetailArg::Fds => Detail::Fds,
+        DetailArg::Full => Detail::Full,
+    };
+    let options = ProbeOptions {
+        detail,
+        selection,
+        ring_mib: args.ring_mib,
+        all_tasks: args.all,
+        follow: !args.command.is_empty() || args.children,
+    };
+    // Before threads are started, so that all inherit the blocked signals.
+    let mut signals = Signals::block().map_err(Failure::recording)?;
+    let nice = system::nice();
+    // The recorder must not wait for the program that fills its rings. Without
+    // the right to do so it goes on as it is: losses are counted.
+    system::set_nice(nice - 10);
+    let mut probe = Probe::load(&options).map_err(Failure::recording)?;
+    probe.attach().map_err(Failure::recording)?;
+
+    let output = args.output.clone().unwrap_or_else(|| default_output(&args));
+    let mut meta = metadata(&args, detail);
+    meta.hooks = probe.hooks().to_vec();
+    let destination = Destination {
+        output: output.clone(),
+        force: args.force,
+        raw: args.raw.clone(),
+    };
+    let pipeline = Pipeline::create(&meta, &destination).map_err(Failure::recording)?;
+    let started = Instant::now();
+    let mut first = Vec::new();
+    let mut target = if args.command.is_empty() {
+        match probe.adopt(&args.pid) {
+            Ok(tasks) => first.push(tasks),
+            Err(error) => {
+                pipeline.abandon();
+                return Err(match error {
+                    ProbeError::NoProcess { .. } | ProbeError::Itself(_) => Failure::input(error),
+                    _ => Failure::recording(error),
+                });
+            }
+        }
+        Target::running()
+    } else {
+        let conditions = Conditions {
+            user,
+            mask: signals.original(),
+            nice,
+        };
+        let spawned = Command::spawn(&args.command, conditions, |pidfd| {
+            probe.record_from_exec(pidfd)
+        });
+        match spawned {
+            Ok(command) => Target::command(command),
+            Err(error) => {
+                // Nothing ran: nothing is left behind.
+                pipeline.abandon();
+                return Err(Failure::with_status(error.exit_status(), error));
+            }
+        }
+    };
+    let pipeline = pipeline.start().map_err(Failure::recording)?;
+
+    let recording = Recording {
+        status: StatusLine::new(!args.quiet && std::io::stderr().is_terminal()),
+        deadline: args.duration.map(|duration| started + duration),
+        started,
+        probe,
+        pipeline,
+    };
+    let result = recording.run(&mut target, &mut signals, first, meta);
+    let summary = match result {
+        Ok(summary) => summary,
+        Err(error) => {
+            // The program is not to suffer from what happened to its recorder.
+            let status = target.wait_for_command(&mut signals);
+            eprintln!(
+                "fathom: the recording failed: {error:#}; {} has what was stored before",
+                output.display()
+            );
+            return Ok(status.map_or(125, |status| if status == 0 { 125 } else { status }));
+        }
+    };
+    if !args.quiet {
+        status::print_summary(&output, args.output.is_some(), &summary);
+    }
+    Ok(target.wait_for_command(&mut signals).unwrap_or(0))
+}
+
+/// A recording at work.
+struct Recording {
+    probe: Probe,
+    pipeline: pipeline::Running,
+    status: StatusLine,
+    started: Instant,
+    deadline: Option<Instant>,
+}
+
+/// What came of a recording.
+pub struct Summary {
+    /// Counts.
+    pub totals: Totals,
+    /// Calls that found no room in the kernel's rings.
+    pub lost_in_rings: u64,
+    /// Bytes of the session on disk.
+    pub bytes: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// What the probes took of each call, nanoseconds.
+    pub probe_ns_per_call: Option<f64>,
+}
+
+impl Recording {
+    /// Records until the end.
+    fn run(
+        mut self,
+        target: &mut Target,
+        signals: &mut Signals,
+        first: Vec<RawChunk>,
+        meta: SessionMeta,
+    ) -> anyhow::Result<Summary> {
+        self.pipeline.send(first, 0)?;
+        let mut drains = 0;
+        let mut housekeeping = Instant::now();
+        let mut last_record = Instant::now();
+        loop {
+            let now = monotonic_ns();
+            let drained = self.drain(now.saturating_sub(IN_FLIGHT_NS))?;
+            drains += u64::from(drained > 0);
+            if drained > 0 {
+                last_record = Instant::now();
+            }
+            if housekeeping.elapsed() >= HOUSEKEEPING {
+                housekeeping = Instant::now();
+                self.report_progress();
+            }
+            let asked = signals.take()?;
+            if target.update(&self.probe, &asked, &mut self.status)? == Ended::Yes
+                || self
+                    .deadline
+                    .is_some_and(|deadline| Instant::now() >= deadline)
+            {
+                break;
+            }
+            let pause = if last_record.elapsed() > Duration::from_secs(1) {
+                IDLE
+            } else {
+                BUSY
+            };
+            let until_deadline = self
+                .deadline
+                .map(|deadline| deadline.saturating_duration_since(Instant::now()))
+                .unwrap_or(pause);
+            signals.wait(pause.min(until_deadline), target.pidfd())?;
+        }
+        self.finish(target, meta, drains)
+    }
+
+    /// Takes what the rings hold and hands it on; returns its bytes.
+    fn drain(&mut self, watermark_ns: u64) -> anyhow::Result<usize> {
+        let mut chunks = Vec::new();
+        while let Some(buffer) = self.pipeline.spare_buffer() {
+            self.probe.recycle(buffer);
+        }
+        self.probe.drain(&mut chunks);
+        let bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+        self.pipeline.send(chunks, watermark_ns)?;
+        Ok(bytes)
+    }
+
+    fn report_progress(&mut self) {
+        let counters = self.probe.counters();
+        let seen = counters.seen;
+        let stats = self.pipeline.stats();
+        self.pipeline.note_totals(Totals {
+            seen,
+            stored: stats.rows,
+            lost: counters.lost,
+            compat: counters.compat,
+        });
+        self.status.show(&status::Progress {
+            elapsed: self.started.elapsed(),
+            seen,
+            lost: counters.lost + stats.lost,
+            ring: self.probe.ring_peak(),
+            bytes: stats.bytes,
+        });
+    }
+
+    fn finish(
+        mut self,
+        target: &Target,
+        mut meta: SessionMeta,
+        drains: u64,
+    ) -> anyhow::Result<Summary> {
+        self.probe.stop()?;
+        meta.clock.end_monotonic_ns = Some(monotonic_ns() as i64);
+        meta.clock.end_realtime_ns = Some(realtime_ns() as i64);
+        self.drain(u64::MAX)?;
+        let counters = self.probe.counters();
+        let losses = self.probe.losses()?;
+        let seen = counters.seen;
+        meta.exit_status = target.exit_status();
+        let probe_ns_per_call = counters.ns_per_call();
+        meta.cost = Cost {
+            probe_ns_per_call,
+            probe_ns: probe_ns_per_call.map(|ns| (ns * seen as f64) as u64),
+            // Filled in by the pipeline, which works longest.
+            recorder_cpu_ns: None,
+            target_cpu_ns: target.cpu_ns(),
+            recorder_peak_rss_bytes: None,
+            drains,
+            ring_peak: Some(self.probe.ring_peak()),
+        };
+        self.status.clear();
+        let duration = self.started.elapsed();
+        meta.totals.seen = seen;
+        meta.totals.compat = counters.compat;
+        let finished = self.pipeline.finish(meta, losses)?;
+        if let Some(error) = &finished.last_error {
+            eprintln!("fathom: {error}");
+        }
+        for note in notes(&counters) {
+            eprintln!("fathom: {note}");
+        }
+        Ok(Summary {
+            totals: finished.totals,
+            lost_in_rings: counters.lost,
+            bytes: finished.bytes_on_disk,
+            duration,
+            probe_ns_per_call,
+        })
+    }
+}
+
+/// What the user should know about the recording besides its losses.
+fn notes(counters: &fathom_probe::Counters) -> Vec<String> {
+    let mut notes = Vec::new();
+    if counters.compat > 0 {
+        notes.push(format!(
+            "{} calls by 32-bit programs are not recorded",
+            counters.compat
+        ));
+    }
+    if counters.untracked > 0 {
+        notes.push(format!(
+            "{} threads are not recorded: the kernel had no memory for their state",
+            counters.untracked
+        ));
+    }
+    notes
+}
+
+fn default_output(args: &RecordArgs) -> PathBuf {
+    let name = match (args.command.first(), args.pid.first()) {
+        (Some(program), _) => Path::new(program)
+            .file_name()
+            .map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned()),
+        (None, Some(pid)) => format!("pid-{pid}"),
+        (None, None) => "all".to_string(),
+    };
+    PathBuf::from(format!("{name}-{}.fathom", system::local_time_for_names()))
+}
+
+fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
+    let clock = Clock {
+        start_monotonic_ns: monotonic_ns() as i64,
+        start_realtime_ns: realtime_ns() as i64,
+        end_monotonic_ns: None,
+        end_realtime_ns: None,
+    };
+    let lossy = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
+    let target = if args.all {
+        "--all".to_string()
+    } else {
+        args.pid
+            .iter()
+            .map(|pid| format!("-p {pid}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let mut other = Vec::new();
+    if let Some(user) = &args.user {
+        other.push(format!("--user {user}"));
+    }
+    if let Some(duration) = args.duration {
+        other.push(format!("--duration {}", duration.as_secs_f64()));
+    }
+    if args.children {
+        other.push("--children".to_string());
+    }
+    SessionMeta {
+        schema_version: SCHEMA_VERSION,
+        fathom_version: env!("CARGO_PKG_VERSION").to_string(),
+        id: host::random_id(),
+        state: State::Recording,
+        command: args.command.iter().map(lossy).collect(),
+        target,
+        options: Options {
+            detail: detail.name().to_string(),
+            syscalls: args.syscalls.clone(),
+            ring_mib: args.ring_mib,
+            other,
+        },
+        host: host::describe(),
+        clock,
+        hooks: Vec::new(),
+        totals: Totals::default(),
+        exit_status: None,
+        cost: Cost::default(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Records to rows on disk: decode -> enrich -> session, for recordings and
+//! replays alike.
+
+use std::time::{Duration, Instant};
+
+use fathom_decode::Merge;
+use fathom_enrich::{EnrichOptions, Enricher};
+use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::meta::{SessionMeta, Totals};
+use fathom_model::raw::RawChunk;
+use fathom_session::{Finished, SessionWriter};
+
+/// Rows that are handed to the writer at once.
+const BATCH_ROWS: usize = 32 * 1024;
+/// Time after which fewer are.
+const BATCH_TIME: Duration = Duration::from_millis(200);
+
+/// The stages behind the probe.
+pub struct Stages {
+    merge: Merge,
+    enricher: Enricher,
+    writer: SessionWriter,
+    last_batch: Instant,
+}
+
+impl Stages {
+    /// Stages that end in `writer`.
+    pub fn new(writer: SessionWriter) -> Self {
+        Self {
+            merge: Merge::new(),
+            enricher: Enricher::new(EnrichOptions::default()),
+            writer,
+            last_batch: Instant::now(),
+        }
+    }
+
+    /// Takes records; everything before `watermark_ns` has been pushed.
+    pub fn push(&mut self, chunks: Vec<RawChunk>, watermark_ns: u64) -> anyhow::Result<()> {
+        for chunk in chunks {
+            self.merge.push(chunk);
+        }
+        let Self {
+            merge,
+            enricher,
+            writer,
+            ..
+        } = self;
+        let mut failed = Ok(());
+        merge.drain_until(watermark_ns, |cpu, event| {
+            enricher.event(cpu, event);
+            if enricher.pending_rows() >= BATCH_ROWS && failed.is_ok() {
+                failed = hand_over(enricher, writer);
+            }
+        });
+        failed?;
+        if self.last_batch.elapsed() >= BATCH_TIME {
+            self.last_batch = Instant::now();
+            hand_over(&mut self.enricher, &self.writer)?;
+        }
+        Ok(())
+    }
+
+    /// A buffer of a chunk that has been decoded.
+    pub fn spare_buffer(&mut self) -> Option<Vec<u8>> {
+        self.merge.spare_buffer()
+    }
+
+    /// What is on disk.
+    pub fn progress(&self) -> crate::record::Progress {
+        let stats = self.writer.stats();
+        let rows = stats
+            .tables
+            .iter()
+            .find(|t| t.table == "syscalls")
+            .map_or(0, |t| t.rows);
+        crate::record::Progress {
+            rows,
+            lost: stats.lost,
+            bytes: stats.bytes_on_disk,
+        }
+    }
+
+    /// Counts for session.json.
+    pub fn note_totals(&self, totals: Totals) {
+        self.writer.update_totals(totals);
+    }
+
+    /// Writes what is left and closes the session with `meta`.
+    pub fn finish(
+        mut self,
+        mut meta: SessionMeta,
+        lost: &[(u32, u32, ShedValue)],
+        split: &[(ShedKey, ShedValue)],
+    ) -> anyhow::Result<Finished> {
+        self.push(Vec::new(), u64::MAX)?;
+        let Self {
+            mut merge,
+            mut enricher,
+            writer,
+            ..
+        } = self;
+        merge.drain_all(|cpu, event| enricher.event(cpu, event));
+        hand_over(&mut enricher, &writer)?;
+        let losses = enricher.losses(lost, split);
+        if !losses.is_empty() {
+            writer.append(losses)?;
+        }
+        let stats = merge.stats();
+        if let Some(damaged) = enricher.decode_losses(&stats) {
+            writer.append(damaged)?;
+        }
+        meta.totals.lost = lost.iter().map(|(_, _, value)| value.count).sum::<u64>()
+            + stats.slot.damaged
+            + stats.wide.damaged;
+        Ok(writer.finish(meta)?)
+    }
+}
+
+fn hand_over(enricher: &mut Enricher, writer: &SessionWriter) -> anyhow::Result<()> {
+    for batch in enricher.take() {
+        if !batch.is_empty() {
+            writer.append(batch)?;
+        }
+    }
+    Ok(())
+}

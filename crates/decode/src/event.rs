@@ -1,0 +1,308 @@
+//! One record of a ring.
+
+use fathom_model::abi::{
+    CallRecord, FileRecord, RECORD_CALL, RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL, SLOT_BYTES,
+    TaskRecord, WideCallRecord,
+};
+use fathom_model::raw::Ring;
+use fathom_model::syscalls::SYSCALLS;
+use thiserror::Error;
+
+/// A decoded record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant)] // lives on the stack for the time of one call
+pub enum Event<'a> {
+    /// A call that fits a slot.
+    Call(CallRecord),
+    /// A call with strings, a second file or more arguments.
+    Wide {
+        /// The fixed part.
+        record: WideCallRecord,
+        /// First path, or text of a symbolic link.
+        string1: &'a [u8],
+        /// Second path, or name of an attribute.
+        string2: &'a [u8],
+    },
+    /// Identity and path of a file.
+    File {
+        /// The fixed part.
+        record: FileRecord,
+        /// Components from the leaf up, each followed by `/`
+        /// ([`crate::absolute_path`]).
+        path: &'a [u8],
+    },
+    /// Something that happened to a thread.
+    Task {
+        /// The fixed part.
+        record: TaskRecord,
+        /// Arguments, each followed by NUL.
+        cmdline: &'a [u8],
+        /// Path of the executable, components from the leaf up.
+        exe: &'a [u8],
+        /// Path of the cgroup, components from the leaf up.
+        cgroup: &'a [u8],
+    },
+}
+
+impl Event<'_> {
+    /// When the event belongs into the order of all events, CLOCK_MONOTONIC
+    /// nanoseconds: a call when it ended, anything else when it happened.
+    pub fn time_ns(&self) -> u64 {
+        match self {
+            Event::Call(r) => r.ts_ns.saturating_add(r.dur_ns),
+            Event::Wide { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
+            Event::File { record, .. } => record.ts_ns,
+            Event::Task { record, .. } => record.ts_ns,
+        }
+    }
+
+    /// Whether the event is a call.
+    pub fn is_call(&self) -> bool {
+        matches!(self, Event::Call(_) | Event::Wide { .. })
+    }
+}
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// There is nothing, or a slot that was never written.
+    #[error("the record is empty")]
+    Empty,
+    /// The first byte names no kind of record, or one that this ring does not
+    /// carry.
+    #[error("the record is of kind {kind}, which the {ring:?} ring does not carry")]
+    Kind {
+        /// The first byte.
+        kind: u8,
+        /// Where it was found.
+        ring: Ring,
+    },
+    /// The record ends before its fixed part, or before what it says follows.
+    #[error("the record takes {needed} bytes, but there are {found}")]
+    Short {
+        /// Bytes that the record takes.
+        needed: usize,
+        /// Bytes that there are.
+        found: usize,
+    },
+    /// The record names a call that this version does not know.
+    #[error("the record names call {0}, which this version does not know")]
+    Syscall(u16),
+}
+
+/// Decodes one record of `ring`. A record of the wide ring comes without its
+/// frame; bytes after the record's end are ignored.
+///
+/// # Errors
+/// When the bytes are no record that this ring carries.
+#[inline]
+pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
+    let kind = *bytes.first().ok_or(DecodeError::Empty)?;
+    match (u32::from(kind), ring) {
+        (RECORD_CALL, _) => {
+            let record = CallRecord::parse(bytes).ok_or_else(|| short(CallRecord::SIZE, bytes))?;
+            known(record.syscall)?;
+            Ok(Event::Call(record))
+        }
+        (RECORD_WIDE_CALL, Ring::Wide) => {
+            let record =
+                WideCallRecord::parse(bytes).ok_or_else(|| short(WideCallRecord::SIZE, bytes))?;
+            known(record.call.syscall)?;
+            let mut rest = Rest {
+                bytes,
+                at: WideCallRecord::SIZE,
+            };
+            let string1 = rest.take(record.string1_len)?;
+            let string2 = rest.take(record.string2_len)?;
+            Ok(Event::Wide {
+                record,
+                string1,
+                string2,
+            })
+        }
+        (RECORD_FILE, Ring::Wide) => {
+            let record = FileRecord::parse(bytes).ok_or_else(|| short(FileRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: FileRecord::SIZE,
+            };
+            let path = rest.take(record.path_len)?;
+            Ok(Event::File { record, path })
+        }
+        (RECORD_TASK, Ring::Wide) => {
+            let record = TaskRecord::parse(bytes).ok_or_else(|| short(TaskRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: TaskRecord::SIZE,
+            };
+            let cmdline = rest.take(record.cmdline_len)?;
+            let exe = rest.take(record.exe_len)?;
+            let cgroup = rest.take(record.cgroup_len)?;
+            Ok(Event::Task {
+                record,
+                cmdline,
+                exe,
+                cgroup,
+            })
+        }
+        (0, Ring::Slot) => Err(DecodeError::Empty),
+        _ => Err(DecodeError::Kind { kind, ring }),
+    }
+}
+
+/// Time and rank of a slot, without decoding all of it: what [`decode`] and
+/// [`Event::time_ns`] would give.
+#[inline]
+pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeError> {
+    let [kind, _, s0, s1, _, _, _, _, times @ ..] = slot;
+    if u32::from(*kind) != RECORD_CALL {
+        return Err(match kind {
+            0 => DecodeError::Empty,
+            kind => DecodeError::Kind {
+                kind: *kind,
+                ring: Ring::Slot,
+            },
+        });
+    }
+    known(u16::from_ne_bytes([*s0, *s1]))?;
+    let (times, _) = times.as_chunks::<8>();
+    let at = |i: usize| times.get(i).map_or(0, |t| u64::from_ne_bytes(*t));
+    Ok(at(0).saturating_add(at(1)))
+}
+
+#[inline]
+fn known(syscall: u16) -> Result<(), DecodeError> {
+    if usize::from(syscall) < SYSCALLS.len() {
+        Ok(())
+    } else {
+        Err(DecodeError::Syscall(syscall))
+    }
+}
+
+#[cold]
+fn short(needed: usize, bytes: &[u8]) -> DecodeError {
+    DecodeError::Short {
+        needed,
+        found: bytes.len(),
+    }
+}
+
+/// What follows the fixed part of a record.
+struct Rest<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, len: u16) -> Result<&'a [u8], DecodeError> {
+        let end = self.at + usize::from(len);
+        let taken = self
+            .bytes
+            .get(self.at..end)
+            .ok_or_else(|| short(end, self.bytes))?;
+        self.at = end;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> CallRecord {
+        let mut bytes = [7u8; CallRecord::SIZE];
+        bytes[0] = RECORD_CALL as u8;
+        bytes[2..4].copy_from_slice(&3u16.to_ne_bytes());
+        CallRecord::parse(&bytes).unwrap()
+    }
+
+    #[test]
+    fn a_slot() {
+        let record = call();
+        let bytes = record.to_bytes();
+        assert_eq!(decode(Ring::Slot, &bytes), Ok(Event::Call(record)));
+        assert_eq!(
+            slot_time(&bytes),
+            Ok(decode(Ring::Slot, &bytes).unwrap().time_ns())
+        );
+        assert_eq!(
+            decode(Ring::Slot, &bytes[..63]),
+            Err(DecodeError::Short {
+                needed: 64,
+                found: 63
+            })
+        );
+        assert_eq!(decode(Ring::Slot, &[0; 64]), Err(DecodeError::Empty));
+        assert_eq!(decode(Ring::Slot, &[]), Err(DecodeError::Empty));
+        let mut unknown = bytes;
+        unknown[2..4].copy_from_slice(&9999u16.to_ne_bytes());
+        assert_eq!(
+            decode(Ring::Slot, &unknown),
+            Err(DecodeError::Syscall(9999))
+        );
+        assert_eq!(slot_time(&unknown), Err(DecodeError::Syscall(9999)));
+        let mut odd = bytes;
+        odd[0] = 200;
+        let expected = Err(DecodeError::Kind {
+            kind: 200,
+            ring: Ring::Slot,
+        });
+        assert_eq!(decode(Ring::Slot, &odd), expected);
+    }
+
+    #[test]
+    fn a_file_belongs_into_the_wide_ring() {
+        let mut bytes = vec![0; FileRecord::SIZE];
+        bytes[0] = RECORD_FILE as u8;
+        let mut record = FileRecord::parse(&bytes).unwrap();
+        record.path_len = 4;
+        let mut bytes = record.to_bytes().to_vec();
+        bytes.extend_from_slice(b"a/b/ignored");
+        assert_eq!(
+            decode(Ring::Wide, &bytes),
+            Ok(Event::File {
+                record,
+                path: b"a/b/"
+            })
+        );
+        assert!(matches!(
+            decode(Ring::Slot, &bytes),
+            Err(DecodeError::Kind { kind: 3, .. })
+        ));
+        bytes.truncate(FileRecord::SIZE + 3);
+        assert!(matches!(
+            decode(Ring::Wide, &bytes),
+            Err(DecodeError::Short { .. })
+        ));
+    }
+
+    #[test]
+    fn strings_follow_in_order() {
+        let mut bytes = vec![0; WideCallRecord::SIZE];
+        bytes[0] = RECORD_WIDE_CALL as u8;
+        let mut record = WideCallRecord::parse(&bytes).unwrap();
+        (record.string1_len, record.string2_len) = (2, 3);
+        let mut bytes = record.to_bytes().to_vec();
+        bytes.extend_from_slice(b"12abc");
+        let expected = Event::Wide {
+            record,
+            string1: b"12",
+            string2: b"abc",
+        };
+        assert_eq!(decode(Ring::Wide, &bytes), Ok(expected));
+
+        let mut bytes = vec![0; TaskRecord::SIZE];
+        bytes[0] = RECORD_TASK as u8;
+        let mut record = TaskRecord::parse(&bytes).unwrap();
+        (record.cmdline_len, record.exe_len, record.cgroup_len) = (1, 2, 3);
+        let mut bytes = record.to_bytes().to_vec();
+        bytes.extend_from_slice(b"c__ggg");
+        let expected = Event::Task {
+            record,
+            cmdline: b"c",
+            exe: b"__",
+            cgroup: b"ggg",
+        };
+        assert_eq!(decode(Ring::Wide, &bytes), Ok(expected));
+    }
+}

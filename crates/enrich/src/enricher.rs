@@ -1,0 +1,495 @@
+//! Events to rows.
+
+use fathom_decode::{DecodeStats, Event};
+use fathom_model::abi::{
+    CALL_HAS_STAT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL,
+    CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, ShedKey, ShedValue,
+};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::syscalls::{Returns, SYSCALLS};
+use fathom_model::tables::SyscallRows;
+use fathom_model::{StrId, StringTable, errno};
+
+use crate::args::{self, Call};
+use crate::cache::{self, FileMemo, Recent, Small, Texts};
+use crate::files::Files;
+use crate::losses::{self, Losses};
+use crate::plan::{Plan, String1, String2, plans};
+use crate::positions::{Positions, Raced};
+use crate::tasks::Tasks;
+use crate::{id, paths, signed, text, vocab};
+
+/// Keys of decoded arguments begin here, keys of flags at 0.
+const ARGS_KEYS: u16 = 1 << 15;
+/// Error numbers end here.
+const ERRORS: usize = 4096;
+/// Rows for which a new batch sets memory aside at most.
+const MAX_RESERVED: usize = 1 << 20;
+/// Batches whose memory is kept.
+const MAX_SPARE: usize = 2;
+const ENOENT: i64 = 2;
+
+/// Limits of an [`Enricher`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnrichOptions {
+    /// Files that are remembered. Beyond that, the ones that were not used for
+    /// longest are forgotten: such a file gets a new id when it is used again.
+    /// A file takes about 400 bytes and its path.
+    pub max_files: usize,
+    /// Threads that are remembered. Beyond that the oldest are forgotten: the
+    /// rows of their further calls have no name of the thread.
+    pub max_threads: usize,
+}
+
+impl Default for EnrichOptions {
+    fn default() -> Self {
+        Self {
+            max_files: 1 << 20,
+            max_threads: 1 << 18,
+        }
+    }
+}
+
+/// Turns events into the rows of the tables `syscalls`, `files`, `file_paths`,
+/// `processes` and `losses`.
+///
+/// Events are to come in order of time ([`fathom_decode::Merge`]). Rows gather
+/// until [`Enricher::take`] hands them out as batches; every batch has its own
+/// strings. Memory is that of the rows that were not taken, and of the files
+/// and threads in [`EnrichOptions`].
+#[derive(Debug)]
+pub struct Enricher {
+    plans: Vec<Plan>,
+    rows: SyscallRows,
+    strings: StringTable,
+    /// Empty columns of batches that were given back.
+    spare: Vec<(SyscallRows, StringTable)>,
+    /// Number of the present batch, from 1.
+    epoch: u32,
+    rid: i64,
+    files: Files,
+    tasks: Tasks,
+    positions: Positions,
+    losses: Losses,
+    names: Small,
+    classes: Small,
+    errors: Small,
+    texts: Texts,
+    recent_files: Recent<FileMemo>,
+    recent_threads: Recent<StrId>,
+    path: Vec<u8>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+}
+
+/// What depends on the strings and the second file of a call.
+#[derive(Default)]
+struct Named {
+    file: FileMemo,
+    path: StrId,
+    path2: StrId,
+    path_arg: StrId,
+    path_arg2: StrId,
+}
+
+impl Enricher {
+    /// An enricher that has seen nothing yet.
+    pub fn new(options: EnrichOptions) -> Self {
+        Self {
+            plans: plans(),
+            rows: SyscallRows::default(),
+            strings: StringTable::new(),
+            spare: Vec::new(),
+            epoch: 1,
+            rid: 0,
+            files: Files::new(options.max_files),
+            tasks: Tasks::new(options.max_threads),
+            positions: Positions::default(),
+            losses: Losses::default(),
+            names: Small::new(SYSCALLS.len()),
+            classes: Small::new(SYSCALLS.len()),
+            errors: Small::new(ERRORS),
+            texts: Texts::default(),
+            recent_files: cache::recent_files(),
+            recent_threads: cache::recent_threads(),
+            path: Vec::new(),
+            first_ns: None,
+            last_ns: 0,
+        }
+    }
+
+    /// Takes an event that `cpu` wrote.
+    pub fn event(&mut self, cpu: u32, event: &Event<'_>) {
+        self.last_ns = event.time_ns();
+        self.first_ns.get_or_insert(self.last_ns);
+        match event {
+            Event::Call(record) => {
+                self.call(
+                    cpu,
+                    &Call {
+                        record,
+                        wide: None,
+                        string1: b"",
+                        string2: b"",
+                    },
+                );
+            }
+            Event::Wide {
+                record,
+                string1,
+                string2,
+            } => {
+                self.call(
+                    cpu,
+                    &Call {
+                        record: &record.call,
+                        wide: Some(record),
+                        string1,
+                        string2,
+                    },
+                );
+            }
+            Event::File { record, path } => {
+                self.files.event(record, path);
+                self.recent_files.forget(record.handle);
+            }
+            Event::Task {
+                record,
+                cmdline,
+                exe,
+                cgroup,
+            } => {
+                self.tasks.event(record, cmdline, exe, cgroup);
+                self.recent_threads.forget(record.tid);
+            }
+        }
+    }
+
+    /// Rows of table `syscalls` that were not taken yet.
+    pub fn pending_rows(&self) -> usize {
+        self.rows.rid.len()
+    }
+
+    /// Rows of table `syscalls` that were made so far, taken or not.
+    pub fn totals(&self) -> u64 {
+        self.rid as u64
+    }
+
+    /// The rows since the last time: at most one batch each of `syscalls`,
+    /// `files`, `file_paths` and `processes`, none that is empty. The last two
+    /// and `files` have the rows that are new or changed.
+    pub fn take(&mut self) -> Vec<Batch> {
+        let offsets = &mut self.rows.offset;
+        self.positions.resolve(|row, offset| {
+            if let Some(place) = offsets.get_mut(row) {
+                *place = offset.unwrap_or(NULL_I64);
+            }
+        });
+        let (empty, no_strings) = self.spare.pop().unwrap_or_else(|| {
+            (
+                SyscallRows::with_capacity(self.rows.rid.len().min(MAX_RESERVED)),
+                StringTable::new(),
+            )
+        });
+        let calls = std::mem::replace(&mut self.rows, empty);
+        let strings = std::mem::replace(&mut self.strings, no_strings);
+        // 0 stands for no batch in the caches.
+        self.epoch = self.epoch.wrapping_add(1).max(1);
+        let ((files, file_strings), (file_paths, path_strings)) = self.files.take();
+        let (processes, process_strings) = self.tasks.take();
+        let mut batches = vec![
+            calls.into_batch(strings),
+            files.into_batch(file_strings),
+            file_paths.into_batch(path_strings),
+            processes.into_batch(process_strings),
+        ];
+        batches.retain(|b| !b.is_empty());
+        batches
+    }
+
+    /// Gives the memory of a batch back, to be used for one to come: that is
+    /// two to three times as fast as new memory when batches are large. Only
+    /// batches of `syscalls` are worth it; others are dropped.
+    pub fn recycle(&mut self, batch: Batch) {
+        if self.spare.len() < MAX_SPARE
+            && let Some((mut rows, mut strings)) = SyscallRows::from_batch(batch)
+        {
+            rows.clear();
+            strings.clear();
+            self.spare.push((rows, strings));
+        }
+    }
+
+    /// Rows of table `losses` for calls that were lost in the kernel, from
+    /// counters that only grow: `per_cpu` has CPU, call and what was lost of
+    /// it, exact; `split` the same by process and file, perhaps incomplete. What
+    /// `split` does not account for goes into rows with pid and file -1, whose
+    /// longest duration is a limit and whose times are those of all. Each set of
+    /// rows replaces the one before.
+    pub fn losses(
+        &mut self,
+        per_cpu: &[(u32, u32, ShedValue)],
+        split: &[(ShedKey, ShedValue)],
+    ) -> Batch {
+        let now = self.last_ns;
+        let files = &mut self.files;
+        self.losses
+            .rows(per_cpu, split, |key| files.by_handle(key.file, now).id)
+    }
+
+    /// The row of table `losses` for records that arrived damaged, so that
+    /// nothing is known of them; `None` when there were none. All records of the
+    /// slot rings are calls; those of the wide rings may have been, and count as
+    /// such. Each row replaces the one before.
+    pub fn decode_losses(&self, stats: &DecodeStats) -> Option<Batch> {
+        let count = stats.slot.damaged.saturating_add(stats.wide.damaged);
+        (count > 0).then(|| losses::damaged(count, self.first_ns.unwrap_or_default(), self.last_ns))
+    }
+
+    fn call(&mut self, cpu: u32, call: &Call<'_>) {
+        let r = call.record;
+        let index = usize::from(r.syscall);
+        let epoch = self.epoch;
+        // Decoding lets only known calls pass.
+        let Some(plan) = self.plans.get(index) else {
+            return;
+        };
+        let pending = call.has(CALL_PENDING);
+        let error = if pending {
+            None
+        } else {
+            errno::of_return(r.ret)
+        };
+        let errno = match error {
+            None => StrId::NULL,
+            Some(n) => self
+                .errors
+                .get(n as usize, epoch, &mut self.strings, || error_name(n)),
+        };
+        let bytes = match plan.returns {
+            Returns::Bytes if !pending && r.ret >= 0 => r.ret,
+            _ => NULL_I64,
+        };
+        let size = if plan.has_size && r.size != NO_SIZE {
+            signed(r.size)
+        } else {
+            NULL_I64
+        };
+        let mut offset = if plan.has_offset { r.offset } else { NULL_I64 };
+        if u32::from(r.flags) & (CALL_SHARED_POSITION | CALL_POSITION_RACED) != 0 && bytes > 0 {
+            offset = position(&mut self.positions, call, self.rows.rid.len());
+        }
+        let fd = if plan.has_fd { r.fd } else { NULL_I32 };
+        let strings = &mut self.strings;
+        let name = self.names.get(index, epoch, strings, || plan.name);
+        let class = self
+            .classes
+            .get(index, epoch, strings, || plan.class.name());
+        let texts = &mut self.texts;
+        let flags = match (plan.flags, call.how()) {
+            (Some(flags), _) => match call.value(flags.place) {
+                Some(v) => texts.get((r.syscall, v), epoch, strings, |out| {
+                    vocab::write(flags.kind, v, out);
+                }),
+                None => StrId::NULL,
+            },
+            (None, Some([v, ..])) if plan.has_how => {
+                texts.get((r.syscall, v), epoch, strings, |out| {
+                    vocab::write(vocab::Kind::Open, v, out);
+                })
+            }
+            (None, _) => StrId::NULL,
+        };
+        let args = if plan.args.is_empty() && call.wide.is_none() {
+            StrId::NULL
+        } else if plan.args_from_aux && call.wide.is_none() {
+            let key = (ARGS_KEYS | r.syscall, u64::from(r.aux));
+            texts.get(key, epoch, strings, |out| args::write(plan, call, out))
+        } else {
+            texts.once(strings, |out| args::write(plan, call, out))
+        };
+        let named = if plan.string1 == String1::None && call.wide.is_none() {
+            let file = self.file(r.file);
+            Named {
+                file,
+                path: file.path,
+                ..Named::default()
+            }
+        } else {
+            self.named(call, error)
+        };
+        let comm = self.comm(r.tid);
+
+        self.rid += 1;
+        let rows = &mut self.rows;
+        rows.rid.push(self.rid);
+        rows.ts_ns.push(signed(r.ts_ns));
+        rows.dur_ns.push(signed(r.dur_ns));
+        rows.pid.push(id(r.pid));
+        rows.tid.push(id(r.tid));
+        rows.comm.push(comm);
+        rows.cpu.push(id(cpu));
+        rows.syscall.push(name);
+        rows.class.push(class);
+        rows.ret.push(if pending { NULL_I64 } else { r.ret });
+        rows.errno.push(errno);
+        rows.fd.push(fd);
+        rows.file_id.push(named.file.file_id);
+        rows.offset.push(offset);
+        rows.size.push(size);
+        rows.bytes.push(bytes);
+        rows.flags.push(flags);
+        rows.path_arg.push(named.path_arg);
+        rows.path_arg2.push(named.path_arg2);
+        rows.path.push(named.path);
+        rows.path2.push(named.path2);
+        rows.hash.push(NULL_I64);
+        rows.args.push(args);
+    }
+
+    /// Paths and file of a call with strings or a second file.
+    #[inline(never)]
+    fn named(&mut self, call: &Call<'_>, error: Option<i64>) -> Named {
+        let r = call.record;
+        let Some(plan) = self.plans.get(usize::from(r.syscall)) else {
+            return Named::default();
+        };
+        let (string1, string2) = (plan.string1, plan.string2);
+        let (dir1, dir2, file2) = call.wide.map_or((0, 0, 0), |w| (w.dir1, w.dir2, w.file2));
+        let partial1 = call.has(CALL_STRING1_PARTIAL);
+        let partial2 = call.has(CALL_STRING2_PARTIAL);
+        // A path that is empty (AT_EMPTY_PATH) is the directory's descriptor.
+        let empty = string1 == String1::Path
+            && r.file == 0
+            && call.wide.is_some()
+            && call.string1.is_empty()
+            && !partial1
+            && error != Some(ENOENT);
+        let mut named = Named {
+            file: self.file(if empty { dir1 } else { r.file }),
+            ..Named::default()
+        };
+        if string1 != String1::None && !(partial1 && call.string1.is_empty()) {
+            named.path_arg = self.strings.intern(text::lossless(call.string1).as_bytes());
+        }
+        let mut resolved = false;
+        if string1 == String1::Path && !partial1 {
+            resolved = paths::absolute(self.files.path_of(dir1), call.string1, &mut self.path);
+        }
+        if call.has(CALL_HAS_STAT)
+            && r.file == 0
+            && !empty
+            && error.is_none()
+            && let Some(wide) = call.wide
+        {
+            let path = resolved.then_some(self.path.as_slice());
+            let now = r.ts_ns.saturating_add(r.dur_ns);
+            named.file.file_id = self.files.by_stat(wide.stat_dev, wide.stat_ino, path, now);
+        }
+        // A call by path that has a file opened it, or went there (chdir).
+        let own = r.file != 0 && named.file.path != StrId::NULL;
+        named.path = match string1 {
+            String1::Path if resolved && !own => {
+                self.strings.intern(text::lossless(&self.path).as_bytes())
+            }
+            String1::Path | String1::None => named.file.path,
+            String1::Target => StrId::NULL,
+        };
+        match string2 {
+            String2::Path => {
+                if !(partial2 && call.string2.is_empty()) {
+                    named.path_arg2 = self.strings.intern(text::lossless(call.string2).as_bytes());
+                }
+                let base = self.files.path_of(dir2);
+                if !partial2 && paths::absolute(base, call.string2, &mut self.path) {
+                    named.path2 = self.strings.intern(text::lossless(&self.path).as_bytes());
+                }
+            }
+            String2::None | String2::Name if file2 != 0 => named.path2 = self.file(file2).path,
+            String2::None | String2::Name => {}
+        }
+        named
+    }
+
+    /// The file behind a handle.
+    #[inline]
+    fn file(&mut self, handle: u32) -> FileMemo {
+        if handle == 0 {
+            return FileMemo {
+                file_id: NULL_I64,
+                path: StrId::NULL,
+            };
+        }
+        match self.recent_files.get(handle, self.epoch) {
+            Some(memo) => memo,
+            None => self.look_up_file(handle),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up_file(&mut self, handle: u32) -> FileMemo {
+        let file = self.files.by_handle(handle, self.last_ns);
+        let path = match &file.path {
+            Some(path) => self.strings.intern(text::lossless(path).as_bytes()),
+            None => StrId::NULL,
+        };
+        let memo = FileMemo {
+            file_id: file.id,
+            path,
+        };
+        self.recent_files.put(handle, self.epoch, memo);
+        memo
+    }
+
+    /// Name of a thread.
+    #[inline]
+    fn comm(&mut self, tid: u32) -> StrId {
+        if let Some(comm) = self.recent_threads.get(tid, self.epoch) {
+            return comm;
+        }
+        let comm = match self.tasks.comm(tid) {
+            Some(comm) => self.strings.intern(comm.as_bytes()),
+            None => StrId::NULL,
+        };
+        self.recent_threads.put(tid, self.epoch, comm);
+        comm
+    }
+}
+
+/// The offset of I/O at the position of a descriptor that may be shared, as far
+/// as it is certain.
+fn position(positions: &mut Positions, call: &Call<'_>, row: usize) -> i64 {
+    let r = call.record;
+    if r.offset == NO_OFFSET {
+        return NULL_I64;
+    }
+    let description = if call.has(CALL_SHARED_POSITION) {
+        r.aux
+    } else {
+        0
+    };
+    match call.wide.filter(|_| call.has(CALL_POSITION_RACED)) {
+        Some(wide) => {
+            let [entry, ..] = wide.extra;
+            let raced = Raced {
+                row,
+                entry: entry as i64,
+                derived: r.offset,
+                bytes: r.ret,
+            };
+            positions.raced(description, r.file, raced);
+            NULL_I64
+        }
+        None => {
+            positions.certain(description, r.file, r.offset, r.ret);
+            r.offset
+        }
+    }
+}
+
+fn error_name(number: i64) -> Vec<u8> {
+    match errno::name(number) {
+        Some(name) => name.into(),
+        None => format!("errno {number}").into(),
+    }
+}

@@ -1,0 +1,264 @@
+use super::*;
+
+struct Announce {
+    handle: u32,
+    ino: u64,
+    generation: u32,
+    path: &'static [u8],
+}
+
+const A: Announce = Announce {
+    handle: 1,
+    ino: 100,
+    generation: 7,
+    path: b"a/tmp/",
+};
+
+fn record(a: &Announce, ts_ns: u64) -> FileRecord {
+    FileRecord {
+        handle: a.handle,
+        ino: a.ino,
+        generation: a.generation,
+        dev: 8 << 20 | 1,
+        ts_ns,
+        mode: 0o100644,
+        fs_magic: 0xef53,
+        size: 4096,
+        ..FileRecord::parse(&[0; FileRecord::SIZE]).unwrap()
+    }
+}
+
+fn announce(files: &mut Files, a: &Announce, ts_ns: u64) -> i64 {
+    files.event(&record(a, ts_ns), a.path);
+    files.by_handle(a.handle, ts_ns).id
+}
+
+fn path(files: &mut Files, handle: u32) -> Option<String> {
+    let path = files.by_handle(handle, 0).path?;
+    Some(String::from_utf8(path.to_vec()).unwrap())
+}
+
+/// Id, generation, path of the rows in tables files and file_paths.
+type Rows = Vec<(i64, i64, String)>;
+
+fn take(files: &mut Files) -> (Rows, Vec<(i64, String)>) {
+    let ((rows, strings), (paths, path_strings)) = files.take();
+    let text = |t: &StringTable, id| String::from_utf8(t.get(id).to_vec()).unwrap();
+    (
+        (0..rows.file_id.len())
+            .map(|i| {
+                (
+                    rows.file_id[i],
+                    rows.generation[i],
+                    text(&strings, rows.path[i]),
+                )
+            })
+            .collect(),
+        (0..paths.file_id.len())
+            .map(|i| (paths.file_id[i], text(&path_strings, paths.path[i])))
+            .collect(),
+    )
+}
+
+#[test]
+fn identity_makes_the_file() {
+    let mut files = Files::new(100);
+    let a = announce(&mut files, &A, 1);
+    // A hard link, and the same entry under a new handle.
+    let link = announce(
+        &mut files,
+        &Announce {
+            handle: 2,
+            path: b"link/tmp/",
+            ..A
+        },
+        2,
+    );
+    let again = announce(&mut files, &Announce { handle: 3, ..A }, 3);
+    assert_eq!((a, link, again), (1, 1, 1));
+    assert_eq!(path(&mut files, 1).as_deref(), Some("/tmp/a"));
+    assert_eq!(path(&mut files, 2).as_deref(), Some("/tmp/link"));
+    // A recycled inode.
+    let new = announce(
+        &mut files,
+        &Announce {
+            handle: 4,
+            generation: 8,
+            ..A
+        },
+        4,
+    );
+    assert_eq!(new, 2);
+    let ((rows, strings), _) = files.take();
+    assert_eq!(rows.file_id, [1, 2], "one row a file");
+    assert_eq!(strings.get(rows.file_tag[0]), b"2049|100|1");
+    assert_eq!(strings.get(rows.fs_type[0]), b"ext4");
+    assert_eq!((rows.dev[0], rows.ino[0], rows.size[0]), (2049, 100, 4096));
+}
+
+#[test]
+fn renames_are_rows() {
+    let mut files = Files::new(100);
+    announce(&mut files, &A, 1);
+    announce(
+        &mut files,
+        &Announce {
+            path: b"b/tmp/",
+            ..A
+        },
+        2,
+    );
+    announce(&mut files, &A, 3);
+    assert_eq!(path(&mut files, 1).as_deref(), Some("/tmp/a"));
+    let (rows, paths) = take(&mut files);
+    assert_eq!(rows, [(1, 7, "/tmp/a".to_string())]);
+    assert_eq!(
+        paths,
+        [(1, "/tmp/a".to_string()), (1, "/tmp/b".to_string())]
+    );
+    assert!(take(&mut files).0.is_empty());
+}
+
+#[test]
+fn a_record_that_comes_late_fills_the_placeholder() {
+    let mut files = Files::new(100);
+    let early = files.by_handle(1, 5).id;
+    assert_eq!(path(&mut files, 1), None);
+    assert_eq!(take(&mut files).0, [(early, NULL_I64, String::new())]);
+    assert_eq!(announce(&mut files, &A, 6), early);
+    assert_eq!(take(&mut files).0, [(early, 7, "/tmp/a".to_string())]);
+    // The same file by a handle whose record came late as well: a second id.
+    let second = files.by_handle(2, 7).id;
+    assert_eq!(announce(&mut files, &Announce { handle: 2, ..A }, 8), early);
+    let rows = take(&mut files).0;
+    assert!(
+        rows.contains(&(second, 7, "/tmp/a".to_string())),
+        "{rows:?}"
+    );
+}
+
+#[test]
+fn a_file_that_stat_described_is_adopted() {
+    let mut files = Files::new(100);
+    let id = files.by_stat(0x801, 100, Some(b"/tmp/link-to-a"), 1);
+    assert_eq!(files.by_stat(0x801, 100, None, 2), id);
+    assert_ne!(files.by_stat(0x801, 101, None, 2), id);
+    assert_eq!(
+        take(&mut files).0[0],
+        (id, NULL_I64, "/tmp/link-to-a".to_string())
+    );
+    assert_eq!(announce(&mut files, &A, 3), id);
+    assert_eq!(take(&mut files).0, [(id, 7, "/tmp/a".to_string())]);
+    // Then the latest generation.
+    let new = announce(
+        &mut files,
+        &Announce {
+            handle: 2,
+            generation: 8,
+            ..A
+        },
+        4,
+    );
+    assert_eq!(files.by_stat(0x801, 100, None, 5), new);
+}
+
+#[test]
+fn files_without_a_name() {
+    let named = |fs_magic, mode, components: &[u8]| {
+        let record = FileRecord {
+            fs_magic,
+            mode,
+            ino: 55,
+            ..record(&A, 0)
+        };
+        String::from_utf8(display_path(&record, components)).unwrap()
+    };
+    assert_eq!(named(PIPE_FS, 0o010600, b""), "pipe:[55]");
+    assert_eq!(named(SOCK_FS, 0o140777, b"TCP/"), "socket:[55]");
+    assert_eq!(
+        named(ANON_INODE_FS, 0o600, b"[eventfd]/"),
+        "anon_inode:[eventfd]"
+    );
+    assert_eq!(named(0x01021994, 0o100777, b"memfd:x/"), "/memfd:x");
+    let cut = FileRecord {
+        flags: FILE_PATH_PARTIAL as u8,
+        ..record(&A, 0)
+    };
+    assert_eq!(display_path(&cut, b"x/deep/"), b".../deep/x");
+}
+
+#[test]
+fn paths_keep_their_bytes() {
+    let mut files = Files::new(100);
+    announce(
+        &mut files,
+        &Announce {
+            path: b"\xff\\/tmp/",
+            ..A
+        },
+        1,
+    );
+    let ((rows, strings), _) = files.take();
+    assert_eq!(strings.get(rows.path[0]), b"/tmp/\\xff\\\\");
+    assert_eq!(strings.get(rows.path_raw[0]), b"/tmp/\xff\\");
+}
+
+#[test]
+fn memory_is_bounded_and_what_is_used_stays() {
+    let mut files = Files::new(10);
+    let kept = announce(&mut files, &A, 1);
+    for i in 0..1000 {
+        let other = Announce {
+            handle: 100 + i,
+            ino: 1000 + u64::from(i),
+            ..A
+        };
+        files.event(&record(&other, 2), other.path);
+        files.by_stat(1, u64::from(i), None, 3);
+        files.by_handle(50_000 + i, 4);
+        assert_eq!(files.by_handle(1, 5).id, kept);
+    }
+    assert!(files.slots.len() <= 10);
+    assert!(files.handles.len() <= 20);
+    assert!(files.identities.len() <= 10 && files.inodes.len() <= 10);
+    assert!(files.order.len() <= 10);
+    // One that was forgotten gets a new id.
+    let back = announce(
+        &mut files,
+        &Announce {
+            handle: 100,
+            ino: 1000,
+            ..A
+        },
+        6,
+    );
+    assert!(back > 1000);
+    let ((rows, _), _) = files.take();
+    assert_eq!(rows.file_id.len(), rows.path_complete.len());
+}
+
+#[test]
+fn hostile_records() {
+    for seed in 0..300 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut files = Files::new(6);
+        for _ in 0..200 {
+            match rng.u32(0..4) {
+                0 => drop(files.by_handle(rng.u32(0..12), rng.u64(..))),
+                1 => drop(files.by_stat(rng.u64(0..2), rng.u64(0..6), None, 0)),
+                2 => drop(files.take()),
+                _ => {
+                    let bytes: Vec<u8> = (0..FileRecord::SIZE).map(|_| rng.u8(0..4)).collect();
+                    let mut record = FileRecord::parse(&bytes).unwrap();
+                    (record.handle, record.ino) = (rng.u32(0..12), rng.u64(0..6));
+                    (record.dev, record.generation) = (rng.u32(0..2), rng.u32(0..3));
+                    files.event(&record, &bytes);
+                }
+            }
+            let used = files.slots.iter().filter(|s| s.is_some()).count();
+            assert!(used <= 6 && used + files.free.len() == files.slots.len());
+        }
+        let ((rows, _), _) = files.take();
+        assert_eq!(rows.file_id.len(), rows.size.len());
+    }
+}

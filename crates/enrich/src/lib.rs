@@ -1,0 +1,57 @@
+//! From events to the rows of a session's tables: which file is behind a
+//! handle, which thread made a call, where shared positions stood, and the
+//! arguments in strace's vocabulary.
+//!
+//! [`Enricher`] is the whole of it. It does no I/O and never panics; everything
+//! that a traced program controls is taken as bytes and stored so that the
+//! original can be told from the text (bytes that are not UTF-8 as `\xHH`).
+//!
+//! # Files
+//! A file is device, inode and generation. Its id counts up from 1 in order of
+//! first use. All handles of the kernel side with one identity (hard links,
+//! handles that were given anew) share an id; a recycled inode has another
+//! generation and gets another id.
+//! - A call may name a handle whose record is still to come, or lost. The file
+//!   gets its id at once, and the rest when the record arrives. Should it then
+//!   turn out to be a file that has an id already, further calls use that one,
+//!   and the row of the first id tells the same identity.
+//! - stat tells device and inode, not the generation. Such a file is the latest
+//!   generation known of that inode; when there is none, a new one with
+//!   generation null, which the first record of that inode completes. Its path
+//!   is the one that was passed, marked as not complete, since it may lead there
+//!   by symbolic links.
+//! - Ids are forgotten beyond [`EnrichOptions::max_files`]; the file gets a new
+//!   id when it is used again, and its rows share the identity.
+//!
+//! # Paths
+//! The path of a row is that of the call's file when the call has one, else the
+//! absolute form of the path that was passed. `..` behind a name stays as it
+//! is, because the name may be a symbolic link. A path of which the kernel could
+//! not read the beginning starts with `...`.
+
+mod args;
+mod cache;
+mod container;
+mod enricher;
+mod files;
+mod fs;
+mod losses;
+mod paths;
+mod plan;
+mod positions;
+mod tasks;
+mod text;
+mod vocab;
+
+pub use enricher::{EnrichOptions, Enricher};
+
+/// A process, thread or processor as a column holds it: the kernel's ids are
+/// below 2^31, and a damaged one must not become null.
+fn id(number: u32) -> i32 {
+    (number & 0x7fff_ffff) as i32
+}
+
+/// An unsigned number as a column holds it; the highest when it is too large.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,294 @@
+//! Threads, and the rows of table `processes`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fathom_decode::absolute_path;
+use fathom_model::abi::{TASK_COMM, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord};
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::tables::ProcessRows;
+use fathom_model::{StrId, StringTable};
+use hashbrown::HashMap;
+
+use crate::{container, text};
+
+/// What the threads of a process have in common.
+#[derive(Debug, Default)]
+struct Program {
+    exe: String,
+    cmdline: String,
+    cgroup: String,
+    container: Option<String>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    pid: u32,
+    ppid: u32,
+    uid: u32,
+    start_ns: u64,
+    end_ns: Option<u64>,
+    exit_status: Option<i32>,
+    comm: Box<str>,
+    program: Option<Arc<Program>>,
+    /// Batch and place of its row, when it has one in the present batch.
+    row: Option<(u32, usize)>,
+}
+
+/// The threads that are known.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    threads: HashMap<u32, Thread>,
+    /// Threads in order of arrival, the ones to be forgotten first at the
+    /// front.
+    order: VecDeque<(u32, u64)>,
+    /// Threads that ended in this batch and in the one before.
+    ended: [Vec<(u32, u64)>; 2],
+    limit: usize,
+    epoch: u32,
+    rows: ProcessRows,
+    strings: StringTable,
+}
+
+impl Tasks {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            threads: HashMap::new(),
+            order: VecDeque::new(),
+            ended: [Vec::new(), Vec::new()],
+            limit: limit.max(1),
+            epoch: 0,
+            rows: ProcessRows::default(),
+            strings: StringTable::new(),
+        }
+    }
+
+    /// Name of thread `tid`, `None` when it is not known.
+    pub(crate) fn comm(&self, tid: u32) -> Option<&str> {
+        self.threads.get(&tid).map(|t| &*t.comm)
+    }
+
+    /// Takes note of what happened to a thread.
+    pub(crate) fn event(&mut self, record: &TaskRecord, cmdline: &[u8], exe: &[u8], cgroup: &[u8]) {
+        let event = u32::from(record.event);
+        if !(TASK_SEEN..=TASK_EXIT).contains(&event) {
+            return;
+        }
+        let tid = record.tid;
+        // A thread id that is used again names another thread.
+        let known = self
+            .threads
+            .get(&tid)
+            .is_some_and(|t| t.start_ns == record.start_ns);
+        if !known {
+            let program = (event != TASK_SEEN && event != TASK_EXEC)
+                .then(|| self.inherited(record))
+                .flatten();
+            self.add(record, program);
+        }
+        let carries_program = matches!(event, TASK_SEEN | TASK_EXEC);
+        let program = carries_program.then(|| Arc::new(program(cmdline, exe, cgroup)));
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        (thread.pid, thread.ppid, thread.uid) = (record.pid, record.ppid, record.uid);
+        let comm = text::lossless(text::until_nul(&record.comm));
+        if *thread.comm != *comm {
+            thread.comm = comm.into();
+        }
+        if program.is_some() {
+            thread.program = program;
+        }
+        match event {
+            TASK_EXIT => {
+                thread.end_ns = Some(record.ts_ns);
+                thread.exit_status = Some(exit_status(record.exit_code));
+                if let Some(ended) = self.ended.first_mut() {
+                    ended.push((tid, record.start_ns));
+                }
+            }
+            // When another thread than the first one calls exec it takes the
+            // place of the first one, whose end was seen already.
+            TASK_EXEC => (thread.end_ns, thread.exit_status) = (None, None),
+            _ => debug_assert!(matches!(event, TASK_SEEN | TASK_FORK | TASK_COMM)),
+        }
+        self.write(tid);
+        if event == TASK_EXEC {
+            self.end_siblings(record);
+        }
+    }
+
+    /// exec ends all other threads of the process. That of the one that called
+    /// it, under the id that it had before, is not seen otherwise.
+    fn end_siblings(&mut self, record: &TaskRecord) {
+        let siblings: Vec<u32> = self
+            .threads
+            .iter()
+            .filter(|(tid, t)| t.pid == record.pid && **tid != record.tid && t.end_ns.is_none())
+            .map(|(tid, _)| *tid)
+            .collect();
+        for tid in siblings {
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.end_ns = Some(record.ts_ns);
+                let key = (tid, thread.start_ns);
+                if let Some(ended) = self.ended.first_mut() {
+                    ended.push(key);
+                }
+            }
+            self.write(tid);
+        }
+    }
+
+    /// What a new thread has from its process, or a process from its parent.
+    fn inherited(&self, record: &TaskRecord) -> Option<Arc<Program>> {
+        let from = if record.tid == record.pid {
+            record.ppid
+        } else {
+            record.pid
+        };
+        self.threads.get(&from).and_then(|t| t.program.clone())
+    }
+
+    fn add(&mut self, record: &TaskRecord, program: Option<Arc<Program>>) {
+        while self.threads.len() >= self.limit {
+            let Some((tid, start_ns)) = self.order.pop_front() else {
+                break;
+            };
+            if self
+                .threads
+                .get(&tid)
+                .is_some_and(|t| t.start_ns == start_ns)
+            {
+                self.threads.remove(&tid);
+            }
+        }
+        self.order.push_back((record.tid, record.start_ns));
+        let thread = Thread {
+            pid: record.pid,
+            ppid: record.ppid,
+            uid: record.uid,
+            start_ns: record.start_ns,
+            end_ns: None,
+            exit_status: None,
+            comm: Box::default(),
+            program,
+            row: None,
+        };
+        self.threads.insert(record.tid, thread);
+    }
+
+    /// Brings the row of a thread up to date.
+    fn write(&mut self, tid: u32) {
+        let Self {
+            threads,
+            strings,
+            rows,
+            epoch,
+            ..
+        } = self;
+        let Some(thread) = threads.get_mut(&tid) else {
+            return;
+        };
+        let mut intern = |s: Option<&str>| {
+            s.filter(|s| !s.is_empty())
+                .map_or(StrId::NULL, |s| strings.intern(s.as_bytes()))
+        };
+        let program = thread.program.as_deref();
+        let comm = intern(Some(&thread.comm));
+        let exe = intern(program.map(|p| p.exe.as_str()));
+        let cmdline = intern(program.map(|p| p.cmdline.as_str()));
+        let cgroup = intern(program.map(|p| p.cgroup.as_str()));
+        let container = intern(program.and_then(|p| p.container.as_deref()));
+        let at = match thread.row {
+            Some((of, at)) if of == *epoch => at,
+            _ => {
+                let at = rows.tid.len();
+                thread.row = Some((*epoch, at));
+                at
+            }
+        };
+        put(&mut rows.pid, at, crate::id(thread.pid));
+        put(&mut rows.tid, at, crate::id(tid));
+        put(&mut rows.ppid, at, crate::id(thread.ppid));
+        put(&mut rows.comm, at, comm);
+        put(&mut rows.exe, at, exe);
+        put(&mut rows.cmdline, at, cmdline);
+        put(&mut rows.cgroup, at, cgroup);
+        put(&mut rows.container_id, at, container);
+        put(&mut rows.uid, at, i64::from(thread.uid));
+        put(&mut rows.start_ns, at, crate::signed(thread.start_ns));
+        put(
+            &mut rows.end_ns,
+            at,
+            thread.end_ns.map_or(NULL_I64, crate::signed),
+        );
+        put(
+            &mut rows.exit_status,
+            at,
+            thread.exit_status.unwrap_or(NULL_I32),
+        );
+    }
+
+    /// The rows that changed, with their strings. Threads that ended before the
+    /// last time are forgotten: calls of theirs may have come until then.
+    pub(crate) fn take(&mut self) -> (ProcessRows, StringTable) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.ended.swap(0, 1);
+        if let Some(ended) = self.ended.first_mut() {
+            for (tid, start_ns) in ended.drain(..) {
+                let gone = |t: &Thread| t.start_ns == start_ns && t.end_ns.is_some();
+                if self.threads.get(&tid).is_some_and(gone) {
+                    self.threads.remove(&tid);
+                }
+            }
+        }
+        if self.order.len() > 2 * self.threads.len() + 1024 {
+            let threads = &self.threads;
+            self.order.retain(|(tid, start_ns)| {
+                threads.get(tid).is_some_and(|t| t.start_ns == *start_ns)
+            });
+        }
+        (
+            std::mem::take(&mut self.rows),
+            std::mem::take(&mut self.strings),
+        )
+    }
+}
+
+/// Sets element `at`, which is one of the column's or the next.
+pub(crate) fn put<T>(column: &mut Vec<T>, at: usize, value: T) {
+    match column.get_mut(at) {
+        Some(place) => *place = value,
+        None => column.push(value),
+    }
+}
+
+fn program(cmdline: &[u8], exe: &[u8], cgroup: &[u8]) -> Program {
+    let path = |components: &[u8]| text::lossless(&absolute_path(components)).into_owned();
+    let cgroup = path(cgroup);
+    Program {
+        exe: if exe.is_empty() {
+            String::new()
+        } else {
+            path(exe)
+        },
+        cmdline: if cmdline.is_empty() {
+            String::new()
+        } else {
+            text::shell_command(cmdline)
+        },
+        container: container::id(&cgroup),
+        cgroup,
+    }
+}
+
+/// What a shell would report for a status as wait(2) gives it.
+fn exit_status(wait_status: i32) -> i32 {
+    match wait_status & 0x7f {
+        0 => wait_status >> 8 & 0xff,
+        signal => 128 + signal,
+    }
+}
+
+#[cfg(test)]
+mod tests;

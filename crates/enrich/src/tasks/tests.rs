@@ -1,0 +1,136 @@
+use super::*;
+
+fn record(event: u32, pid: u32, tid: u32, start_ns: u64, comm: &str) -> TaskRecord {
+    let mut record = TaskRecord::parse(&[0; TaskRecord::SIZE]).unwrap();
+    record.event = event as u8;
+    (record.pid, record.tid, record.start_ns) = (pid, tid, start_ns);
+    record.ts_ns = start_ns;
+    record.comm[..comm.len()].copy_from_slice(comm.as_bytes());
+    record
+}
+
+fn text_of(strings: &StringTable, id: StrId) -> String {
+    String::from_utf8(strings.get(id).to_vec()).unwrap()
+}
+
+#[test]
+fn a_life() {
+    let mut tasks = Tasks::new(100);
+    tasks.event(
+        &record(TASK_SEEN, 10, 10, 1, "bash"),
+        b"bash\0",
+        b"bash/bin/",
+        b"docker/",
+    );
+    let mut fork = record(TASK_FORK, 20, 20, 2, "bash");
+    fork.ppid = 10;
+    tasks.event(&fork, b"", b"", b"");
+    assert_eq!(tasks.comm(20), Some("bash"));
+    let (rows, strings) = tasks.take();
+    assert_eq!(rows.tid, [10, 20]);
+    assert_eq!(text_of(&strings, rows.exe[1]), "/bin/bash");
+    assert_eq!(text_of(&strings, rows.cgroup[1]), "/docker");
+    assert_eq!(rows.container_id[1], StrId::NULL);
+    assert_eq!(rows.ppid[1], 10);
+
+    tasks.event(
+        &record(TASK_EXEC, 20, 20, 2, "ls"),
+        b"ls\0a b\0",
+        b"ls/bin/",
+        b"",
+    );
+    let mut exit = record(TASK_EXIT, 20, 20, 2, "ls");
+    (exit.ts_ns, exit.exit_code) = (9, 3 << 8);
+    tasks.event(&exit, b"", b"", b"");
+    assert_eq!(tasks.comm(20), Some("ls"), "its last calls may still come");
+    let (rows, strings) = tasks.take();
+    assert_eq!(
+        (rows.tid.as_slice(), rows.end_ns[0], rows.exit_status[0]),
+        (&[20][..], 9, 3)
+    );
+    assert_eq!(text_of(&strings, rows.cmdline[0]), "ls 'a b'");
+    assert_eq!(tasks.take().0.tid.len(), 0, "nothing changed");
+    assert_eq!(tasks.comm(20), None);
+    assert_eq!(tasks.comm(10), Some("bash"));
+}
+
+#[test]
+fn threads_inherit_from_the_first_one() {
+    let mut tasks = Tasks::new(100);
+    tasks.event(&record(TASK_SEEN, 10, 10, 1, "srv"), b"srv\0", b"srv/", b"");
+    let mut thread = record(TASK_FORK, 10, 11, 2, "srv");
+    thread.ppid = 1;
+    tasks.event(&thread, b"", b"", b"");
+    tasks.event(&record(TASK_COMM, 10, 11, 2, "io"), b"", b"", b"");
+    assert_eq!(tasks.comm(11), Some("io"));
+    let (rows, strings) = tasks.take();
+    assert_eq!(text_of(&strings, rows.exe[1]), "/srv");
+    assert_eq!(rows.tid.len(), 2, "one row a thread");
+}
+
+#[test]
+fn an_id_used_again_is_another_thread() {
+    let mut tasks = Tasks::new(100);
+    tasks.event(&record(TASK_SEEN, 10, 10, 1, "old"), b"old\0", b"old/", b"");
+    tasks.event(&record(TASK_FORK, 10, 10, 5, "new"), b"", b"", b"");
+    let (rows, _) = tasks.take();
+    assert_eq!(rows.start_ns, [1, 5]);
+    assert_eq!(rows.exe[1], StrId::NULL);
+}
+
+#[test]
+fn exec_by_another_thread_than_the_first() {
+    let mut tasks = Tasks::new(100);
+    tasks.event(&record(TASK_SEEN, 10, 10, 1, "a"), b"a\0", b"a/", b"");
+    tasks.event(&record(TASK_FORK, 10, 11, 2, "a"), b"", b"", b"");
+    tasks.event(&record(TASK_EXIT, 10, 10, 1, "a"), b"", b"", b"");
+    let mut exec = record(TASK_EXEC, 10, 10, 1, "b");
+    exec.ts_ns = 7;
+    tasks.event(&exec, b"b\0", b"b/", b"");
+    let (rows, _) = tasks.take();
+    assert_eq!(rows.tid, [10, 11]);
+    assert_eq!(rows.end_ns, [NULL_I64, 7]);
+    tasks.take();
+    assert_eq!(tasks.comm(10), Some("b"), "it lives on");
+}
+
+#[test]
+fn statuses() {
+    assert_eq!(exit_status(0), 0);
+    assert_eq!(exit_status(0x100), 1);
+    assert_eq!(exit_status(9), 137);
+    assert_eq!(exit_status(0x8b), 139);
+}
+
+#[test]
+fn memory_is_bounded() {
+    let mut tasks = Tasks::new(50);
+    for tid in 1..5000 {
+        tasks.event(
+            &record(TASK_SEEN, tid, tid, u64::from(tid), "x"),
+            b"",
+            b"",
+            b"",
+        );
+    }
+    assert_eq!(tasks.threads.len(), 50);
+    assert!(tasks.comm(4999).is_some() && tasks.comm(1).is_none());
+    tasks.take();
+    assert!(tasks.order.len() <= 2 * 50 + 1024);
+}
+
+#[test]
+fn hostile_records() {
+    for seed in 0..2000 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut tasks = Tasks::new(8);
+        for _ in 0..30 {
+            let mut bytes: Vec<u8> = (0..TaskRecord::SIZE).map(|_| rng.u8(..)).collect();
+            bytes[1] = rng.u8(0..8);
+            let record = TaskRecord::parse(&bytes).unwrap();
+            tasks.event(&record, &bytes[..20], &bytes[..9], &bytes[40..]);
+        }
+        let (rows, strings) = tasks.take();
+        rows.into_batch(strings);
+    }
+}

@@ -1,0 +1,311 @@
+//! Generates the Rust side of the two files that the kernel side is built
+//! from: `bpf/include/record.h` (layouts) and `bpf/syscalls.def` (calls).
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
+    let bpf = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    generate(&bpf.join("include/record.h"), &out.join("abi.rs"), abi)?;
+    generate(
+        &bpf.join("syscalls.def"),
+        &out.join("syscalls.rs"),
+        syscalls,
+    )?;
+    Ok(())
+}
+
+fn generate(from: &Path, to: &Path, with: fn(&str) -> Result<String>) -> Result<()> {
+    println!("cargo::rerun-if-changed={}", from.display());
+    let text = fs::read_to_string(from).map_err(|e| format!("{}: {e}", from.display()))?;
+    let code = with(&text).map_err(|e| format!("{}: {e}", from.display()))?;
+    fs::write(to, code).map_err(|e| format!("{}: {e}", to.display()))?;
+    Ok(())
+}
+
+/// A member of a C struct: Rust type, size of one element, elements (0: not an
+/// array).
+struct Member {
+    name: String,
+    ty: String,
+    size: usize,
+    elements: usize,
+    doc: String,
+}
+
+fn abi(text: &str) -> Result<String> {
+    let mut out = String::new();
+    let mut doc = String::new();
+    let mut sizes: Vec<(String, usize)> = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let line = line.trim();
+        if line.is_empty() {
+            doc.clear();
+        } else if line.starts_with("/*") || line.starts_with('*') {
+            append_comment(&mut doc, line);
+        } else if let Some(name) = block_name(line, "enum") {
+            let mut member_doc = String::new();
+            for (n, line) in lines.by_ref() {
+                let line = line.trim();
+                if line == "};" {
+                    break;
+                } else if line.starts_with("/*") || line.starts_with('*') {
+                    append_comment(&mut member_doc, line);
+                } else {
+                    let (constant, value) = line
+                        .trim_end_matches(',')
+                        .split_once(" = ")
+                        .ok_or_else(|| format!("line {}: not `NAME = value,`", n + 1))?;
+                    let text = if member_doc.is_empty() {
+                        format!("`{name}` in `record.h`.")
+                    } else {
+                        std::mem::take(&mut member_doc)
+                    };
+                    writeln!(
+                        out,
+                        "#[doc = {text:?}]\npub const {constant}: u32 = {value};"
+                    )?;
+                }
+            }
+        } else if let Some(name) = block_name(line, "struct") {
+            let mut members = Vec::new();
+            for (n, line) in lines.by_ref() {
+                let line = line.trim();
+                if line == "};" {
+                    break;
+                }
+                members.push(
+                    member(line, &sizes)
+                        .ok_or_else(|| format!("line {}: not a member: {line}", n + 1))?,
+                );
+            }
+            let size = emit_struct(&mut out, name, &doc, &members)
+                .map_err(|e| format!("line {}: struct {name}: {e}", number + 1))?;
+            sizes.push((name.to_string(), size));
+            doc.clear();
+        }
+    }
+    Ok(out)
+}
+
+fn block_name<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
+    line.strip_prefix(keyword)?
+        .strip_prefix(' ')?
+        .strip_suffix(" {")
+}
+
+fn append_comment(doc: &mut String, line: &str) {
+    let text = line
+        .trim_start_matches("/*")
+        .trim_start_matches('*')
+        .trim_end_matches("*/")
+        .trim();
+    if !text.is_empty() {
+        if !doc.is_empty() {
+            doc.push(' ');
+        }
+        doc.push_str(text);
+    }
+}
+
+fn member(line: &str, sizes: &[(String, usize)]) -> Option<Member> {
+    let (code, comment) = line.split_once(';')?;
+    let mut doc = String::new();
+    append_comment(&mut doc, comment.trim());
+    let (c_type, name) = code.rsplit_once(' ')?;
+    let (name, elements) = match name.split_once('[') {
+        Some((name, n)) => (name, n.strip_suffix(']')?.parse().ok()?),
+        None => (name, 0),
+    };
+    let (ty, size) = match c_type {
+        "__u8" => ("u8".to_string(), 1),
+        "__u16" => ("u16".to_string(), 2),
+        "__u32" => ("u32".to_string(), 4),
+        "__s32" => ("i32".to_string(), 4),
+        "__u64" => ("u64".to_string(), 8),
+        "__s64" => ("i64".to_string(), 8),
+        other => {
+            let name = other.strip_prefix("struct ")?;
+            let size = sizes.iter().find(|(n, _)| n == name)?.1;
+            (camel(name), size)
+        }
+    };
+    Some(Member {
+        name: name.to_string(),
+        ty,
+        size,
+        elements,
+        doc,
+    })
+}
+
+fn camel(name: &str) -> String {
+    name.split('_')
+        .map(|word| {
+            let mut letters = word.chars();
+            letters
+                .next()
+                .map(|c| c.to_ascii_uppercase())
+                .into_iter()
+                .chain(letters)
+                .collect()
+        })
+        .collect::<Vec<String>>()
+        .concat()
+}
+
+fn emit_struct(out: &mut String, name: &str, doc: &str, members: &[Member]) -> Result<usize> {
+    let camel = camel(name);
+    let mut fields = String::new();
+    let mut parse = String::new();
+    let mut write = String::new();
+    let mut offset = 0;
+    for m in members {
+        let align = if m.ty.starts_with(|c: char| c.is_ascii_uppercase()) {
+            8
+        } else {
+            m.size
+        };
+        if offset % align != 0 {
+            return Err(format!("padding before member {}", m.name).into());
+        }
+        let bytes = m.size * m.elements.max(1);
+        let end = offset + bytes;
+        let Member {
+            name,
+            ty,
+            size,
+            elements,
+            doc,
+        } = m;
+        let nested = align == 8 && !ty.starts_with(['u', 'i']);
+        let ty_full = if *elements == 0 {
+            ty.clone()
+        } else {
+            format!("[{ty}; {elements}]")
+        };
+        writeln!(fields, "    #[doc = {doc:?}]\n    pub {name}: {ty_full},")?;
+        if nested {
+            writeln!(
+                parse,
+                "            {name}: {ty}::parse(&b[{offset}..{end}])?,"
+            )?;
+            writeln!(
+                write,
+                "        b[{offset}..{end}].copy_from_slice(&self.{name}.to_bytes());"
+            )?;
+        } else if *elements == 0 {
+            writeln!(
+                parse,
+                "            {name}: {ty}::from_ne_bytes(array(b, {offset})),"
+            )?;
+            writeln!(
+                write,
+                "        b[{offset}..{end}].copy_from_slice(&self.{name}.to_ne_bytes());"
+            )?;
+        } else {
+            writeln!(
+                parse,
+                "            {name}: std::array::from_fn(|i| \
+                 {ty}::from_ne_bytes(array(b, {offset} + i * {size}))),"
+            )?;
+            writeln!(
+                write,
+                "        for (i, v) in self.{name}.iter().enumerate() {{ \
+                 b[{offset} + i * {size}..{offset} + (i + 1) * {size}]\
+                 .copy_from_slice(&v.to_ne_bytes()); }}"
+            )?;
+        }
+        offset = end;
+    }
+    if offset % 8 != 0 {
+        return Err("size is no multiple of 8".into());
+    }
+    writeln!(
+        out,
+        "#[doc = {doc:?}]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct {camel} {{
+{fields}}}
+
+impl {camel} {{
+    /// Bytes that the struct takes.
+    pub const SIZE: usize = {offset};
+
+    /// Reads the struct from the beginning of `bytes`; `None` when they are
+    /// too few.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {{
+        let b: &[u8; {offset}] = bytes.get(..{offset})?.try_into().ok()?;
+        Some(Self {{
+{parse}        }})
+    }}
+
+    /// The struct as the kernel side lays it out.
+    pub fn to_bytes(&self) -> [u8; {offset}] {{
+        let mut b = [0; {offset}];
+{write}        b
+    }}
+}}
+"
+    )?;
+    Ok(offset)
+}
+
+fn syscalls(text: &str) -> Result<String> {
+    let mut rows = String::new();
+    let mut count = 0;
+    for (number, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next().filter(|w| !w.starts_with('#')) else {
+            continue;
+        };
+        let at = |what: &str| format!("line {}: {name}: {what}", number + 1);
+        let mut next = |what: &str| words.next().ok_or_else(|| at(&format!("no {what}")));
+        let nr = |text: &str| match text {
+            "-" => Ok("None".to_string()),
+            n => n
+                .parse::<u16>()
+                .map(|n| format!("Some({n})"))
+                .map_err(|_| at("bad number")),
+        };
+        let x86_64 = nr(next("number")?)?;
+        let arm64 = nr(next("arm64 number")?)?;
+        let class = camel(next("class")?);
+        let returns = camel(next("return")?);
+        let mut args = String::new();
+        for word in words {
+            args.push_str(&argument(word).ok_or_else(|| at(&format!("argument {word}")))?);
+            args.push_str(", ");
+        }
+        writeln!(
+            rows,
+            "    Syscall {{ name: {name:?}, x86_64: {x86_64}, arm64: {arm64}, \
+             class: Class::{class}, returns: Returns::{returns}, args: &[{args}] }},"
+        )?;
+        count += 1;
+    }
+    Ok(format!(
+        "/// Every recorded call; a record's `syscall` is an index into it.\n\
+         pub static SYSCALLS: [Syscall; {count}] = [\n{rows}];\n"
+    ))
+}
+
+fn argument(word: &str) -> Option<String> {
+    let role = match word {
+        "-" => "Ignored".to_string(),
+        "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
+        | "iov" | "iovcnt" | "offset" | "offset_ptr" | "offset_ptr2" | "how" | "seek"
+        | "length" | "stat" | "statx" | "ring" => camel(word),
+        _ => {
+            let (name, kind) = word.split_once(':')?;
+            return Some(format!("Arg::Value {{ name: {name:?}, kind: {kind:?} }}"));
+        }
+    };
+    Some(format!("Arg::{role}"))
+}

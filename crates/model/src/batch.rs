@@ -1,0 +1,68 @@
+//! Rows on their way from enrichment to the session: one vector a column.
+
+use crate::strings::{StrId, StringTable};
+use crate::tables::Table;
+
+/// Null in a column of 64-bit integers.
+pub const NULL_I64: i64 = i64::MIN;
+/// Null in a column of 32-bit integers.
+pub const NULL_I32: i32 = i32::MIN;
+
+/// The values of one column.
+#[derive(Clone, Debug)]
+pub enum ColumnData {
+    /// 64-bit integers, [`NULL_I64`] for null.
+    I64(Vec<i64>),
+    /// 32-bit integers, [`NULL_I32`] for null.
+    I32(Vec<i32>),
+    /// Truth values.
+    Bool(Vec<bool>),
+    /// UTF-8 strings of the batch's table, [`StrId::NULL`] for null.
+    Str(Vec<StrId>),
+    /// Byte strings of the batch's table, [`StrId::NULL`] for null.
+    Blob(Vec<StrId>),
+    /// Lists of 64-bit integers.
+    ListI64(Vec<Vec<i64>>),
+}
+
+impl ColumnData {
+    /// Rows in the column.
+    pub fn len(&self) -> usize {
+        match self {
+            ColumnData::I64(v) => v.len(),
+            ColumnData::I32(v) => v.len(),
+            ColumnData::Bool(v) => v.len(),
+            ColumnData::Str(v) | ColumnData::Blob(v) => v.len(),
+            ColumnData::ListI64(v) => v.len(),
+        }
+    }
+
+    /// Whether the column has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Rows of one table. `columns` are in the order of `table.columns` and of
+/// equal length.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The table that the rows belong to.
+    pub table: &'static Table,
+    /// One entry a column of the table.
+    pub columns: Vec<ColumnData>,
+    /// What the string columns refer to.
+    pub strings: StringTable,
+}
+
+impl Batch {
+    /// Rows in the batch.
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, ColumnData::len)
+    }
+
+    /// Whether the batch has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,17 @@
+//! What every stage of fathom agrees on: the records that come from the kernel
+//! ([`abi`]), the calls that are recorded ([`syscalls`]), the tables that are
+//! stored ([`tables`]) and what a session says of itself ([`meta`]).
+//!
+//! Nothing in here does I/O.
+
+pub mod abi;
+pub mod batch;
+pub mod errno;
+pub mod meta;
+pub mod raw;
+pub mod strings;
+pub mod syscalls;
+pub mod tables;
+
+pub use batch::{Batch, ColumnData};
+pub use strings::{StrId, StringTable};

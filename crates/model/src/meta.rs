@@ -1,0 +1,145 @@
+//! What a session says of itself: the contents of `session.json`.
+
+use serde::{Deserialize, Serialize};
+
+/// How far a recording got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Being written, or its recorder was killed.
+    Recording,
+    /// Closed by its recorder.
+    Complete,
+}
+
+/// The contents of `session.json`. Members that are unknown to a reader are
+/// ignored, members that are missing take their default.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionMeta {
+    /// Version of the layout: [`crate::tables::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Version of the fathom that wrote it.
+    pub fathom_version: String,
+    /// Random id of the session, 32 hexadecimal digits.
+    pub id: String,
+    /// How far the recording got.
+    pub state: State,
+    /// Command that was traced, empty when running targets were.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// What was recorded, in words: `-p 12`, `--all`.
+    #[serde(default)]
+    pub target: String,
+    /// Options of the recording.
+    pub options: Options,
+    /// Where it was recorded.
+    pub host: Host,
+    /// When.
+    pub clock: Clock,
+    /// Hooks chosen and missing.
+    #[serde(default)]
+    pub hooks: Vec<Hook>,
+    /// Counts; those of the last second when the recorder was killed.
+    #[serde(default)]
+    pub totals: Totals,
+    /// How the command ended.
+    #[serde(default)]
+    pub exit_status: Option<i32>,
+    /// What it cost.
+    #[serde(default)]
+    pub cost: Cost,
+}
+
+/// Options of a recording.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Options {
+    /// raw, fds or full.
+    pub detail: String,
+    /// Selection of calls as given: `storage`, names, classes.
+    pub syscalls: Vec<String>,
+    /// Memory of the slot ring of one CPU, MiB.
+    pub ring_mib: u32,
+    /// Further options that were given, as on the command line.
+    #[serde(default)]
+    pub other: Vec<String>,
+}
+
+/// The machine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// Name.
+    pub name: String,
+    /// Release and version of the kernel, from uname(2).
+    pub kernel: String,
+    /// Architecture, from uname(2).
+    pub arch: String,
+    /// Processors online.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Name of the distribution.
+    #[serde(default)]
+    pub distribution: String,
+}
+
+/// Ties CLOCK_MONOTONIC to the wall clock: both read at once.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Clock {
+    /// CLOCK_MONOTONIC at the start, nanoseconds.
+    pub start_monotonic_ns: i64,
+    /// CLOCK_REALTIME at the start, nanoseconds since 1970.
+    pub start_realtime_ns: i64,
+    /// CLOCK_MONOTONIC at the end, nanoseconds; null while recording.
+    pub end_monotonic_ns: Option<i64>,
+    /// CLOCK_REALTIME at the end, nanoseconds since 1970.
+    pub end_realtime_ns: Option<i64>,
+}
+
+/// A place in the kernel that was, or could not be, hooked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hook {
+    /// Name: `tp_btf/sys_exit`.
+    pub name: String,
+    /// Whether it was attached.
+    pub attached: bool,
+    /// What is missing without it, or the reason why it is not attached.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Counts of calls. Always: seen = stored + lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Calls that passed the filters in the kernel.
+    pub seen: u64,
+    /// Rows written to table `syscalls`.
+    pub stored: u64,
+    /// Calls in table `losses`.
+    pub lost: u64,
+    /// Calls by 32-bit programs, which are not recorded and not in `seen`.
+    #[serde(default)]
+    pub compat: u64,
+}
+
+/// What the recording cost.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Nanoseconds that the probes take of a recorded call, entry and return
+    /// together, without what the kernel needs to call them: the mean of one
+    /// call in 256. Null when none was timed.
+    pub probe_ns_per_call: Option<f64>,
+    /// Time spent in the probes: the mean times the calls seen.
+    pub probe_ns: Option<u64>,
+    /// CPU time of the recorder while it recorded, user and system; loading the
+    /// probes is not in it.
+    pub recorder_cpu_ns: Option<u64>,
+    /// CPU time of the recorded program, user and system; null when it is
+    /// not known.
+    pub target_cpu_ns: Option<u64>,
+    /// Peak of the recorder's resident memory, bytes.
+    pub recorder_peak_rss_bytes: Option<u64>,
+    /// Times the recording thread drained the rings.
+    pub drains: u64,
+    /// Highest share of the slot ring in use, 0 to 1.
+    pub ring_peak: Option<f64>,
+}

@@ -1,0 +1,425 @@
+//! The tables of a session: the one place that defines their columns. Schema
+//! pages, Parquet schemas and SQL views follow from it.
+
+use crate::batch::{Batch, ColumnData};
+use crate::strings::{StrId, StringTable};
+
+/// Version of the tables and of the layout of a session. A reader refuses a
+/// session with a higher one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// 64-bit signed integer.
+    I64,
+    /// 32-bit signed integer.
+    I32,
+    /// Truth value.
+    Bool,
+    /// UTF-8 text. Bytes of a name that are not UTF-8 stand as `\xHH`.
+    Str,
+    /// Bytes.
+    Blob,
+    /// List of 64-bit signed integers.
+    ListI64,
+}
+
+/// One column of a [`Table`].
+#[derive(Debug)]
+pub struct Column {
+    /// Name in SQL and in Parquet.
+    pub name: &'static str,
+    /// What it holds.
+    pub ty: ColumnType,
+    /// Whether it can be null.
+    pub nullable: bool,
+    /// What it means, with unit and source.
+    pub doc: &'static str,
+}
+
+/// One table of a session.
+#[derive(Debug)]
+pub struct Table {
+    /// Name in SQL and of the folder.
+    pub name: &'static str,
+    /// What one row is.
+    pub doc: &'static str,
+    /// Columns in order.
+    pub columns: &'static [Column],
+    /// Columns that identify a row of a table whose rows are written again
+    /// when they change: of equal rows the last one written counts. Empty for
+    /// tables whose rows never change.
+    pub key: &'static [&'static str],
+}
+
+macro_rules! column_type {
+    (i64) => { Vec<i64> };
+    (i32) => { Vec<i32> };
+    (bool) => { Vec<bool> };
+    (str) => { Vec<StrId> };
+    (blob) => { Vec<StrId> };
+    (list) => { Vec<Vec<i64>> };
+}
+
+macro_rules! column_variant {
+    (i64, $v:expr) => {
+        ColumnData::I64($v)
+    };
+    (i32, $v:expr) => {
+        ColumnData::I32($v)
+    };
+    (bool, $v:expr) => {
+        ColumnData::Bool($v)
+    };
+    (str, $v:expr) => {
+        ColumnData::Str($v)
+    };
+    (blob, $v:expr) => {
+        ColumnData::Blob($v)
+    };
+    (list, $v:expr) => {
+        ColumnData::ListI64($v)
+    };
+}
+
+macro_rules! column_values {
+    (i64, $v:expr) => {
+        if let ColumnData::I64(v) = $v {
+            v
+        } else {
+            return None;
+        }
+    };
+    (i32, $v:expr) => {
+        if let ColumnData::I32(v) = $v {
+            v
+        } else {
+            return None;
+        }
+    };
+    (bool, $v:expr) => {
+        if let ColumnData::Bool(v) = $v {
+            v
+        } else {
+            return None;
+        }
+    };
+    (str, $v:expr) => {
+        if let ColumnData::Str(v) = $v {
+            v
+        } else {
+            return None;
+        }
+    };
+    (blob, $v:expr) => {
+        if let ColumnData::Blob(v) = $v {
+            v
+        } else {
+            return None;
+        }
+    };
+    (list, $v:expr) => {
+        if let ColumnData::ListI64(v) = $v {
+            v
+        } else {
+            return None;
+        }
+    };
+}
+
+macro_rules! column_kind {
+    (i64) => {
+        ColumnType::I64
+    };
+    (i32) => {
+        ColumnType::I32
+    };
+    (bool) => {
+        ColumnType::Bool
+    };
+    (str) => {
+        ColumnType::Str
+    };
+    (blob) => {
+        ColumnType::Blob
+    };
+    (list) => {
+        ColumnType::ListI64
+    };
+}
+
+macro_rules! nullable {
+    (null) => {
+        true
+    };
+    (set) => {
+        false
+    };
+}
+
+macro_rules! tables {
+    ($($(#[doc = $table_doc:literal])* $konst:ident $table:ident $rows:ident key [$($key:literal),*] {
+        $($(#[doc = $doc:literal])* $column:ident: $ty:ident $null:ident,)*
+    })*) => {
+        $(
+            $(#[doc = $table_doc])*
+            pub static $konst: Table = Table {
+                name: stringify!($table),
+                doc: concat!($($table_doc, "\n"),*),
+                columns: &[$(Column {
+                    name: stringify!($column),
+                    ty: column_kind!($ty),
+                    nullable: nullable!($null),
+                    doc: concat!($($doc, "\n"),*),
+                }),*],
+                key: &[$($key),*],
+            };
+
+            #[doc = concat!("Rows of table `", stringify!($table), "`, one vector a column.")]
+            #[derive(Clone, Debug, Default)]
+            pub struct $rows {
+                $($(#[doc = $doc])* pub $column: column_type!($ty),)*
+            }
+
+            impl $rows {
+                /// The rows as a batch; `strings` is what their strings refer to.
+                pub fn into_batch(self, strings: StringTable) -> Batch {
+                    Batch {
+                        table: &$konst,
+                        columns: vec![$(column_variant!($ty, self.$column)),*],
+                        strings,
+                    }
+                }
+
+                /// The rows of a batch of this table and their strings; `None`
+                /// for a batch of another table.
+                pub fn from_batch(batch: Batch) -> Option<(Self, StringTable)> {
+                    let mut columns = batch.columns.into_iter();
+                    let rows = Self { $($column: column_values!($ty, columns.next()?)),* };
+                    std::ptr::eq(batch.table, &$konst).then_some((rows, batch.strings))
+                }
+
+                /// No rows, with room for as many.
+                pub fn with_capacity(rows: usize) -> Self {
+                    Self { $($column: Vec::with_capacity(rows)),* }
+                }
+
+                /// Removes all rows, keeps the memory.
+                pub fn clear(&mut self) {
+                    $(self.$column.clear();)*
+                }
+            }
+        )*
+
+        /// Every table, in the order in which they are documented.
+        pub static TABLES: &[&Table] = &[$(&$konst),*];
+    };
+}
+
+tables! {
+    /// One row a completed storage call, and one a call that was still running
+    /// when the recording or its thread ended.
+    SYSCALLS syscalls SyscallRows key [] {
+        /// Id of the request, unique in the session; counts up from 1 in the
+        /// order in which calls ended.
+        rid: i64 set,
+        /// When the call was entered: CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// From entry to exit, nanoseconds; for a call that had not ended, the
+        /// time that it had taken so far.
+        dur_ns: i64 set,
+        /// Process (thread group) id, as the host counts.
+        pid: i32 set,
+        /// Thread id, as the host counts.
+        tid: i32 set,
+        /// Name of the thread when the call ended.
+        comm: str null,
+        /// Processor on which the call ended.
+        cpu: i32 set,
+        /// Name of the call, as in strace.
+        syscall: str set,
+        /// data, metadata, directory, xattr, memory or async.
+        class: str set,
+        /// What the call returned, negative errno for an error; null for a
+        /// call that had not ended.
+        ret: i64 null,
+        /// Name of the error, null when there was none.
+        errno: str null,
+        /// Descriptor that the call worked on, as passed.
+        fd: i32 null,
+        /// File that the call worked on, in table files.
+        file_id: i64 null,
+        /// Byte in the file where the I/O took place.
+        offset: i64 null,
+        /// Bytes asked for.
+        size: i64 null,
+        /// Bytes moved.
+        bytes: i64 null,
+        /// Flags, decoded as in strace.
+        flags: str null,
+        /// First path (or text of a symbolic link) as passed.
+        path_arg: str null,
+        /// Second path as passed.
+        path_arg2: str null,
+        /// Absolute path of the file at the time of the call: the file's own
+        /// when the call has an open file, else path_arg made absolute.
+        path: str null,
+        /// The same for the second path or file.
+        path2: str null,
+        /// Hash of the bytes moved (recorded with --content hash).
+        hash: i64 null,
+        /// Further arguments, name=value, decoded as in strace.
+        args: str null,
+    }
+
+    /// One row a file: device, inode and generation. A recycled inode is a new
+    /// file.
+    FILES files FileRows key ["file_id"] {
+        /// Id of the file in this session.
+        file_id: i64 set,
+        /// Device number, encoded as st_dev of stat(2).
+        dev: i64 set,
+        /// Inode number.
+        ino: i64 set,
+        /// Generation of the inode; null when the file was never seen open.
+        generation: i64 null,
+        /// dev|ino|first_seen_ns.
+        file_tag: str set,
+        /// Absolute path, the latest known.
+        path: str null,
+        /// The path's bytes, when they are not valid UTF-8.
+        path_raw: blob null,
+        /// regular, directory, symlink, block, char, fifo, socket, anonymous
+        /// or unknown.
+        file_type: str set,
+        /// Type of the file system (ext4, tmpfs, ...).
+        fs_type: str null,
+        /// Size in bytes when first seen open.
+        size: i64 null,
+        /// When the file was first seen, CLOCK_MONOTONIC nanoseconds.
+        first_seen_ns: i64 set,
+        /// False when the path is cut or was never seen.
+        path_complete: bool set,
+    }
+
+    /// One row a path that a file had: renames and hard links give it more.
+    FILE_PATHS file_paths FilePathRows key [] {
+        /// The file, in table files.
+        file_id: i64 set,
+        /// When the path was first seen, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// Absolute path.
+        path: str set,
+        /// False when the path is cut.
+        path_complete: bool set,
+        /// Whether the name was already removed when it was seen.
+        deleted: bool set,
+    }
+
+    /// One row a thread.
+    PROCESSES processes ProcessRows key ["tid", "start_ns"] {
+        /// Process (thread group) id, as the host counts.
+        pid: i32 set,
+        /// Thread id, as the host counts.
+        tid: i32 set,
+        /// Parent process.
+        ppid: i32 null,
+        /// Name, the latest.
+        comm: str null,
+        /// Path of the executable.
+        exe: str null,
+        /// Command line, arguments quoted for a shell.
+        cmdline: str null,
+        /// Path of the cgroup (v2).
+        cgroup: str null,
+        /// Id of the container, from the cgroup's name.
+        container_id: str null,
+        /// Real user id.
+        uid: i64 null,
+        /// When the thread began, CLOCK_MONOTONIC nanoseconds.
+        start_ns: i64 set,
+        /// When it ended; null when it had not.
+        end_ns: i64 null,
+        /// Exit status, or 128 and the signal that ended it.
+        exit_status: i32 null,
+    }
+
+    /// One row a set of calls that were seen but are not in syscalls: their
+    /// counts, bytes and latencies are exact all the same. The counts of all
+    /// rows and the rows of syscalls add up to what the kernel saw.
+    LOSSES losses LossRows key ["stage", "cpu", "syscall", "pid", "file_id"] {
+        /// Where they were lost: ring (no room in the kernel's buffer), scratch
+        /// (no scratch memory in the kernel), decode (damaged record) or write
+        /// (no room on disk).
+        stage: str set,
+        /// Processor, -1 when not known.
+        cpu: i32 set,
+        /// Name of the call.
+        syscall: str set,
+        /// Layer of the event: syscall.
+        layer: str set,
+        /// Calls lost.
+        count: i64 set,
+        /// Bytes that they moved.
+        bytes: i64 set,
+        /// When the first was lost, CLOCK_MONOTONIC nanoseconds.
+        first_ns: i64 set,
+        /// When the last was lost, CLOCK_MONOTONIC nanoseconds.
+        last_ns: i64 set,
+        /// Process, -1 when the kernel had no room to tell.
+        pid: i32 set,
+        /// File, -1 when there was none or the kernel had no room to tell.
+        file_id: i64 set,
+        /// Calls that failed.
+        errors: i64 set,
+        /// Sum of their durations, nanoseconds.
+        dur_ns: i64 set,
+        /// Longest duration, nanoseconds.
+        max_dur_ns: i64 set,
+        /// Durations: entry b counts those from 2^b to below 2^(b+1) ns.
+        hist: list set,
+    }
+}
+
+/// The table `name`, if there is one.
+pub fn table(name: &str) -> Option<&'static Table> {
+    TABLES.iter().copied().find(|t| t.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_follow_the_table() {
+        let mut strings = StringTable::new();
+        let mut rows = FilePathRows::default();
+        rows.file_id.push(7);
+        rows.ts_ns.push(1);
+        rows.path.push(strings.intern(b"/x"));
+        rows.path_complete.push(true);
+        rows.deleted.push(false);
+        let batch = rows.into_batch(strings);
+        assert_eq!(batch.len(), 1);
+        assert_eq!(batch.columns.len(), FILE_PATHS.columns.len());
+        assert!(FileRows::from_batch(batch.clone()).is_none());
+        let (mut rows, strings) = FilePathRows::from_batch(batch).unwrap();
+        assert_eq!((rows.file_id.as_slice(), strings.len()), (&[7][..], 1));
+        rows.clear();
+        assert!(rows.file_id.is_empty() && rows.deleted.is_empty());
+    }
+
+    #[test]
+    fn keys_name_columns() {
+        for table in TABLES {
+            for key in table.key {
+                assert!(
+                    table.columns.iter().any(|c| c.name == *key),
+                    "{}.{key}",
+                    table.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Compiles the kernel side with clang. The headers of libbpf come from the
+//! copy that libbpf-sys links.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let bpf = fs::canonicalize(PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf"))?;
+    let out = PathBuf::from(env::var("OUT_DIR")?).join("fathom.bpf.o");
+    let arch = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => return Err(format!("no probes for architecture {other}").into()),
+    };
+    let headers = PathBuf::from(env::var("DEP_BPF_INCLUDE")?).join("bpf");
+    for dir in [bpf.clone(), bpf.join("include")] {
+        watch(&dir)?;
+    }
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let clang = env::var("CLANG").map_or_else(|_| find_clang(), Ok)?;
+    let run = Command::new(&clang)
+        .args([
+            "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror",
+        ])
+        .args(["-Wno-unused-parameter", "-Wno-missing-field-initializers"])
+        .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .arg("-I")
+        .arg(&bpf)
+        .arg("-I")
+        .arg(bpf.join("include"))
+        .arg("-isystem")
+        .arg(&headers)
+        .arg("-c")
+        .arg(bpf.join("fathom.bpf.c"))
+        .arg("-o")
+        .arg(&out)
+        .output()
+        .map_err(|e| format!("{clang}: {e}; install clang 14 or newer, or set CLANG"))?;
+    if !run.status.success() {
+        return Err(format!("{clang} failed:\n{}", String::from_utf8_lossy(&run.stderr)).into());
+    }
+    Ok(())
+}
+
+/// Some distributions install versioned names only.
+fn find_clang() -> Result<String, Box<dyn Error>> {
+    let names = [
+        "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16",
+    ];
+    names
+        .iter()
+        .chain(&["clang-15", "clang-14"])
+        .find(|name| Command::new(name).arg("--version").output().is_ok())
+        .map(|name| name.to_string())
+        .ok_or_else(|| "no clang found: install clang 14 or newer, or set CLANG".into())
+}
+
+fn watch(dir: &Path) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_file() {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+    }
+    Ok(())
+}

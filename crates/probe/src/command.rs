@@ -1,0 +1,236 @@
+//! The command that is recorded: started so that recording begins with its
+//! first instruction, and otherwise left alone.
+
+use std::ffi::{CString, OsString};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ExitStatus};
+
+/// A user to run the command as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Name, for its groups.
+    name: CString,
+    uid: u32,
+    gid: u32,
+}
+
+impl User {
+    /// Looks `name` up.
+    pub fn named(name: &str) -> Result<Self, SpawnError> {
+        let unknown = || SpawnError::NoUser(name.to_string());
+        let c_name = CString::new(name).map_err(|_| unknown())?;
+        // SAFETY: getpwnam gets a terminated string; what it points to is
+        // valid until the next call, and is copied at once. No other thread of
+        // fathom looks users up.
+        let entry = unsafe { libc::getpwnam(c_name.as_ptr()).as_ref() }.ok_or_else(unknown)?;
+        Ok(User {
+            name: c_name,
+            uid: entry.pw_uid,
+            gid: entry.pw_gid,
+        })
+    }
+}
+
+/// Why the command did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// `--user` names nobody.
+    #[error("--user: no user named '{0}'")]
+    NoUser(String),
+    /// The program does not exist.
+    #[error("{0}: command not found")]
+    NotFound(String),
+    /// The program cannot be executed.
+    #[error("{program}: {source}")]
+    NotExecutable {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system did not give what is needed.
+    #[error("can't start {program}: {source}")]
+    System {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel side did not take the command in.
+    #[error(transparent)]
+    Probe(#[from] crate::ProbeError),
+}
+
+impl SpawnError {
+    /// Exit status for it, as shells and env(1) use: 127 not found, 126 not
+    /// executable, 125 for what is fathom's own failure.
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            SpawnError::NotFound(_) => 127,
+            SpawnError::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandExit(ExitStatus);
+
+impl CommandExit {
+    /// Exit status as a shell gives it: the code, or 128 and the signal.
+    pub fn status(self) -> i32 {
+        self.0
+            .code()
+            .unwrap_or_else(|| 128 + self.0.signal().unwrap_or(0))
+    }
+
+    /// The signal that ended it, if one did.
+    pub fn signal(self) -> Option<i32> {
+        self.0.signal()
+    }
+}
+
+/// What the command is to find as it would without fathom.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Run it as somebody else.
+    pub user: Option<User>,
+    /// Its signal mask.
+    pub mask: libc::sigset_t,
+    /// Its priority.
+    pub nice: i32,
+}
+
+/// A running command.
+pub struct Command {
+    child: Child,
+    pidfd: OwnedFd,
+}
+
+impl Command {
+    /// Starts `argv`. `prepare` is called with a descriptor of the process
+    /// after it exists and before it executes the program.
+    pub fn spawn(
+        argv: &[OsString],
+        conditions: Conditions,
+        prepare: impl FnOnce(BorrowedFd<'_>) -> Result<(), crate::ProbeError>,
+    ) -> Result<Self, SpawnError> {
+        let Some((program, arguments)) = argv.split_first() else {
+            return Err(SpawnError::NotFound(String::new()));
+        };
+        let name = program.to_string_lossy().into_owned();
+        let system = |source| SpawnError::System {
+            program: name.clone(),
+            source,
+        };
+        let (mut pid_reader, pid_writer) = io::pipe().map_err(system)?;
+        let (go_reader, mut go_writer) = io::pipe().map_err(system)?;
+        let Conditions { user, mask, nice } = conditions;
+        let mut command = std::process::Command::new(program);
+        command.args(arguments);
+        // SAFETY: between fork and exec only calls that are safe there: reads
+        // and writes on pipes, ids, signal mask. initgroups is not on POSIX's
+        // list, but no other thread of the parent holds its locks: users are
+        // looked up before.
+        unsafe {
+            command.pre_exec(move || {
+                let pid = std::process::id().to_ne_bytes();
+                (&pid_writer).write_all(&pid)?;
+                let mut go = [0];
+                (&go_reader).read_exact(&mut go)?;
+                check(libc::setpriority(libc::PRIO_PROCESS, 0, nice))?;
+                if let Some(user) = &user {
+                    check(libc::initgroups(user.name.as_ptr(), user.gid))?;
+                    check(libc::setgid(user.gid))?;
+                    check(libc::setuid(user.uid))?;
+                }
+                check(libc::sigprocmask(
+                    libc::SIG_SETMASK,
+                    &mask,
+                    std::ptr::null_mut(),
+                ))
+            });
+        }
+        // spawn() returns when the program is executed, which waits for what
+        // is done here: so it runs beside.
+        let spawning = std::thread::spawn(move || command.spawn());
+        let mut pid = [0; 4];
+        let prepared = match pid_reader.read_exact(&mut pid) {
+            Ok(()) => open_pidfd(u32::from_ne_bytes(pid))
+                .map_err(system)
+                .and_then(|pidfd| Ok(prepare(pidfd.as_fd()).map(|()| pidfd)?)),
+            Err(source) => Err(system(source)),
+        };
+        if prepared.is_ok() {
+            go_writer.write_all(&[1]).ok();
+        }
+        // Without a word the child gives up.
+        drop(go_writer);
+        let spawned = spawning
+            .join()
+            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        let pidfd = prepared?;
+        match spawned {
+            Ok(child) => Ok(Self { child, pidfd }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(SpawnError::NotFound(name))
+            }
+            Err(source) if source.raw_os_error().is_some() => Err(SpawnError::NotExecutable {
+                program: name,
+                source,
+            }),
+            Err(source) => Err(SpawnError::System {
+                program: name,
+                source,
+            }),
+        }
+    }
+
+    /// Process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A descriptor that becomes readable when the command has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn try_wait(&mut self) -> io::Result<Option<CommandExit>> {
+        Ok(self.child.try_wait()?.map(CommandExit))
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(&mut self) -> io::Result<CommandExit> {
+        Ok(CommandExit(self.child.wait()?))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the process is ours and not yet waited for, so the id is its
+        // own; a failure means that it has ended.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes two numbers and returns a new descriptor or -1.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}

@@ -1,0 +1,49 @@
+//! What can go wrong between fathom and the kernel.
+
+use std::io;
+
+/// An error of the kernel side. Each says what happened and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The kernel has no description of its own types.
+    #[error(
+        "this kernel has no BTF (/sys/kernel/btf/vmlinux): fathom needs a kernel built with \
+         CONFIG_DEBUG_INFO_BTF=y, 5.17 or newer; run `fathom doctor` for details"
+    )]
+    NoBtf,
+    /// Not allowed to load programs.
+    #[error("{0}")]
+    Privilege(#[from] crate::Privilege),
+    /// A program or a map was refused.
+    #[error("the kernel refused {what}: {source}; run `fathom doctor` for what this kernel offers")]
+    Refused {
+        /// What was refused.
+        what: String,
+        /// Why, as libbpf says it.
+        source: libbpf_rs::Error,
+    },
+    /// The object that was built in does not have what is expected of it.
+    #[error("the built-in eBPF object has no {0}: this is a defect of fathom")]
+    Object(&'static str),
+    /// Mapping the rings failed.
+    #[error("can't map {what} ({bytes} bytes): {source}; try a smaller --ring-mib")]
+    Map {
+        /// What was to be mapped.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A process to be recorded is not there.
+    #[error("can't record process {pid}: {source}")]
+    NoProcess {
+        /// The process.
+        pid: u32,
+        /// Why.
+        source: io::Error,
+    },
+    /// The recorder is to record itself.
+    #[error("process {0} is fathom itself, which it does not record")]
+    Itself(u32),
+}

@@ -1,0 +1,63 @@
+//! The kernel side at work: loads the eBPF programs, attaches them, says which
+//! tasks are recorded and drains what they write. The only crate that needs
+//! privilege and the only one with unsafe code.
+
+mod adopt;
+mod command;
+mod error;
+mod load;
+mod privilege;
+mod rings;
+mod selection;
+mod signals;
+pub mod system;
+
+pub use command::{Command, CommandExit, Conditions, SpawnError, User};
+pub use error::ProbeError;
+pub use load::{Counters, Losses, Probe, ProbeOptions};
+pub use privilege::{Privilege, missing_privilege};
+pub use selection::{Selection, SelectionError};
+pub use signals::{Arrived, Signals};
+
+/// How much is read of each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Numbers only: no paths, no memory of the program is read.
+    Raw,
+    /// Files behind descriptors with their paths; no strings from arguments.
+    Fds,
+    /// Everything.
+    Full,
+}
+
+impl Detail {
+    /// Name on the command line and in session.json.
+    pub fn name(self) -> &'static str {
+        match self {
+            Detail::Raw => "raw",
+            Detail::Fds => "fds",
+            Detail::Full => "full",
+        }
+    }
+}
+
+/// CLOCK_MONOTONIC now, nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CLOCK_REALTIME now, nanoseconds since 1970.
+pub fn realtime_ns() -> u64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` outlives the call; these clocks always exist, so the call
+    // cannot fail.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,526 @@
+//! Loading, attaching and reading the eBPF programs.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+
+use fathom_model::abi::{
+    CallDesc, CpuStats, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
+};
+use fathom_model::meta::Hook;
+use fathom_model::raw::RawChunk;
+use fathom_model::syscalls::SYSCALLS;
+use libbpf_rs::{
+    IterOpts, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
+};
+
+use crate::error::ProbeError;
+use crate::rings::{SlotRings, Stats, WideRings};
+use crate::selection::Selection;
+use crate::{Detail, adopt, missing_privilege};
+
+/// The object that `build.rs` compiled. Aligned, because libbpf reads it in
+/// place.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/fathom.bpf.o")));
+
+/// What and how to record.
+#[derive(Clone, Debug)]
+pub struct ProbeOptions {
+    /// How much is read of each call.
+    pub detail: Detail,
+    /// Which calls.
+    pub selection: Selection,
+    /// Memory of the slot ring of one CPU, MiB; rounded up to a power of two.
+    pub ring_mib: u32,
+    /// Record every task on the machine.
+    pub all_tasks: bool,
+    /// Record the children of recorded processes too.
+    pub follow: bool,
+}
+
+/// Counts of the kernel side, all CPUs together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls that passed the filters.
+    pub seen: u64,
+    /// Calls whose record found no room.
+    pub lost: u64,
+    /// Calls by 32-bit programs, which are not recorded.
+    pub compat: u64,
+    /// Losses that could not be split by process and file.
+    pub shed_overflow: u64,
+    /// File records that had to be sent later.
+    pub file_retry: u64,
+    /// Task records that found no room.
+    pub task_lost: u64,
+    /// Tasks for which no state could be allocated.
+    pub untracked: u64,
+    /// Wide records dropped because no scratch memory was free.
+    pub scratch_busy: u64,
+    /// Time in the programs of the calls that were timed, nanoseconds.
+    pub timed_ns: u64,
+    /// Calls that were timed.
+    pub timed_calls: u64,
+}
+
+impl Counters {
+    /// Nanoseconds that the programs took of a recorded call, entry and return
+    /// together, without what the kernel needs to call them: the mean of the
+    /// calls that were timed. `None` when none was.
+    pub fn ns_per_call(&self) -> Option<f64> {
+        (self.timed_calls > 0).then(|| self.timed_ns as f64 / self.timed_calls as f64)
+    }
+}
+
+/// Calls that were seen but found no room in a ring.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    /// CPU, call (index into [`SYSCALLS`]) and what was lost: exact.
+    pub by_cpu: Vec<(u32, u32, ShedValue)>,
+    /// The same by process and file, as far as there was room to tell.
+    pub split: Vec<(ShedKey, ShedValue)>,
+    /// All counters of each CPU at the same moment.
+    pub counters: Vec<(u32, CpuStats)>,
+}
+
+impl Losses {
+    /// Calls lost.
+    pub fn total(&self) -> u64 {
+        self.by_cpu.iter().map(|(_, _, value)| value.count).sum()
+    }
+}
+
+/// The programs, loaded.
+pub struct Probe {
+    // Links before the object: programs are detached before they go.
+    links: Vec<Link>,
+    object: Object,
+    slots: SlotRings,
+    wide: WideRings,
+    stats: Stats,
+    hooks: Vec<Hook>,
+    cpus: usize,
+    all_tasks: bool,
+    spare: Vec<Vec<u8>>,
+}
+
+/// Programs that are attached while recording, and what is missing without
+/// them. The first two carry everything else.
+const HOOKS: [(&str, &str); 6] = [
+    ("sys_enter", "no calls can be recorded"),
+    ("sys_exit", "no calls can be recorded"),
+    (
+        "sched_process_fork",
+        "children and new threads are not recorded",
+    ),
+    (
+        "sched_process_exec",
+        "commands are not recorded from their start; command lines are missing",
+    ),
+    (
+        "sched_process_exit",
+        "ends of threads and calls that they were in are missing",
+    ),
+    (
+        "task_rename",
+        "names that threads give themselves are missing",
+    ),
+];
+
+impl Probe {
+    /// Loads the programs; nothing is recorded before [`Probe::attach`].
+    pub fn load(options: &ProbeOptions) -> Result<Self, ProbeError> {
+        if let Some(privilege) = missing_privilege() {
+            return Err(privilege.into());
+        }
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(ProbeError::NoBtf);
+        }
+        libbpf_rs::set_print(std::env::var_os("FATHOM_LIBBPF").map(|_| {
+            (
+                libbpf_rs::PrintLevel::Debug,
+                (|_, m| eprint!("{m}")) as fn(libbpf_rs::PrintLevel, String),
+            )
+        }));
+        let cpus = libbpf_rs::num_possible_cpus().map_err(|source| ProbeError::Refused {
+            what: "counting CPUs".into(),
+            source,
+        })?;
+        let per_cpu = (options.ring_mib as usize * (1 << 20)).next_power_of_two() / 64;
+        // Records of variable length are rarer: a quarter of the memory, but
+        // room for bursts of path names. A power of two, as the kernel wants.
+        let wide_bytes = ((options.ring_mib / 4).max(2) << 20).next_power_of_two();
+
+        let mut open = ObjectBuilder::default()
+            .name("fathom")
+            .and_then(|builder| builder.open_memory(&OBJECT.0))
+            .map_err(|source| ProbeError::Refused {
+                what: "the eBPF object".into(),
+                source,
+            })?;
+        configure(&mut open, options, cpus, per_cpu)?;
+        let object = open.load().map_err(|source| ProbeError::Refused {
+            what: "the eBPF programs".into(),
+            source,
+        })?;
+
+        let wide = wide_rings(&object, cpus, wide_bytes)?;
+        let slots = SlotRings::new(
+            map(&object, "slots")?.as_fd(),
+            map(&object, "cursors")?.as_fd(),
+            cpus,
+            per_cpu,
+        )?;
+        let stats = Stats::new(map(&object, "stats")?.as_fd(), cpus)?;
+        Ok(Self {
+            links: Vec::new(),
+            slots,
+            wide,
+            stats,
+            hooks: Vec::new(),
+            cpus,
+            all_tasks: options.all_tasks,
+            spare: Vec::new(),
+            object,
+        })
+    }
+
+    /// Attaches the programs. A hook that the kernel refuses is noted in
+    /// [`Probe::hooks`]; only without the system call hooks is it an error.
+    pub fn attach(&mut self) -> Result<(), ProbeError> {
+        // Tasks first, so that no call is recorded of a task that is unknown.
+        for (name, without) in HOOKS.iter().rev() {
+            let program = self
+                .object
+                .progs_mut()
+                .find(|program| program.name() == *name)
+                .ok_or(ProbeError::Object("program"))?;
+            let hook = format!("tp_btf/{name}");
+            match program.attach() {
+                Ok(link) => {
+                    self.links.push(link);
+                    self.hooks.push(Hook {
+                        name: hook,
+                        attached: true,
+                        note: String::new(),
+                    });
+                }
+                Err(source) if name.starts_with("sys_") => {
+                    return Err(ProbeError::Refused { what: hook, source });
+                }
+                Err(source) => self.hooks.push(Hook {
+                    name: hook,
+                    attached: false,
+                    note: format!("{without} ({source})"),
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hooks that were attached or refused.
+    pub fn hooks(&self) -> &[Hook] {
+        &self.hooks
+    }
+
+    /// Records task `pidfd` from the moment when it executes a program.
+    pub fn record_from_exec(&self, pidfd: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        const TASK_WAITS_FOR_EXEC: u32 = 1;
+        let tasks = map(&self.object, "tasks")?;
+        let mut state = vec![0; tasks.value_size() as usize];
+        // struct task_state: flags follow two pointers' worth of times and the
+        // call's numbers.
+        let at = std::mem::offset_of!(TaskStateHead, flags);
+        state[at..at + 4].copy_from_slice(&TASK_WAITS_FOR_EXEC.to_ne_bytes());
+        let key = pidfd.as_raw_fd().to_ne_bytes();
+        let refused = |source| ProbeError::Refused {
+            what: "state for the command".into(),
+            source,
+        };
+        tasks.update(&key, &state, MapFlags::ANY).map_err(refused)?;
+        let live = map(&self.object, ".data.live")?;
+        live.update(&0u32.to_ne_bytes(), &1u64.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused)
+    }
+
+    /// Records processes that are running, or all when the options say so, and
+    /// returns task records for them. To be called after [`Probe::attach`].
+    pub fn adopt(&mut self, pids: &[u32]) -> Result<RawChunk, ProbeError> {
+        for pid in pids {
+            let targets = map(&self.object, "targets")?;
+            if *pid == std::process::id() {
+                return Err(ProbeError::Itself(*pid));
+            }
+            targets
+                .update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|source| ProbeError::Refused {
+                    what: "the target".into(),
+                    source,
+                })?;
+        }
+        // Twice: a thread that a task not yet taken in makes during the first
+        // pass may come before the pass's position.
+        for _ in 0..2 {
+            self.iterate("adopt")?;
+        }
+        let chosen = (!self.all_tasks).then_some(pids);
+        adopt::task_records(chosen)
+    }
+
+    fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {
+        let refused = |source| ProbeError::Refused {
+            what: format!("the task iterator {name}"),
+            source,
+        };
+        let program = self
+            .object
+            .progs_mut()
+            .find(|program| program.name() == name)
+            .ok_or(ProbeError::Object("iterator"))?;
+        let link = program
+            .attach_iter_with_opts(IterOpts::None)
+            .map_err(refused)?;
+        let mut iter = libbpf_rs::Iter::new(&link).map_err(refused)?;
+        // The program writes nothing; reading runs it.
+        std::io::copy(&mut iter, &mut std::io::sink())
+            .map_err(|source| refused(libbpf_rs::Error::from(source)))?;
+        Ok(())
+    }
+
+    /// Recorded tasks that are alive.
+    pub fn live_tasks(&self) -> Result<u64, ProbeError> {
+        let live = map(&self.object, ".data.live")?;
+        let value = live
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|source| ProbeError::Refused {
+                what: "the count of tasks".into(),
+                source,
+            })?;
+        Ok(value
+            .and_then(|bytes| Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?)))
+            .unwrap_or(0))
+    }
+
+    /// Takes what the programs have written so far.
+    pub fn drain(&mut self, out: &mut Vec<RawChunk>) {
+        let spare = &mut self.spare;
+        self.slots.drain(out, |bytes| match spare.pop() {
+            Some(mut buffer) => {
+                buffer.clear();
+                buffer.reserve(bytes);
+                buffer
+            }
+            None => Vec::with_capacity(bytes),
+        });
+        self.wide.drain(out);
+    }
+
+    /// Gives memory of a chunk back, to be used again.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < 2 * self.cpus {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Stops recording: detaches the programs and records the calls that have
+    /// not returned. What is left to drain comes with the next
+    /// [`Probe::drain`].
+    pub fn stop(&mut self) -> Result<(), ProbeError> {
+        if self.links.is_empty() {
+            return Ok(());
+        }
+        self.links.clear();
+        // A program that another CPU was in when it was detached ends within
+        // microseconds; the kernel has no call that waits for it.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        self.iterate("pending")
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> Counters {
+        let mut total = Counters::default();
+        for cpu in self.cpu_stats() {
+            total.seen += cpu.slot_calls + cpu.wide_calls + cpu.lost;
+            total.timed_ns += cpu.cost_ns;
+            total.timed_calls += cpu.cost_calls;
+            total.lost += cpu.lost;
+            total.compat += cpu.compat;
+            total.shed_overflow += cpu.shed_overflow;
+            total.file_retry += cpu.file_retry;
+            total.task_lost += cpu.task_lost;
+            total.untracked += cpu.untracked;
+            total.scratch_busy += cpu.scratch_busy;
+        }
+        total
+    }
+
+    fn cpu_stats(&self) -> Vec<CpuStats> {
+        let mut stats = self.stats.read();
+        for (cpu, stats) in stats.iter_mut().enumerate() {
+            stats.slot_calls = self.slots.written(cpu);
+        }
+        stats
+    }
+
+    /// Losses so far.
+    pub fn losses(&self) -> Result<Losses, ProbeError> {
+        let read = |what: &str, source| ProbeError::Refused {
+            what: what.into(),
+            source,
+        };
+        let lost = map(&self.object, "lost")?;
+        let counters = self.cpu_stats();
+        let mut losses = Losses {
+            counters: (0..).zip(counters).collect(),
+            ..Losses::default()
+        };
+        for cpu in 0..self.cpus as u32 {
+            for call in 0..SYSCALLS.len() as u32 {
+                let key = (cpu * MAX_SYSCALLS + call).to_ne_bytes();
+                let value = lost
+                    .lookup(&key, MapFlags::ANY)
+                    .map_err(|e| read("losses", e))?;
+                if let Some(value) = value.as_deref().and_then(ShedValue::parse)
+                    && value.count > 0
+                {
+                    losses.by_cpu.push((cpu, call, value));
+                }
+            }
+        }
+        if losses.by_cpu.is_empty() {
+            return Ok(losses);
+        }
+        let shed = map(&self.object, "shed")?;
+        for key in shed.keys() {
+            let value = shed
+                .lookup(&key, MapFlags::ANY)
+                .map_err(|e| read("losses", e))?;
+            if let (Some(key), Some(value)) = (
+                ShedKey::parse(&key),
+                value.as_deref().and_then(ShedValue::parse),
+            ) {
+                losses.split.push((key, value));
+            }
+        }
+        Ok(losses)
+    }
+
+    /// Highest share of a CPU's slot ring that was ever in use, 0 to 1.
+    pub fn ring_peak(&self) -> f64 {
+        self.slots.peak as f64 / self.slots.capacity() as f64
+    }
+}
+
+/// The first members of `struct task_state` (`bpf/include/maps.h`), which is
+/// otherwise the kernel side's own.
+#[repr(C)]
+struct TaskStateHead {
+    enter_ns: u64,
+    file_ptr: u64,
+    entry_pos: i64,
+    number: u32,
+    file: u32,
+    file2: u32,
+    call_flags: u32,
+    flags: u32,
+}
+
+fn map<'a>(object: &'a Object, name: &'static str) -> Result<libbpf_rs::Map<'a>, ProbeError> {
+    object
+        .maps()
+        .find(|map| map.name() == name)
+        .ok_or(ProbeError::Object(name))
+}
+
+/// Sets sizes of maps and constants.
+fn configure(
+    open: &mut OpenObject,
+    options: &ProbeOptions,
+    cpus: usize,
+    per_cpu: usize,
+) -> Result<(), ProbeError> {
+    let sizes = [
+        ("slots", cpus * per_cpu),
+        ("cursors", cpus),
+        ("wide_rings", cpus),
+        ("stats", cpus),
+        ("lost", cpus * MAX_SYSCALLS as usize),
+    ];
+    let config = ProbeConfig {
+        self_pid: std::process::id(),
+        all_tasks: options.all_tasks.into(),
+        all_file_types: options.selection.all_file_types.into(),
+        detail: options.detail as u32,
+        slots: per_cpu as u32,
+        follow: (options.follow || options.all_tasks).into(),
+    };
+    let descs = descriptors(&options.selection);
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let refused = |source| ProbeError::Refused {
+            what: format!("map {name}"),
+            source,
+        };
+        if let Some((_, entries)) = sizes.iter().find(|(n, _)| *n == name) {
+            map.set_max_entries(*entries as u32).map_err(refused)?;
+        } else if name == ".rodata.config" || name == ".rodata.descs" {
+            let bytes: &[u8] = if name == ".rodata.config" {
+                &config.to_bytes()
+            } else {
+                &descs
+            };
+            let value = map
+                .initial_value_mut()
+                .ok_or(ProbeError::Object("constants"))?;
+            value
+                .get_mut(..bytes.len())
+                .ok_or(ProbeError::Object("room for constants"))?
+                .copy_from_slice(bytes);
+        }
+    }
+    Ok(())
+}
+
+/// One descriptor a system call number.
+fn descriptors(selection: &Selection) -> Vec<u8> {
+    let mut bytes = vec![0; MAX_NUMBERS as usize * CallDesc::SIZE];
+    for (index, call) in SYSCALLS.iter().enumerate() {
+        let Some(number) = call.number() else {
+            continue;
+        };
+        let mut desc = call.desc(index);
+        // Renames are watched even when they are not recorded.
+        desc.selected = selection.calls.contains(&index).into();
+        let at = number as usize * CallDesc::SIZE;
+        if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE) {
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
+    bytes
+}
+
+/// Makes a ring buffer a CPU and puts it into the map of rings.
+fn wide_rings(object: &Object, cpus: usize, bytes: u32) -> Result<WideRings, ProbeError> {
+    let refused = |source| ProbeError::Refused {
+        what: "the wide rings".into(),
+        source,
+    };
+    let outer = map(object, "wide_rings")?;
+    let mut maps = Vec::with_capacity(cpus);
+    for cpu in 0..cpus as u32 {
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        let ring = MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options)
+            .map_err(refused)?;
+        let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
+        outer
+            .update(&cpu.to_ne_bytes(), &fd, MapFlags::ANY)
+            .map_err(refused)?;
+        maps.push(ring);
+    }
+    WideRings::new(maps).map_err(refused)
+}

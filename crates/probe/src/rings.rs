@@ -1,0 +1,248 @@
+//! User space's end of the rings and of the counters that both sides map.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fathom_model::abi::{CpuStats, SLOT_BYTES, SLOT_LAP};
+use fathom_model::raw::{RawChunk, Ring};
+use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+
+use crate::error::ProbeError;
+
+/// Memory of a map that the kernel lets user space map.
+struct Shared {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Shared {
+    fn new(map: BorrowedFd<'_>, bytes: usize, what: &'static str) -> Result<Self, ProbeError> {
+        // SAFETY: a new mapping of a map of at least `bytes` bytes; it is
+        // unmapped when this value is dropped, and nothing outlives that.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                map.as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { start, bytes }),
+            _ => Err(ProbeError::Map {
+                what,
+                bytes,
+                source: io::Error::last_os_error(),
+            }),
+        }
+    }
+
+    /// The 64-bit word at byte `at`, shared with the kernel.
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at + 8 <= self.bytes && at.is_multiple_of(8));
+        // SAFETY: inside the mapping and aligned, as just checked; both sides
+        // access it with whole-word loads and stores.
+        unsafe { &*self.start.as_ptr().add(at).cast::<AtomicU64>() }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `new` and nothing refers to it now.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Bytes of `struct slot_cursor`: head and tail, 128 bytes apart.
+const CURSOR_BYTES: usize = 256;
+const TAIL_AT: usize = 128;
+const SLOT: usize = SLOT_BYTES as usize;
+
+/// The slot rings of all CPUs (`bpf/include/maps.h`).
+pub(crate) struct SlotRings {
+    slots: Shared,
+    cursors: Shared,
+    cpus: usize,
+    per_cpu: usize,
+    /// Most slots that were ever waiting on one CPU.
+    pub(crate) peak: usize,
+}
+
+impl SlotRings {
+    pub(crate) fn new(
+        slots: BorrowedFd<'_>,
+        cursors: BorrowedFd<'_>,
+        cpus: usize,
+        per_cpu: usize,
+    ) -> Result<Self, ProbeError> {
+        Ok(Self {
+            slots: Shared::new(slots, cpus * per_cpu * SLOT, "the slot rings")?,
+            cursors: Shared::new(
+                cursors,
+                cpus * CURSOR_BYTES,
+                "the cursors of the slot rings",
+            )?,
+            cpus,
+            per_cpu,
+            peak: 0,
+        })
+    }
+
+    /// Calls that CPU `cpu` has put into its ring since the beginning.
+    pub(crate) fn written(&self, cpu: usize) -> u64 {
+        self.cursors
+            .word(cpu * CURSOR_BYTES)
+            .load(Ordering::Acquire)
+    }
+
+    /// Slots of one ring.
+    pub(crate) fn capacity(&self) -> usize {
+        self.per_cpu
+    }
+
+    /// Takes what is complete from every ring. `buffer` supplies the memory.
+    pub(crate) fn drain(
+        &mut self,
+        out: &mut Vec<RawChunk>,
+        mut buffer: impl FnMut(usize) -> Vec<u8>,
+    ) {
+        for cpu in 0..self.cpus {
+            let head = self
+                .cursors
+                .word(cpu * CURSOR_BYTES)
+                .load(Ordering::Acquire);
+            let tail_word = self.cursors.word(cpu * CURSOR_BYTES + TAIL_AT);
+            let tail = tail_word.load(Ordering::Relaxed);
+            let waiting = head.wrapping_sub(tail) as usize;
+            if waiting == 0 {
+                continue;
+            }
+            self.peak = self.peak.max(waiting);
+            let mut bytes = buffer(waiting * SLOT);
+            let mut position = tail;
+            while position != head {
+                let index = cpu * self.per_cpu + (position as usize & (self.per_cpu - 1));
+                let at = index * SLOT;
+                // The kernel writes the first word last.
+                let word = self.slots.word(at).load(Ordering::Acquire).to_ne_bytes();
+                let lap = if position as usize & self.per_cpu == 0 {
+                    SLOT_LAP as u8
+                } else {
+                    0
+                };
+                if word[0] & SLOT_LAP as u8 != lap || word[0] == 0 {
+                    break;
+                }
+                bytes.push(word[0] & !(SLOT_LAP as u8));
+                bytes.extend_from_slice(&word[1..]);
+                // SAFETY: the rest of the slot lies inside the mapping (`word`
+                // has checked its beginning, slots are whole) and the kernel
+                // does not write it again before the tail has passed it.
+                let rest = unsafe {
+                    std::slice::from_raw_parts(self.slots.start.as_ptr().add(at + 8), SLOT - 8)
+                };
+                bytes.extend_from_slice(rest);
+                position = position.wrapping_add(1);
+            }
+            tail_word.store(position, Ordering::Release);
+            if !bytes.is_empty() {
+                out.push(RawChunk {
+                    cpu: cpu as u32,
+                    ring: Ring::Slot,
+                    bytes,
+                });
+            }
+        }
+    }
+}
+
+/// The wide rings of all CPUs: BPF ring buffers.
+pub(crate) struct WideRings {
+    // Before `maps`, which it refers to.
+    ring: RingBuffer<'static>,
+    pending: Vec<Rc<RefCell<Vec<u8>>>>,
+    _maps: Vec<MapHandle>,
+}
+
+impl WideRings {
+    pub(crate) fn new(maps: Vec<MapHandle>) -> Result<Self, libbpf_rs::Error> {
+        let mut pending = Vec::new();
+        let mut builder = RingBufferBuilder::new();
+        for map in &maps {
+            let bytes = Rc::new(RefCell::new(Vec::new()));
+            let sink = Rc::clone(&bytes);
+            builder.add(map, move |record: &[u8]| {
+                append_framed(&mut sink.borrow_mut(), record);
+                0
+            })?;
+            pending.push(bytes);
+        }
+        let ring = builder.build()?;
+        Ok(Self {
+            ring,
+            pending,
+            _maps: maps,
+        })
+    }
+
+    /// Takes what is complete from every ring.
+    pub(crate) fn drain(&mut self, out: &mut Vec<RawChunk>) {
+        // An error can only come from the callbacks, which return none.
+        self.ring.consume_raw();
+        for (cpu, pending) in self.pending.iter().enumerate() {
+            let mut pending = pending.borrow_mut();
+            if !pending.is_empty() {
+                let bytes = std::mem::take(&mut *pending);
+                out.push(RawChunk {
+                    cpu: cpu as u32,
+                    ring: Ring::Wide,
+                    bytes,
+                });
+            }
+        }
+    }
+}
+
+/// Appends `record` as [`Ring::Wide`] frames it.
+pub(crate) fn append_framed(bytes: &mut Vec<u8>, record: &[u8]) {
+    bytes.extend_from_slice(&(record.len() as u32).to_ne_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(record);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+}
+
+/// The counters of all CPUs.
+pub(crate) struct Stats {
+    memory: Shared,
+    cpus: usize,
+}
+
+impl Stats {
+    pub(crate) fn new(map: BorrowedFd<'_>, cpus: usize) -> Result<Self, ProbeError> {
+        Ok(Self {
+            memory: Shared::new(map, cpus * CpuStats::SIZE, "the counters")?,
+            cpus,
+        })
+    }
+
+    /// The counters of each CPU.
+    pub(crate) fn read(&self) -> Vec<CpuStats> {
+        (0..self.cpus)
+            .filter_map(|cpu| {
+                let bytes: Vec<u8> = (0..CpuStats::SIZE / 8)
+                    .flat_map(|i| {
+                        let word = self.memory.word(cpu * CpuStats::SIZE + i * 8);
+                        word.load(Ordering::Relaxed).to_ne_bytes()
+                    })
+                    .collect();
+                CpuStats::parse(&bytes)
+            })
+            .collect()
+    }
+}

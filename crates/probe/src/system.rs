@@ -1,0 +1,63 @@
+//! The clock on the wall, priorities, and what this process and its children have used.
+
+/// Date and time of day here, for names of files.
+pub fn local_time_for_names() -> String {
+    // SAFETY: localtime_r fills the structure it is given; no other thread
+    // changes the environment.
+    let now = unsafe {
+        let seconds = libc::time(std::ptr::null_mut());
+        let mut now: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&seconds, &mut now);
+        now
+    };
+    format!(
+        "{:04}{:02}{:02}-{:02}{:02}{:02}",
+        now.tm_year + 1900,
+        now.tm_mon + 1,
+        now.tm_mday,
+        now.tm_hour,
+        now.tm_min,
+        now.tm_sec
+    )
+}
+
+/// CPU time in `usage`, user and system, nanoseconds.
+fn cpu_ns(usage: &libc::rusage) -> u64 {
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
+/// CPU time (nanoseconds) and peak memory (bytes) of this process so far.
+pub fn own_usage() -> (u64, u64) {
+    let usage = usage(libc::RUSAGE_SELF);
+    (cpu_ns(&usage), usage.ru_maxrss as u64 * 1024)
+}
+
+/// CPU time, user and system, of the children that were waited for and of
+/// theirs, nanoseconds.
+pub fn children_cpu_ns() -> u64 {
+    cpu_ns(&usage(libc::RUSAGE_CHILDREN))
+}
+
+fn usage(who: libc::c_int) -> libc::rusage {
+    // SAFETY: all-zero is a valid value, and getrusage fills it.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &mut usage);
+        usage
+    }
+}
+
+/// Priority of the calling thread, -20 to 19.
+pub fn nice() -> i32 {
+    // SAFETY: takes numbers only. -1 is a value as well as an error; errors
+    // cannot occur for the calling thread.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+}
+
+/// Sets the priority of the calling thread and of those that it starts; false
+/// when that is not allowed.
+pub fn set_nice(nice: i32) -> bool {
+    // SAFETY: takes numbers only.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }
+}

@@ -1,0 +1,45 @@
+-- One row a class of calls, lost calls included.
+--
+-- class: data, metadata, directory, xattr, memory or async.
+-- calls: Calls: stored ones and lost ones.
+-- pending: Of which had not ended when they were written; their time so far counts.
+-- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
+-- errors: Calls that failed.
+-- bytes: Bytes moved.
+-- total_ns: Sum of the durations, nanoseconds.
+-- p50_ns: Median duration of the stored calls, nanoseconds. Exact up to 20 million
+--   stored calls, beyond that an estimate (t-digest). by_latency has the lost calls too.
+-- p90_ns: 90th percentile, like p50_ns.
+-- p99_ns: 99th percentile, like p50_ns.
+-- max_ns: Longest duration, lost calls included, nanoseconds.
+SELECT
+    class, calls, pending, lost, errors, bytes, total_ns,
+    q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns
+FROM (
+    SELECT
+        class,
+        sum(calls)::BIGINT AS calls,
+        sum(pending)::BIGINT AS pending,
+        sum(lost)::BIGINT AS lost,
+        sum(errors)::BIGINT AS errors,
+        sum(bytes)::BIGINT AS bytes,
+        sum(total_ns)::BIGINT AS total_ns,
+        max(max_ns) AS max_ns,
+        any_value(q) AS q
+    FROM (
+        SELECT
+            class, count(*) AS calls, count(*) - count(ret) AS pending, 0 AS lost,
+            count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes, sum(dur_ns) AS total_ns,
+            max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q
+        FROM syscalls
+        GROUP BY class
+        UNION ALL
+        SELECT
+            coalesce(class, 'unknown'), sum(count), 0, sum(count), sum(errors), sum(bytes),
+            sum(dur_ns), max(max_dur_ns), NULL
+        FROM losses LEFT JOIN call_classes USING (syscall)
+        GROUP BY 1
+    )
+    GROUP BY class
+)
+ORDER BY total_ns DESC, class

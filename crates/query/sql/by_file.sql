@@ -1,0 +1,57 @@
+-- One row a file, lost calls included; calls without a known file (a path that
+-- does not exist, a loss that the kernel could not split) share a row with null.
+--
+-- file_id: The file, in table files.
+-- path: Its path, the latest known.
+-- file_type: regular, directory, symlink, block, char, fifo, socket, anonymous or unknown.
+-- fs_type: Type of the file system.
+-- calls: Calls: stored ones and lost ones.
+-- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
+-- errors: Calls that failed.
+-- bytes: Bytes moved.
+-- read_bytes: Of which out of the file: by read and its like, and by copy_file_range,
+--   sendfile and splice, which name the file that they read first.
+-- written_bytes: Of which into the file by write and its like.
+-- total_ns: Sum of the durations, nanoseconds.
+-- p50_ns: Median duration of the stored calls, nanoseconds. Exact up to 20 million
+--   stored calls, beyond that an estimate (t-digest).
+-- p90_ns: 90th percentile, like p50_ns.
+-- p99_ns: 99th percentile, like p50_ns.
+-- max_ns: Longest duration, lost calls included, nanoseconds.
+SELECT
+    file_id, path, file_type, fs_type, calls, lost, errors, bytes, read_bytes, written_bytes,
+    total_ns, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns
+FROM (
+    SELECT
+        file_id,
+        sum(calls)::BIGINT AS calls,
+        sum(lost)::BIGINT AS lost,
+        sum(errors)::BIGINT AS errors,
+        sum(bytes)::BIGINT AS bytes,
+        sum(read_bytes)::BIGINT AS read_bytes,
+        sum(written_bytes)::BIGINT AS written_bytes,
+        sum(total_ns)::BIGINT AS total_ns,
+        max(max_ns) AS max_ns,
+        any_value(q) AS q
+    FROM (
+        SELECT
+            file_id, count(*) AS calls, 0 AS lost, count(errno) AS errors,
+            coalesce(sum(bytes), 0) AS bytes,
+            coalesce(sum(bytes) FILTER (call_reads(syscall)), 0) AS read_bytes,
+            coalesce(sum(bytes) FILTER (call_writes(syscall)), 0) AS written_bytes,
+            sum(dur_ns) AS total_ns, max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q
+        FROM syscalls
+        GROUP BY file_id
+        UNION ALL
+        SELECT
+            nullif(file_id, -1), sum(count), sum(count), sum(errors), sum(bytes),
+            coalesce(sum(bytes) FILTER (call_reads(syscall)), 0),
+            coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
+            sum(dur_ns), max(max_dur_ns), NULL
+        FROM losses
+        GROUP BY 1
+    )
+    GROUP BY file_id
+)
+LEFT JOIN (SELECT file_id, path, file_type, fs_type FROM files) USING (file_id)
+ORDER BY total_ns DESC, file_id

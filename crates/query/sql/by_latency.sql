@@ -1,0 +1,31 @@
+-- The latency histogram of each call name, in powers of two: one row a bucket that is
+-- not empty. Lost calls are included; the counts are exact.
+--
+-- syscall: Name of the call.
+-- bucket: Power of two where the bucket begins, 0 to 39; the last takes all above.
+-- from_ns: Shortest duration in the bucket, nanoseconds (bucket 0: from 0).
+-- below_ns: Where the next bucket begins; null for the last.
+-- calls: Calls: stored ones and lost ones.
+-- lost: Of which are not in table syscalls.
+SELECT
+    syscall, bucket,
+    CASE WHEN bucket = 0 THEN 0 ELSE 1::BIGINT << bucket END AS from_ns,
+    CASE WHEN bucket < 39 THEN 1::BIGINT << (bucket + 1) END AS below_ns,
+    sum(calls)::BIGINT AS calls, sum(lost)::BIGINT AS lost
+FROM (
+    SELECT syscall, duration_bucket(dur_ns) AS bucket, count(*) AS calls, 0 AS lost
+    FROM syscalls
+    GROUP BY 1, 2
+    UNION ALL
+    SELECT syscall, bucket, sum(count), sum(count)
+    FROM (
+        SELECT
+            syscall, unnest(hist) AS count,
+            (generate_subscripts(hist, 1) - 1)::INTEGER AS bucket
+        FROM losses
+    )
+    WHERE count > 0
+    GROUP BY 1, 2
+)
+GROUP BY syscall, bucket
+ORDER BY syscall, bucket

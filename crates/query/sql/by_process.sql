@@ -1,0 +1,70 @@
+-- One row a process, lost calls included; losses that the kernel could not split
+-- share a row with null.
+--
+-- pid: Process id, as the host counts.
+-- ppid: Parent process.
+-- comm: Name of its main thread, the latest.
+-- exe: Path of the executable.
+-- cmdline: Command line.
+-- threads: Threads that made calls, as far as they are stored.
+-- calls: Calls: stored ones and lost ones.
+-- lost: Of which are not in table syscalls; exact in all columns but threads and the
+--   percentiles.
+-- errors: Calls that failed.
+-- bytes: Bytes moved.
+-- read_bytes: Of which by read and its like, copy_file_range, sendfile and splice.
+-- written_bytes: Of which by write and its like.
+-- total_ns: Sum of the durations, nanoseconds; threads that wait at the same time add up.
+-- p50_ns: Median duration of the stored calls, nanoseconds. Exact up to 20 million
+--   stored calls, beyond that an estimate (t-digest).
+-- p90_ns: 90th percentile, like p50_ns.
+-- p99_ns: 99th percentile, like p50_ns.
+-- max_ns: Longest duration, lost calls included, nanoseconds.
+-- start_ns: When it began, CLOCK_MONOTONIC nanoseconds.
+-- end_ns: When it ended; null when it had not.
+-- exit_status: Exit status, or 128 and the signal that ended it.
+SELECT
+    pid, ppid, comm, exe, cmdline, threads, calls, lost, errors, bytes, read_bytes,
+    written_bytes, total_ns, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns,
+    start_ns, end_ns, exit_status
+FROM (
+    SELECT
+        pid,
+        sum(threads)::BIGINT AS threads,
+        sum(calls)::BIGINT AS calls,
+        sum(lost)::BIGINT AS lost,
+        sum(errors)::BIGINT AS errors,
+        sum(bytes)::BIGINT AS bytes,
+        sum(read_bytes)::BIGINT AS read_bytes,
+        sum(written_bytes)::BIGINT AS written_bytes,
+        sum(total_ns)::BIGINT AS total_ns,
+        max(max_ns) AS max_ns,
+        any_value(q) AS q
+    FROM (
+        SELECT
+            pid, count(DISTINCT tid) AS threads, count(*) AS calls, 0 AS lost,
+            count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes,
+            coalesce(sum(bytes) FILTER (call_reads(syscall)), 0) AS read_bytes,
+            coalesce(sum(bytes) FILTER (call_writes(syscall)), 0) AS written_bytes,
+            sum(dur_ns) AS total_ns, max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q
+        FROM syscalls
+        GROUP BY pid
+        UNION ALL
+        SELECT
+            nullif(pid, -1), 0, sum(count), sum(count), sum(errors), sum(bytes),
+            coalesce(sum(bytes) FILTER (call_reads(syscall)), 0),
+            coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
+            sum(dur_ns), max(max_dur_ns), NULL
+        FROM losses
+        GROUP BY 1
+    )
+    GROUP BY pid
+)
+LEFT JOIN (
+    -- A process id that was used again shows its last owner.
+    SELECT pid, ppid, comm, exe, cmdline, start_ns, end_ns, exit_status
+    FROM processes
+    WHERE pid = tid
+    QUALIFY row_number() OVER (PARTITION BY pid ORDER BY start_ns DESC) = 1
+) USING (pid)
+ORDER BY total_ns DESC, pid

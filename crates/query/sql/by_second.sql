@@ -1,0 +1,34 @@
+-- One row a second of the recording in which a call was entered. Stored calls only:
+-- losses are not split by second (see losses.first_ns and last_ns).
+--
+-- second: Seconds since the recording began, from 0.
+-- ts_ns: Beginning of the second, CLOCK_MONOTONIC nanoseconds.
+-- calls: Calls entered in it.
+-- errors: Of which failed.
+-- bytes: Bytes moved by these calls.
+-- read_bytes: Of which by read and its like, copy_file_range, sendfile and splice.
+-- written_bytes: Of which by write and its like.
+-- total_ns: Sum of the durations, nanoseconds; a long call counts where it was entered.
+-- p50_ns: Median duration, nanoseconds. Exact up to 20 million stored calls, beyond that
+--   an estimate (t-digest).
+-- p90_ns: 90th percentile, like p50_ns.
+-- p99_ns: 99th percentile, like p50_ns.
+-- max_ns: Longest duration, nanoseconds.
+SELECT
+    second, start_ns + second * 1000000000 AS ts_ns, calls, errors, bytes, read_bytes,
+    written_bytes, total_ns, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns
+FROM (
+    SELECT
+        (ts_ns - (SELECT start_ns FROM session)) // 1000000000 AS second,
+        count(*) AS calls,
+        count(errno) AS errors,
+        coalesce(sum(bytes), 0)::BIGINT AS bytes,
+        coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT AS read_bytes,
+        coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT AS written_bytes,
+        sum(dur_ns)::BIGINT AS total_ns,
+        duration_percentiles(dur_ns) AS q,
+        max(dur_ns) AS max_ns
+    FROM syscalls
+    GROUP BY 1
+), (SELECT start_ns FROM session)
+ORDER BY second

@@ -1,0 +1,240 @@
+//! A session opened for SQL.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use duckdb::{Config, Connection};
+use fathom_model::meta::SessionMeta;
+use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
+use fathom_model::tables::TABLES;
+use fathom_session::Session;
+
+use crate::error::message;
+use crate::escape::sql_string;
+use crate::rows::Rows;
+use crate::views::VIEWS;
+use crate::watchdog::Watchdog;
+use crate::{QueryError, guard, session_row, tables};
+
+/// Stored calls up to which percentiles of the views are exact: the database
+/// keeps about 20 bytes a call for them, outside of its memory limit.
+const EXACT_PERCENTILES: i64 = 20_000_000;
+
+/// What a query may use.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Memory of the database, bytes. Nothing is spilled to disk.
+    pub memory_bytes: u64,
+    /// Threads; 0 for one a processor.
+    pub threads: u32,
+    /// Time of one query from its start to its last row; `None` for no limit.
+    pub time: Option<Duration>,
+}
+
+impl Default for Limits {
+    /// 1 GiB, all processors, no time limit.
+    fn default() -> Self {
+        Self {
+            memory_bytes: 1 << 30,
+            threads: 0,
+            time: None,
+        }
+    }
+}
+
+/// A session opened for SQL: its tables, the views, macro `wall_time(ts_ns)`.
+pub struct Db {
+    connection: Connection,
+    limits: Limits,
+    busy: Cell<bool>,
+}
+
+impl Db {
+    /// Opens `session` as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Db::open_parts`]. Parts of a session that is being recorded
+    /// may be merged at any moment: after an error, [`Session::refresh`] and
+    /// another try help.
+    pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
+        Self::open_parts(session.meta(), |table| session.parts(table), limits)
+    }
+
+    /// Opens the session whose tables consist of the Parquet files that
+    /// `parts` names, in order of writing.
+    ///
+    /// # Errors
+    ///
+    /// When a part cannot be read or lacks a column, and when the database
+    /// cannot be started.
+    pub fn open_parts(
+        meta: &SessionMeta,
+        parts: impl Fn(&str) -> Vec<PathBuf>,
+        limits: Limits,
+    ) -> Result<Self, QueryError> {
+        let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+        let connection =
+            Connection::open_in_memory_with_flags(config(&limits).map_err(db)?).map_err(db)?;
+        // Known only to a library that has time zones built in; one without them
+        // shows UTC anyway.
+        let _ = connection.execute_batch("SET TimeZone = 'UTC'");
+        connection.execute_batch(&macros(meta)).map_err(db)?;
+        session_row::create(&connection, meta).map_err(db)?;
+        let mut allowed = Vec::new();
+        for table in TABLES {
+            let files = parts(table.name);
+            allowed.extend(tables::path_literals(&files)?);
+            let unreadable = |e: duckdb::Error| QueryError::Table {
+                table: table.name,
+                detail: message(&e),
+            };
+            connection
+                .execute_batch(&tables::create_view(table, &files)?)
+                .map_err(unreadable)?;
+        }
+        let stored: i64 = connection
+            .query_row("SELECT count(*) FROM syscalls", [], |row| row.get(0))
+            .map_err(|e| QueryError::Table {
+                table: "syscalls",
+                detail: message(&e),
+            })?;
+        connection.execute_batch(percentiles(stored)).map_err(db)?;
+        for view in VIEWS {
+            let sql = format!("CREATE VIEW {} AS\n{}", view.name, view.sql);
+            connection.execute_batch(&sql).map_err(db)?;
+        }
+        connection
+            .execute_batch(&format!(
+                "SET allowed_paths = [{}]; SET enable_external_access = false; \
+                 SET lock_configuration = true",
+                allowed.join(", ")
+            ))
+            .map_err(db)?;
+        Ok(Self {
+            connection,
+            limits,
+            busy: Cell::new(false),
+        })
+    }
+
+    /// Runs one SELECT. The result is computed as it is read; a database runs
+    /// one query at a time.
+    ///
+    /// # Errors
+    ///
+    /// When `sql` is anything but one statement that selects from this session,
+    /// when it is wrong, and when it exceeds a limit.
+    pub fn query(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
+        if self.busy.get() {
+            return Err(QueryError::Busy);
+        }
+        let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
+        let sql = guard::check(&self.connection, sql)?;
+        let statement = self
+            .connection
+            .prepare(&sql)
+            .map_err(|e| QueryError::from_db(&e, &self.limits, watchdog.fired()))?;
+        Rows::new(statement, &self.limits, watchdog, &self.busy)
+    }
+}
+
+fn config(limits: &Limits) -> duckdb::Result<Config> {
+    let config = Config::default()
+        .max_memory(&format!("{}KiB", limits.memory_bytes >> 10))?
+        .enable_autoload_extension(false)?
+        .with("autoinstall_known_extensions", "false")?
+        .with("allow_community_extensions", "false")?
+        .with("allow_persistent_secrets", "false")?
+        // Without a directory nothing is spilled to disk: the default is one in
+        // the current directory.
+        .with("temp_directory", "")?;
+    match limits.threads {
+        0 => Ok(config),
+        n => config.threads(i64::from(n)),
+    }
+}
+
+/// The functions that the views share.
+fn macros(meta: &SessionMeta) -> String {
+    let offset = meta
+        .clock
+        .start_realtime_ns
+        .wrapping_sub(meta.clock.start_monotonic_ns);
+    let moves = |s: &Syscall| s.class == Class::Data && s.returns == Returns::Bytes;
+    let names = |keep: &dyn Fn(&Syscall) -> bool| {
+        let names: Vec<String> = SYSCALLS
+            .iter()
+            .filter(|s| keep(s))
+            .map(|s| sql_string(s.name))
+            .collect();
+        names.join(", ")
+    };
+    let classes: Vec<String> = SYSCALLS
+        .iter()
+        .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
+        .collect();
+    format!(
+        "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
+         CREATE MACRO duration_bucket(ns) AS \
+             least(39, floor(log2(greatest(ns, 1))))::INTEGER;\n\
+         CREATE MACRO call_reads(name) AS name IN ({});\n\
+         CREATE MACRO call_writes(name) AS name IN ({});\n\
+         CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
+        names(&|s| moves(s) && !s.writes()),
+        names(&|s| moves(s) && s.writes()),
+        classes.join(", ")
+    )
+}
+
+/// Median, 90th and 99th percentile of durations.
+fn percentiles(stored: i64) -> &'static str {
+    if stored <= EXACT_PERCENTILES {
+        "CREATE MACRO duration_percentiles(ns) AS quantile_disc(ns, [0.5, 0.9, 0.99])"
+    } else {
+        "CREATE MACRO duration_percentiles(ns) AS approx_quantile(ns, [0.5, 0.9, 0.99])"
+    }
+}
+
+impl Db {
+    /// Names and SQL types of the columns of a table or view, in order.
+    ///
+    /// # Errors
+    ///
+    /// When the database fails.
+    pub fn columns(&self, table: &str) -> Result<Vec<(String, String)>, QueryError> {
+        let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT column_name, data_type FROM duckdb_columns() \
+                 WHERE table_name = ? ORDER BY column_index",
+            )
+            .map_err(db)?;
+        let rows = statement
+            .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(db)?;
+        rows.collect::<Result<_, _>>().map_err(db)
+    }
+}
+
+/// A database over a session without rows: what describes the views.
+pub(crate) fn empty() -> Result<Db, QueryError> {
+    let meta = SessionMeta {
+        schema_version: fathom_model::tables::SCHEMA_VERSION,
+        fathom_version: String::new(),
+        id: String::new(),
+        state: fathom_model::meta::State::Complete,
+        command: Vec::new(),
+        target: String::new(),
+        options: Default::default(),
+        host: Default::default(),
+        clock: Default::default(),
+        hooks: Vec::new(),
+        totals: Default::default(),
+        exit_status: None,
+        cost: Default::default(),
+    };
+    Db::open_parts(&meta, |_| Vec::new(), Limits::default())
+}

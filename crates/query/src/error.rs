@@ -1,0 +1,99 @@
+//! What can go wrong.
+
+use std::time::Duration;
+
+use crate::escape;
+
+/// Why a session could not be queried. Messages are safe to print: control
+/// characters of data that they quote are escaped.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The text is not one statement that selects.
+    #[error(
+        "only one SELECT is accepted ({0}); a session cannot be changed through SQL. \
+         WITH, VALUES, DESCRIBE, SUMMARIZE, SHOW TABLES and EXPLAIN work too"
+    )]
+    NotASelect(String),
+    /// A table function that reaches outside the session.
+    #[error(
+        "table function {0} is not available: SQL reaches the tables of this session only \
+         (SHOW TABLES lists them)"
+    )]
+    Function(String),
+    /// The database refused or failed the query; its message.
+    #[error("{0}")]
+    Sql(String),
+    /// The query took longer than allowed.
+    #[error(
+        "the query was stopped after {0:?}, its time limit: narrow it down, or raise the limit"
+    )]
+    TimeLimit(Duration),
+    /// The query needed more memory than allowed.
+    #[error(
+        "the query needs more memory than its limit of {limit_mib} MiB: narrow it down, or raise \
+         the limit ({detail})"
+    )]
+    Memory {
+        /// The limit.
+        limit_mib: u64,
+        /// What the database says.
+        detail: String,
+    },
+    /// The rows of an earlier query are still being read.
+    #[error("another query on this session is still running: read its rows to the end first")]
+    Busy,
+    /// The path of a part cannot be given to the database.
+    #[error("path {0} is not valid UTF-8, which DuckDB asks for: rename the directory")]
+    Path(String),
+    /// The files of a table do not hold its columns.
+    #[error("table {table} cannot be read: {detail}; the session is damaged or not fathom's")]
+    Table {
+        /// Name of the table.
+        table: &'static str,
+        /// What the database says.
+        detail: String,
+    },
+    /// A result cannot be written in the format asked for.
+    #[error("the result cannot be written as {format}: {detail}")]
+    Format {
+        /// Name of the format.
+        format: &'static str,
+        /// The reason.
+        detail: String,
+    },
+    /// The result could not be written.
+    #[error("cannot write the result: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl QueryError {
+    /// The error behind a failure of the database. `limits` are what the query
+    /// ran under; `timed_out` tells whether it was interrupted for its time.
+    pub(crate) fn from_db(
+        error: &duckdb::Error,
+        limits: &crate::Limits,
+        timed_out: bool,
+    ) -> QueryError {
+        let text = message(error);
+        if timed_out && text.starts_with("INTERRUPT") {
+            return QueryError::TimeLimit(limits.time.unwrap_or_default());
+        }
+        if text.starts_with("Out of Memory") {
+            return QueryError::Memory {
+                limit_mib: limits.memory_bytes >> 20,
+                detail: text,
+            };
+        }
+        QueryError::Sql(text)
+    }
+}
+
+/// The database's message, fit for a terminal.
+pub(crate) fn message(error: &duckdb::Error) -> String {
+    let text = match error {
+        duckdb::Error::DuckDBFailure(_, Some(text)) => text.clone(),
+        duckdb::Error::NulError(_) => "the text holds a NUL character".to_string(),
+        other => other.to_string(),
+    };
+    escape::lines(text.trim_end())
+}

@@ -1,0 +1,24 @@
+//! SQL over a fathom session.
+//!
+//! [`Db::open`] gives the session's tables, the views of `sql/` and nothing
+//! else: no other file can be read and none written (module `guard` says how).
+//! Results stream as Arrow record batches ([`Rows`]); [`output`] writes them as
+//! a table, CSV, JSON, Arrow or Parquet.
+
+mod db;
+mod error;
+pub mod escape;
+mod guard;
+pub mod output;
+mod rows;
+mod schema;
+mod session_row;
+mod tables;
+mod views;
+mod watchdog;
+
+pub use arrow;
+pub use db::{Db, Limits};
+pub use error::QueryError;
+pub use rows::Rows;
+pub use schema::schema_markdown;

@@ -1,0 +1,62 @@
+//! A JSON array of objects, one a line. Integers are numbers whatever their
+//! size. Characters that a terminal may act on are escaped as `\uXXXX`.
+
+use std::io::Write;
+
+use arrow::json::writer::{LineDelimited, WriterBuilder};
+
+use super::from_arrow;
+use crate::{QueryError, Rows, escape};
+
+pub(super) fn write(
+    rows: &mut Rows<'_>,
+    out: &mut dyn Write,
+    count: &mut u64,
+) -> Result<(), QueryError> {
+    out.write_all(b"[")?;
+    let mut text = String::new();
+    while let Some(batch) = rows.next_batch()? {
+        let mut writer = WriterBuilder::new()
+            .with_explicit_nulls(true)
+            .build::<_, LineDelimited>(Vec::new());
+        writer.write(&batch).map_err(|e| from_arrow("json", e))?;
+        let lines = writer.into_inner();
+        let lines = String::from_utf8_lossy(&lines);
+        text.clear();
+        for line in lines.lines() {
+            text.push_str(if *count == 0 { "\n" } else { ",\n" });
+            push_escaped(&mut text, line);
+            *count += 1;
+        }
+        out.write_all(text.as_bytes())?;
+    }
+    out.write_all(if *count == 0 { b"]\n" } else { b"\n]\n" })?;
+    Ok(())
+}
+
+/// Outside of strings JSON has no such characters, so that they can be replaced
+/// wherever they stand.
+fn push_escaped(out: &mut String, line: &str) {
+    for c in line.chars() {
+        if escape::is_unsafe(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_of_one_character_are_escaped() {
+        let mut out = String::new();
+        push_escaped(&mut out, "\"a\u{9b}\u{7f}ü\"");
+        assert_eq!(out, "\"a\\u009b\\u007fü\"");
+    }
+}

@@ -1,0 +1,58 @@
+//! Table `session`: the session's metadata as one row.
+
+use duckdb::{Connection, params};
+use fathom_model::meta::{SessionMeta, State};
+
+use crate::escape;
+
+/// What creates the table; its comments document it.
+pub(crate) const SQL: &str = include_str!("../sql/session.sql");
+
+/// Creates and fills the table.
+pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Result<()> {
+    connection.execute_batch(SQL)?;
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let command = (!meta.command.is_empty()).then(|| escape::shell_words(&meta.command));
+    let clock = &meta.clock;
+    let cost = &meta.cost;
+    connection.execute(
+        "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, make_timestamp_ns(?), \
+         make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            meta.id,
+            match meta.state {
+                State::Recording => "recording",
+                State::Complete => "complete",
+            },
+            command,
+            meta.target,
+            meta.exit_status,
+            meta.host.name,
+            meta.host.kernel,
+            meta.host.arch,
+            meta.host.distribution,
+            i64::from(meta.host.cpus),
+            signed(meta.host.memory_bytes),
+            clock.start_realtime_ns,
+            clock.end_realtime_ns,
+            clock.start_monotonic_ns,
+            clock.end_monotonic_ns,
+            clock
+                .end_monotonic_ns
+                .map(|end| end.saturating_sub(clock.start_monotonic_ns)),
+            signed(meta.totals.seen),
+            signed(meta.totals.stored),
+            signed(meta.totals.lost),
+            signed(meta.totals.compat),
+            meta.options.detail,
+            meta.options.syscalls.join(","),
+            i64::from(meta.options.ring_mib),
+            cost.probe_ns_per_call,
+            cost.recorder_cpu_ns.map(signed),
+            cost.target_cpu_ns.map(signed),
+            cost.recorder_peak_rss_bytes.map(signed),
+            meta.fathom_version,
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! The named views: one file each in `sql/`.
+//!
+//! A file begins with comments: what a row is, then `name: meaning` for each
+//! column in order, long ones continued on lines that are indented further.
+
+/// A documented view.
+pub(crate) struct View {
+    /// Name in SQL.
+    pub name: &'static str,
+    /// The file.
+    pub sql: &'static str,
+}
+
+macro_rules! views {
+    ($($name:literal),* $(,)?) => {
+        /// Every view, in an order in which each uses earlier ones only.
+        pub(crate) static VIEWS: &[View] = &[
+            $(View { name: $name, sql: include_str!(concat!("../sql/", $name, ".sql")) }),*
+        ];
+    };
+}
+
+views![
+    "by_syscall",
+    "by_class",
+    "by_file",
+    "by_process",
+    "by_thread",
+    "by_second",
+    "by_error",
+    "by_latency",
+    "events",
+];
+
+/// The parsed comments of a view.
+pub(crate) struct Doc {
+    /// What one row is.
+    pub row: String,
+    /// Name and meaning of each column.
+    pub columns: Vec<(String, String)>,
+}
+
+impl View {
+    /// The comments at the head of the file.
+    pub fn doc(&self) -> Doc {
+        parse_doc(self.sql)
+    }
+}
+
+/// Parses the comments at the head of `sql`.
+pub(crate) fn parse_doc(sql: &str) -> Doc {
+    let mut doc = Doc {
+        row: String::new(),
+        columns: Vec::new(),
+    };
+    for line in sql.lines().map_while(|line| line.strip_prefix("--")) {
+        let text = line.trim();
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit())
+        };
+        match text.split_once(": ") {
+            Some((name, meaning)) if is_name(name) && !line.starts_with("  ") => {
+                doc.columns.push((name.to_string(), meaning.to_string()));
+            }
+            _ => {
+                let target = doc
+                    .columns
+                    .last_mut()
+                    .map_or(&mut doc.row, |(_, meaning)| meaning);
+                if !target.is_empty() && !text.is_empty() {
+                    target.push(' ');
+                }
+                target.push_str(text);
+            }
+        }
+    }
+    doc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_parsed() {
+        let doc = parse_doc(
+            "-- One row a thing,\n-- or two.\n--\n-- a: first\n--   goes on: here\n-- b_2: second\nSELECT 1 -- c: no\n",
+        );
+        assert_eq!(doc.row, "One row a thing, or two.");
+        assert_eq!(
+            doc.columns,
+            [
+                ("a".into(), "first goes on: here".into()),
+                ("b_2".to_string(), "second".to_string())
+            ]
+        );
+    }
+}

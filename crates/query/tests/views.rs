@@ -1,0 +1,277 @@
+//! Tables and views over a session with known contents.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use common::{Call, Files, HOSTILE, START};
+use fathom_query::output::{self, Format, Options};
+use fathom_query::{Db, Limits};
+
+fn open(files: &Files) -> Db {
+    Db::open_parts(
+        &common::meta(),
+        |table| files.parts(table),
+        Limits::default(),
+    )
+    .unwrap()
+}
+
+fn fixed() -> (tempfile::TempDir, Db) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(&common::fixed(dir.path()));
+    (dir, db)
+}
+
+fn csv(db: &Db, sql: &str) -> String {
+    let mut out = Vec::new();
+    output::write(
+        db.query(sql).unwrap(),
+        Format::Csv,
+        &Options::default(),
+        &mut out,
+    )
+    .unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The rows without the header.
+fn rows(db: &Db, sql: &str) -> Vec<String> {
+    csv(db, sql).lines().skip(1).map(str::to_string).collect()
+}
+
+fn one(db: &Db, sql: &str) -> i64 {
+    let batches: Vec<RecordBatch> = db.query(sql).unwrap().map(Result::unwrap).collect();
+    let column = batches[0].column(0).as_primitive::<Int64Type>();
+    assert!(!column.is_null(0), "{sql}");
+    column.value(0)
+}
+
+#[test]
+fn views_stay_exact_with_losses() {
+    let (_dir, db) = fixed();
+    let stored = one(&db, "SELECT count(*) FROM syscalls");
+    let lost = one(&db, "SELECT sum(count)::BIGINT FROM losses");
+    assert_eq!((stored, lost), (1015, 12));
+    let bytes = 500 * 4096 + 500 * 512 + 32768;
+    let time = one(&db, "SELECT sum(dur_ns)::BIGINT FROM syscalls") + 8 * 70_000 + 4 * 5_000_000;
+    for view in ["by_syscall", "by_class", "by_file", "by_process"] {
+        let sum = |column: &str| one(&db, &format!("SELECT sum({column})::BIGINT FROM {view}"));
+        assert_eq!(sum("calls"), stored + lost, "{view}");
+        assert_eq!(sum("lost"), lost, "{view}");
+        assert_eq!(sum("errors"), 7 + 4 + 1, "{view}");
+        assert_eq!(sum("bytes"), bytes, "{view}");
+        assert_eq!(sum("total_ns"), time, "{view}");
+        assert_eq!(
+            one(&db, &format!("SELECT max(max_ns) FROM {view}")),
+            90_000_000,
+            "{view}"
+        );
+    }
+    assert_eq!(
+        one(&db, "SELECT sum(calls)::BIGINT FROM by_latency"),
+        stored + lost
+    );
+    assert_eq!(one(&db, "SELECT sum(lost)::BIGINT FROM by_latency"), lost);
+    for view in ["by_thread", "by_second", "events"] {
+        let column = if view == "events" { "1" } else { "calls" };
+        assert_eq!(
+            one(&db, &format!("SELECT sum({column})::BIGINT FROM {view}")),
+            stored,
+            "{view}"
+        );
+    }
+    assert_eq!(one(&db, "SELECT sum(calls)::BIGINT FROM by_error"), 11);
+}
+
+#[test]
+fn by_syscall_holds_the_known_numbers() {
+    let (_dir, db) = fixed();
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT syscall, class, calls, pending, lost, errors, bytes, p50_ns, p99_ns, max_ns \
+             FROM by_syscall ORDER BY syscall"
+        ),
+        [
+            "fdatasync,data,1,0,0,0,0,8300000,8300000,8300000",
+            "fsync,data,4,0,4,1,0,,,5000000",
+            "openat,metadata,9,0,0,7,0,2000,12000,12000",
+            "pread64,data,500,0,0,0,256000,700,700,700",
+            "read,data,1,1,0,0,0,90000000,90000000,90000000",
+            "unlinkat,metadata,4,0,0,4,0,3000,3000,3000",
+            "write,data,508,0,8,0,2080768,3490,5940,70000",
+        ]
+    );
+}
+
+#[test]
+fn files_show_their_last_version_and_directions() {
+    let (_dir, db) = fixed();
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT file_id, path FROM files WHERE file_id < 3 ORDER BY file_id"
+        ),
+        [
+            "1,/var/lib/redis/appendonlydir/appendonly.aof.1.incr.aof",
+            "2,/var/lib/redis/dump.rdb"
+        ]
+    );
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT file_id, calls, bytes, read_bytes, written_bytes FROM by_file ORDER BY file_id"
+        ),
+        [
+            "1,510,2080768,0,2080768",
+            "2,500,256000,256000,0",
+            "3,1,0,0,0",
+            "4,1,0,0,0",
+            ",15,0,0,0"
+        ]
+    );
+    assert_eq!(
+        rows(&db, "SELECT end_ns FROM processes WHERE tid = 100"),
+        [format!("{}", START + 3)]
+    );
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT pid, comm, threads, calls FROM by_process ORDER BY pid"
+        ),
+        ["100,redis-server,2,1019", "200,cleaner,1,4", ",,0,4"]
+    );
+}
+
+#[test]
+fn time_is_told_from_the_start() {
+    let (_dir, db) = fixed();
+    assert_eq!(
+        rows(&db, "SELECT second, ts_ns, calls FROM by_second"),
+        [
+            format!("0,{START},252"),
+            format!("1,{},251", START + 1_000_000_000),
+            format!("2,{},261", START + 2_000_000_000),
+            format!("3,{},251", START + 3_000_000_000)
+        ]
+    );
+    assert_eq!(
+        rows(&db, "SELECT wall_time(ts_ns) FROM syscalls WHERE rid = 1"),
+        ["2025-03-01T12:00:00"]
+    );
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT command, start_time, duration_ns, seen - stored - lost FROM session"
+        ),
+        [r"redis-server --appendonly yes 'it'\''s',2025-03-01T12:00:00,4000000000,0"]
+    );
+}
+
+#[test]
+fn latency_buckets_are_powers_of_two() {
+    let (_dir, db) = fixed();
+    assert_eq!(
+        rows(&db, "SELECT * FROM by_latency WHERE syscall = 'write'"),
+        [
+            // 1000 to 1020 ns; 1030 to 2040; 2050 to 4090; 4100 to 5990; lost.
+            "write,9,512,1024,3,0",
+            "write,10,1024,2048,102,0",
+            "write,11,2048,4096,205,0",
+            "write,12,4096,8192,190,0",
+            "write,16,65536,131072,8,8"
+        ]
+    );
+}
+
+#[test]
+fn a_session_without_rows_has_every_view() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(&Files::new(dir.path()));
+    for view in [
+        "syscalls",
+        "files",
+        "losses",
+        "by_syscall",
+        "by_file",
+        "by_second",
+        "events",
+    ] {
+        assert!(
+            rows(&db, &format!("SELECT * FROM {view}")).is_empty(),
+            "{view}"
+        );
+    }
+    assert_eq!(rows(&db, "SELECT id FROM session").len(), 1);
+}
+
+#[test]
+fn paths_of_parts_may_hold_quotes_and_newlines() {
+    let dir = tempfile::tempdir().unwrap();
+    let nasty = dir.path().join("a'b\"c\n*[x]?{y}; DROP");
+    std::fs::create_dir(&nasty).unwrap();
+    let db = open(&common::fixed(&nasty));
+    assert_eq!(one(&db, "SELECT count(*) FROM syscalls"), 1015);
+    assert_eq!(one(&db, "SELECT count(*) FROM files"), 4);
+}
+
+#[test]
+fn hostile_metadata_is_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut meta = common::meta();
+    meta.host.name = "'); DROP VIEW syscalls; --".into();
+    meta.command = vec![HOSTILE.into()];
+    let files = common::fixed(dir.path());
+    let db = Db::open_parts(&meta, |t| files.parts(t), Limits::default()).unwrap();
+    assert_eq!(
+        rows(&db, "SELECT host FROM session"),
+        ["'); DROP VIEW syscalls; --"]
+    );
+    assert_eq!(one(&db, "SELECT count(*) FROM syscalls"), 1015);
+}
+
+#[test]
+fn damaged_parts_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = common::fixed(dir.path());
+    // A table's folder with another table's file in it.
+    let wrong = dir.path().join("wrong.parquet");
+    common::write_parquet(&common::files(&[(1, "/x")]), &wrong);
+    let refused = |path: std::path::PathBuf| {
+        Db::open_parts(&common::meta(), |_| vec![path.clone()], Limits::default())
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    let text = refused(wrong);
+    assert!(text.starts_with("table syscalls cannot be read"), "{text}");
+    let cut = dir.path().join("cut.parquet");
+    std::fs::write(&cut, b"PAR1 not really").unwrap();
+    let text = refused(cut);
+    assert!(text.starts_with("table syscalls cannot be read"), "{text}");
+    files.add(&common::syscalls(5000, &[Call::new("read", 0, 1)]));
+    assert_eq!(one(&open(&files), "SELECT count(*) FROM syscalls"), 1016);
+}
+
+#[test]
+fn every_column_of_a_view_is_documented() {
+    let page = fathom_query::schema_markdown().unwrap();
+    for line in page.lines().filter(|l| l.starts_with("| `")) {
+        let meaning = line.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        assert!(
+            meaning.len() > 3 && meaning.ends_with('.'),
+            "not documented: {line}"
+        );
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema.md");
+    if std::env::var_os("FATHOM_BLESS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        stored == page,
+        "docs/schema.md is out of date: run the tests with FATHOM_BLESS=1"
+    );
+}

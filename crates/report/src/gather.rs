@@ -1,0 +1,466 @@
+//! Taking the numbers of a report from a session.
+
+use std::collections::BTreeMap;
+
+use fathom_model::meta::{self, SessionMeta};
+use fathom_model::tables::TABLES;
+use fathom_query::escape::{shell_words, text};
+use fathom_query::{Db, QueryError};
+use fathom_session::Session;
+
+use crate::fetch::{Row, rows};
+use crate::report::*;
+use crate::units;
+
+/// Rows of the rankings of files and threads.
+const TOP: usize = 8;
+/// Rows of the ranking of errors.
+const TOP_ERRORS: usize = 10;
+/// Pieces that the timeline has at most.
+const SLICES: i64 = 120;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The session could not be queried.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// A view lacks a column, or it has another type.
+    #[error("column {0} of a view is not as expected; session and fathom do not fit together")]
+    Column(&'static str),
+}
+
+/// What a report needs besides the tables.
+#[derive(Clone, Debug)]
+pub struct Source<'a> {
+    /// What the session says of itself.
+    pub meta: &'a SessionMeta,
+    /// What is missing or damaged.
+    pub problems: &'a [String],
+    /// Directory, as given.
+    pub location: String,
+    /// Whether it is being recorded.
+    pub live: bool,
+    /// Size of all parts.
+    pub bytes: u64,
+    /// Size of the parts of table `syscalls`.
+    pub syscall_bytes: u64,
+}
+
+impl Report {
+    /// The report on `session`, which `db` was opened on.
+    ///
+    /// # Errors
+    ///
+    /// When a query fails.
+    pub fn build(db: &Db, session: &Session) -> Result<Report, ReportError> {
+        let size = |table: &str| {
+            session
+                .part_infos(table)
+                .iter()
+                .map(|part| part.bytes)
+                .sum::<u64>()
+        };
+        Self::build_from(
+            db,
+            &Source {
+                meta: session.meta(),
+                problems: session.problems(),
+                location: session.dir().display().to_string(),
+                live: session.is_live(),
+                bytes: TABLES.iter().map(|table| size(table.name)).sum(),
+                syscall_bytes: size("syscalls"),
+            },
+        )
+    }
+
+    /// The same for a session whose parts lie elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// When a query fails.
+    pub fn build_from(db: &Db, source: &Source<'_>) -> Result<Report, ReportError> {
+        let meta = source.meta;
+        let syscalls = calls(db, "SELECT syscall AS name, * FROM by_syscall")?;
+        let classes = calls(db, "SELECT class AS name, * FROM by_class")?;
+        let totals = Totals {
+            calls: syscalls.iter().map(|c| c.calls).sum(),
+            errors: syscalls.iter().map(|c| c.errors).sum(),
+            pending: syscalls.iter().map(|c| c.pending).sum(),
+            bytes: syscalls.iter().map(|c| c.bytes).sum(),
+            total_ns: syscalls.iter().map(|c| c.total_ns).sum(),
+        };
+        let lost: i64 = syscalls.iter().map(|c| c.lost).sum();
+        let duration_ns = duration(db, meta)?;
+        let session = summary(source, duration_ns);
+        let loss = loss(db, source, totals.calls - lost, lost)?;
+        Ok(Report {
+            problems: problems(source, &session, &loss, &totals),
+            session,
+            loss,
+            classes,
+            errors: errors(db)?,
+            files: files(db)?,
+            threads: threads(db)?,
+            timeline: timeline(db, meta, duration_ns)?,
+            latency: latency(db, &syscalls)?,
+            cost: cost(meta, duration_ns),
+            storage: Storage {
+                location: source.location.clone(),
+                bytes: source.bytes,
+                bytes_per_row: units::share(
+                    source.syscall_bytes as f64,
+                    (totals.calls - lost) as f64,
+                ),
+            },
+            next: next(&source.location),
+            totals,
+            syscalls,
+        })
+    }
+}
+
+fn calls(db: &Db, sql: &str) -> Result<Vec<Calls>, ReportError> {
+    rows(db, sql, |row| {
+        Ok(Calls {
+            name: row.text("name")?,
+            class: row.text("class")?,
+            calls: row.int("calls")?,
+            lost: row.int("lost")?,
+            pending: row.int("pending")?,
+            errors: row.int("errors")?,
+            bytes: row.int("bytes")?,
+            total_ns: row.int("total_ns")?,
+            p50_ns: row.maybe_int("p50_ns")?,
+            p90_ns: row.maybe_int("p90_ns")?,
+            p99_ns: row.maybe_int("p99_ns")?,
+            max_ns: row.int("max_ns")?,
+        })
+    })
+}
+
+fn duration(db: &Db, meta: &SessionMeta) -> Result<i64, ReportError> {
+    let start = meta.clock.start_monotonic_ns;
+    let end = match meta.clock.end_monotonic_ns {
+        Some(end) => Some(end),
+        None => {
+            let last = rows(
+                db,
+                "SELECT max(ts_ns + dur_ns) AS last FROM syscalls",
+                |row| row.maybe_int("last"),
+            )?;
+            last.into_iter().flatten().next()
+        }
+    };
+    Ok(end.map_or(0, |end| end.saturating_sub(start).max(0)))
+}
+
+fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
+    let meta = source.meta;
+    SessionSummary {
+        id: meta.id.clone(),
+        state: match meta.state {
+            meta::State::Complete => State::Complete,
+            meta::State::Recording if source.live => State::Recording,
+            meta::State::Recording => State::Killed,
+        },
+        command: meta.command.clone(),
+        target: meta.target.clone(),
+        exit_status: meta.exit_status,
+        start_time: units::wall_time(meta.clock.start_realtime_ns)
+            .replace(" UTC", "Z")
+            .replace(' ', "T"),
+        duration_ns,
+        host: meta.host.name.clone(),
+        kernel: meta.host.kernel.clone(),
+        arch: meta.host.arch.clone(),
+        distribution: meta.host.distribution.clone(),
+        cpus: meta.host.cpus,
+        memory_bytes: meta.host.memory_bytes,
+        detail: meta.options.detail.clone(),
+        selection: meta.options.syscalls.clone(),
+        fathom_version: meta.fathom_version.clone(),
+    }
+}
+
+fn loss(db: &Db, source: &Source<'_>, stored: i64, lost: i64) -> Result<Loss, ReportError> {
+    let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
+    let places = rows(
+        db,
+        "SELECT stage, cpu, syscall, sum(count)::BIGINT AS calls FROM losses \
+         GROUP BY stage, cpu, syscall ORDER BY calls DESC, stage, cpu, syscall",
+        |row| {
+            Ok(LossPlace {
+                stage: row.text("stage")?,
+                cpu: row.int("cpu")?,
+                syscall: row.text("syscall")?,
+                calls: row.int("calls")?,
+            })
+        },
+    )?;
+    let (stored, lost) = (unsigned(stored), unsigned(lost));
+    let seen = source.meta.totals.seen;
+    let lost_at = |stage: &str| places.iter().any(|p| p.stage == stage && p.calls > 0);
+    let mut advice = Vec::new();
+    if lost_at("ring") {
+        let ring = source.meta.options.ring_mib.max(1);
+        advice.push(format!(
+            "the kernel's buffer was full: record with --ring-mib {} (it was {ring}), or record \
+             less (--syscalls, --path)",
+            ring.saturating_mul(4)
+        ));
+    }
+    if lost_at("scratch") {
+        advice.push("calls nested in interrupts found no scratch memory: record less".into());
+    }
+    if lost_at("decode") {
+        advice.push("damaged records: recorder and kernel side do not fit together".into());
+    }
+    if lost_at("write") {
+        advice.push("rows could not be written: make room on the disk, or write to another".into());
+    }
+    Ok(Loss {
+        seen,
+        stored,
+        lost,
+        balanced: stored.checked_add(lost) == Some(seen),
+        compat: source.meta.totals.compat,
+        places,
+        advice,
+    })
+}
+
+fn problems(
+    source: &Source<'_>,
+    session: &SessionSummary,
+    loss: &Loss,
+    totals: &Totals,
+) -> Vec<String> {
+    let mut problems = source.problems.to_vec();
+    if session.state == State::Killed && problems.is_empty() {
+        problems.push(
+            "the recorder ended without closing the session: about the last second is missing"
+                .into(),
+        );
+    }
+    if loss.lost > 0 {
+        problems.push(format!(
+            "{} of {} calls are not stored: counts, errors, bytes, total and longest times \
+             include them, percentiles and rows do not",
+            units::count(loss.lost.try_into().unwrap_or(i64::MAX)),
+            units::count(totals.calls)
+        ));
+    }
+    if session.state == State::Complete && !loss.balanced {
+        problems.push(format!(
+            "the counts do not add up: seen {}, stored {}, lost {}",
+            loss.seen, loss.stored, loss.lost
+        ));
+    }
+    if loss.compat > 0 {
+        problems.push(format!(
+            "{} calls by 32-bit programs were not recorded: fathom records 64-bit programs only",
+            units::count(loss.compat.try_into().unwrap_or(i64::MAX))
+        ));
+    }
+    for hook in source.meta.hooks.iter().filter(|h| !h.attached) {
+        let note = if hook.note.is_empty() { "" } else { ": " };
+        problems.push(format!(
+            "hook {} was not available{note}{}",
+            hook.name, hook.note
+        ));
+    }
+    problems
+}
+
+fn errors(db: &Db) -> Result<Vec<ErrorCount>, ReportError> {
+    rows(db, &format!("FROM by_error LIMIT {TOP_ERRORS}"), |row| {
+        Ok(ErrorCount {
+            syscall: row.text("syscall")?,
+            errno: row.text("errno")?,
+            calls: row.int("calls")?,
+            example_path: row.maybe_text("example_path")?,
+        })
+    })
+}
+
+fn file(row: &Row<'_>) -> Result<FileActivity, ReportError> {
+    Ok(FileActivity {
+        file_id: row.maybe_int("file_id")?,
+        path: row.maybe_text("path")?,
+        file_type: row.maybe_text("file_type")?,
+        calls: row.int("calls")?,
+        errors: row.int("errors")?,
+        read_bytes: row.int("read_bytes")?,
+        written_bytes: row.int("written_bytes")?,
+        total_ns: row.int("total_ns")?,
+        max_ns: row.int("max_ns")?,
+    })
+}
+
+/// Three rankings from one pass.
+fn files(db: &Db) -> Result<Files, ReportError> {
+    let sql = format!(
+        "SELECT *, count(*) OVER () AS files,
+             row_number() OVER (ORDER BY total_ns DESC, file_id) AS by_time,
+             row_number() OVER (ORDER BY bytes DESC, file_id) AS by_bytes,
+             row_number() OVER (ORDER BY calls DESC, file_id) AS by_calls
+         FROM (
+             SELECT file_id, path, file_type, calls, errors, bytes, read_bytes, written_bytes,
+                 total_ns, max_ns
+             FROM by_file WHERE file_id IS NOT NULL
+         )
+         QUALIFY least(by_time, by_bytes, by_calls) <= {TOP}"
+    );
+    let mut ranked: [BTreeMap<i64, FileActivity>; 3] = Default::default();
+    let counts = rows(db, &sql, |row| {
+        for (name, ranking) in ["by_time", "by_bytes", "by_calls"]
+            .into_iter()
+            .zip(&mut ranked)
+        {
+            let rank = row.int(name)?;
+            let file = file(&row)?;
+            // Files that moved nothing do not stand out by it.
+            if rank <= TOP as i64 && (name != "by_bytes" || row.int("bytes")? > 0) {
+                ranking.insert(rank, file);
+            }
+        }
+        row.int("files")
+    })?;
+    let [by_time, by_bytes, by_calls] = ranked.map(|r| r.into_values().collect());
+    Ok(Files {
+        count: counts.first().copied().unwrap_or(0),
+        by_time,
+        by_bytes,
+        by_calls,
+    })
+}
+
+fn threads(db: &Db) -> Result<Threads, ReportError> {
+    let sql = format!(
+        "SELECT pid, tid, comm, calls, errors, read_bytes, written_bytes, total_ns, max_ns, \
+         count(*) OVER () AS threads FROM by_thread ORDER BY total_ns DESC, pid, tid LIMIT {TOP}"
+    );
+    let mut count = 0;
+    let by_time = rows(db, &sql, |row| {
+        count = row.int("threads")?;
+        Ok(Thread {
+            pid: row.int("pid")?,
+            tid: row.int("tid")?,
+            comm: row.maybe_text("comm")?,
+            calls: row.int("calls")?,
+            errors: row.int("errors")?,
+            read_bytes: row.int("read_bytes")?,
+            written_bytes: row.int("written_bytes")?,
+            total_ns: row.int("total_ns")?,
+            max_ns: row.int("max_ns")?,
+        })
+    })?;
+    Ok(Threads { count, by_time })
+}
+
+fn timeline(db: &Db, meta: &SessionMeta, duration_ns: i64) -> Result<Timeline, ReportError> {
+    if duration_ns <= 0 {
+        return Ok(Timeline::default());
+    }
+    let slice_ns = duration_ns.div_euclid(SLICES) + 1;
+    let last = (duration_ns - 1) / slice_ns;
+    // Grouped by name first: telling reads from writes is then done a group, not
+    // a call.
+    let sql = format!(
+        "SELECT slice, sum(calls)::BIGINT AS calls, sum(errors)::BIGINT AS errors,
+             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT AS read_bytes,
+             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT AS written_bytes
+         FROM (
+             SELECT greatest(0, least({last}, (ts_ns - {start}) // {slice_ns}))::BIGINT AS slice,
+                 syscall, count(*) AS calls, count(errno) AS errors, sum(bytes) AS bytes
+             FROM syscalls GROUP BY ALL
+         )
+         GROUP BY slice",
+        start = meta.clock.start_monotonic_ns
+    );
+    let mut slices = vec![Slice::default(); usize::try_from(last + 1).unwrap_or(0)];
+    rows(db, &sql, |row| {
+        let index = usize::try_from(row.int("slice")?).unwrap_or(0);
+        if let Some(slice) = slices.get_mut(index) {
+            *slice = Slice {
+                calls: row.int("calls")?,
+                errors: row.int("errors")?,
+                read_bytes: row.int("read_bytes")?,
+                written_bytes: row.int("written_bytes")?,
+            };
+        }
+        Ok(())
+    })?;
+    Ok(Timeline { slice_ns, slices })
+}
+
+/// Histograms in the order of `syscalls`.
+fn latency(db: &Db, syscalls: &[Calls]) -> Result<Vec<Latency>, ReportError> {
+    let mut found: BTreeMap<String, Vec<Bucket>> = BTreeMap::new();
+    rows(db, "FROM by_latency", |row| {
+        found.entry(row.text("syscall")?).or_default().push(Bucket {
+            bucket: row.int("bucket")?,
+            from_ns: row.int("from_ns")?,
+            below_ns: row.maybe_int("below_ns")?,
+            calls: row.int("calls")?,
+        });
+        Ok(())
+    })?;
+    Ok(syscalls
+        .iter()
+        .filter_map(|c| {
+            let buckets = found.remove(&c.name)?;
+            Some(Latency {
+                syscall: c.name.clone(),
+                buckets,
+            })
+        })
+        .collect())
+}
+
+fn cost(meta: &SessionMeta, duration_ns: i64) -> Cost {
+    let cost = &meta.cost;
+    let of = |part: Option<u64>, whole: Option<u64>| units::share(part? as f64, whole? as f64);
+    Cost {
+        probe_ns_per_call: cost.probe_ns_per_call,
+        probe_ns: cost.probe_ns,
+        target_cpu_ns: cost.target_cpu_ns,
+        probe_share: of(cost.probe_ns, cost.target_cpu_ns),
+        recorder_cpu_ns: cost.recorder_cpu_ns,
+        recorder_share: of(cost.recorder_cpu_ns, u64::try_from(duration_ns).ok()),
+        recorder_peak_rss_bytes: cost.recorder_peak_rss_bytes,
+        ring_peak: cost.ring_peak,
+        ring_mib: meta.options.ring_mib,
+    }
+}
+
+fn next(location: &str) -> Vec<NextCommand> {
+    let place = shell_words(&[location.to_string()]);
+    let query = |purpose: &str, sql: &str| NextCommand {
+        purpose: purpose.into(),
+        command: text(&format!("fathom query {place} \"{sql}\"")).into_owned(),
+        sql: Some(sql.into()),
+    };
+    vec![
+        query(
+            "the slowest calls",
+            "SELECT wall_time(ts_ns) AS at, tid, syscall, dur_ns, path FROM syscalls \
+             ORDER BY dur_ns DESC LIMIT 20",
+        ),
+        query(
+            "latency of each file",
+            "SELECT path, calls, bytes, p50_ns, p99_ns FROM by_file",
+        ),
+        query("second by second", "FROM by_second"),
+        query("all tables and views", "SHOW TABLES"),
+        NextCommand {
+            purpose: "this report with plots".into(),
+            command: text(&format!(
+                "fathom report {place} --format html > report.html"
+            ))
+            .into_owned(),
+            sql: None,
+        },
+    ]
+}

@@ -1,0 +1,20 @@
+//! The summary of a session: who asked storage for what, how much, how slow,
+//! and whether anything was lost.
+//!
+//! [`Report::build`] takes the numbers from the session once; [`to_text`] and
+//! [`to_html`] lay them out, and `serde` makes JSON of them.
+
+mod fetch;
+mod gather;
+mod html;
+mod report;
+mod text;
+mod units;
+
+pub use gather::{ReportError, Source};
+pub use html::to_html;
+pub use report::{
+    Bucket, Calls, Cost, ErrorCount, FileActivity, Files, Latency, Loss, LossPlace, NextCommand,
+    Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,
+};
+pub use text::to_text;

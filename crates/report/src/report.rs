@@ -1,0 +1,339 @@
+//! What a report holds. Field names are those of the JSON output.
+
+use serde::Serialize;
+
+/// A report. Times are nanoseconds, sizes bytes; what was not measured is null.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What was recorded, where and when.
+    pub session: SessionSummary,
+    /// What is wrong with the recording, a sentence each.
+    pub problems: Vec<String>,
+    /// All calls together, lost ones included.
+    pub totals: Totals,
+    /// Seen, stored and lost.
+    pub loss: Loss,
+    /// Calls by class, by total time.
+    pub classes: Vec<Calls>,
+    /// Calls by name, by total time.
+    pub syscalls: Vec<Calls>,
+    /// Failed calls by name and error, most frequent first.
+    pub errors: Vec<ErrorCount>,
+    /// Files that stand out.
+    pub files: Files,
+    /// Threads that stand out.
+    pub threads: Threads,
+    /// Calls and bytes over time.
+    pub timeline: Timeline,
+    /// Latency histograms by call name, lost calls included.
+    pub latency: Vec<Latency>,
+    /// What the recording cost.
+    pub cost: Cost,
+    /// Where the session lies and how large it is.
+    pub storage: Storage,
+    /// What to look at next.
+    pub next: Vec<NextCommand>,
+}
+
+/// How far the recording got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Closed by its recorder.
+    Complete,
+    /// Still being recorded.
+    Recording,
+    /// The recorder ended without closing it.
+    Killed,
+}
+
+/// What was recorded, where and when.
+#[derive(Clone, Debug, Serialize)]
+pub struct SessionSummary {
+    /// Id of the session.
+    pub id: String,
+    /// How far the recording got.
+    pub state: State,
+    /// Command, empty when running targets were recorded.
+    pub command: Vec<String>,
+    /// What was recorded, in words.
+    pub target: String,
+    /// How the command ended.
+    pub exit_status: Option<i32>,
+    /// When the recording began: ISO 8601, UTC.
+    pub start_time: String,
+    /// From its beginning to its end, or to the last call stored so far.
+    pub duration_ns: i64,
+    /// Name of the machine.
+    pub host: String,
+    /// Release and version of its kernel.
+    pub kernel: String,
+    /// Architecture.
+    pub arch: String,
+    /// Name of the distribution.
+    pub distribution: String,
+    /// Processors.
+    pub cpus: u32,
+    /// Memory.
+    pub memory_bytes: u64,
+    /// raw, fds or full.
+    pub detail: String,
+    /// Selection of calls.
+    pub selection: Vec<String>,
+    /// Version of the recorder.
+    pub fathom_version: String,
+}
+
+/// All calls together, lost ones included.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Totals {
+    /// Calls.
+    pub calls: i64,
+    /// Of which failed.
+    pub errors: i64,
+    /// Of which had not ended.
+    pub pending: i64,
+    /// Bytes moved.
+    pub bytes: i64,
+    /// Time spent in them; threads that wait at the same time add up.
+    pub total_ns: i64,
+}
+
+/// Calls of a class or of a name. Percentiles are those of the stored calls,
+/// the rest counts lost ones too.
+#[derive(Clone, Debug, Serialize)]
+pub struct Calls {
+    /// Name of the class or call.
+    pub name: String,
+    /// Class of the call.
+    pub class: String,
+    /// Calls.
+    pub calls: i64,
+    /// Of which are not stored.
+    pub lost: i64,
+    /// Of which had not ended.
+    pub pending: i64,
+    /// Of which failed.
+    pub errors: i64,
+    /// Bytes moved.
+    pub bytes: i64,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// Median duration; null when none is stored.
+    pub p50_ns: Option<i64>,
+    /// 90th percentile.
+    pub p90_ns: Option<i64>,
+    /// 99th percentile.
+    pub p99_ns: Option<i64>,
+    /// Longest duration.
+    pub max_ns: i64,
+}
+
+/// Calls that failed in the same way.
+#[derive(Clone, Debug, Serialize)]
+pub struct ErrorCount {
+    /// Name of the call.
+    pub syscall: String,
+    /// Name of the error.
+    pub errno: String,
+    /// Stored calls.
+    pub calls: i64,
+    /// Path of one of them.
+    pub example_path: Option<String>,
+}
+
+/// What happened to a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileActivity {
+    /// Id in table `files`; null: calls without a known file.
+    pub file_id: Option<i64>,
+    /// Path.
+    pub path: Option<String>,
+    /// Type of the file.
+    pub file_type: Option<String>,
+    /// Calls.
+    pub calls: i64,
+    /// Of which failed.
+    pub errors: i64,
+    /// Bytes read.
+    pub read_bytes: i64,
+    /// Bytes written.
+    pub written_bytes: i64,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// Longest duration.
+    pub max_ns: i64,
+}
+
+impl FileActivity {
+    /// Bytes moved.
+    pub fn bytes(&self) -> i64 {
+        self.read_bytes.saturating_add(self.written_bytes)
+    }
+}
+
+/// Files that stand out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Files {
+    /// Files on which calls were made.
+    pub count: i64,
+    /// Those that took the most time.
+    pub by_time: Vec<FileActivity>,
+    /// Those that moved the most bytes.
+    pub by_bytes: Vec<FileActivity>,
+    /// Those on which the most calls were made.
+    pub by_calls: Vec<FileActivity>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Thread {
+    /// Process.
+    pub pid: i64,
+    /// Thread.
+    pub tid: i64,
+    /// Name.
+    pub comm: Option<String>,
+    /// Stored calls.
+    pub calls: i64,
+    /// Of which failed.
+    pub errors: i64,
+    /// Bytes read.
+    pub read_bytes: i64,
+    /// Bytes written.
+    pub written_bytes: i64,
+    /// Time spent in calls.
+    pub total_ns: i64,
+    /// Longest call.
+    pub max_ns: i64,
+}
+
+/// Threads that stand out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Threads {
+    /// Threads that made stored calls.
+    pub count: i64,
+    /// Those that spent the most time in calls.
+    pub by_time: Vec<Thread>,
+}
+
+/// Seen, stored and lost.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Loss {
+    /// Calls that the kernel side saw, as last counted by the recorder.
+    pub seen: u64,
+    /// Rows of table `syscalls`.
+    pub stored: u64,
+    /// Calls in table `losses`.
+    pub lost: u64,
+    /// Whether seen is the sum of stored and lost.
+    pub balanced: bool,
+    /// Calls by 32-bit programs, which are not recorded and not in `seen`.
+    pub compat: u64,
+    /// Where calls were lost, most first.
+    pub places: Vec<LossPlace>,
+    /// What to do about it.
+    pub advice: Vec<String>,
+}
+
+/// Where calls were lost.
+#[derive(Clone, Debug, Serialize)]
+pub struct LossPlace {
+    /// ring, scratch, decode or write.
+    pub stage: String,
+    /// Processor, -1 when not known.
+    pub cpu: i64,
+    /// Name of the call.
+    pub syscall: String,
+    /// Calls.
+    pub calls: i64,
+}
+
+/// Calls and bytes over time; stored calls only, where they were entered.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Timeline {
+    /// Width of a slice.
+    pub slice_ns: i64,
+    /// One entry a slice, from the beginning, without gaps.
+    pub slices: Vec<Slice>,
+}
+
+/// A piece of the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Slice {
+    /// Calls.
+    pub calls: i64,
+    /// Of which failed.
+    pub errors: i64,
+    /// Bytes read.
+    pub read_bytes: i64,
+    /// Bytes written.
+    pub written_bytes: i64,
+}
+
+/// The latency histogram of a call name.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// Name of the call.
+    pub syscall: String,
+    /// Buckets that are not empty.
+    pub buckets: Vec<Bucket>,
+}
+
+/// Calls whose duration lies between two powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bucket {
+    /// Power of two where it begins.
+    pub bucket: i64,
+    /// Shortest duration.
+    pub from_ns: i64,
+    /// Where the next begins; null for the last.
+    pub below_ns: Option<i64>,
+    /// Calls.
+    pub calls: i64,
+}
+
+/// What the recording cost, as far as it was measured.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Cost {
+    /// Time in the probes a call.
+    pub probe_ns_per_call: Option<f64>,
+    /// Time in the probes, all processors together.
+    pub probe_ns: Option<u64>,
+    /// CPU time of the recorded program.
+    pub target_cpu_ns: Option<u64>,
+    /// Time in the probes as a share of the program's CPU time, 0 to 1.
+    pub probe_share: Option<f64>,
+    /// CPU time of the recorder.
+    pub recorder_cpu_ns: Option<u64>,
+    /// The same as a share of one processor over the recording.
+    pub recorder_share: Option<f64>,
+    /// Peak of the recorder's resident memory.
+    pub recorder_peak_rss_bytes: Option<u64>,
+    /// Highest share of the ring in use, 0 to 1.
+    pub ring_peak: Option<f64>,
+    /// Memory of the ring of one processor, MiB.
+    pub ring_mib: u32,
+}
+
+/// Where the session lies and how large it is.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Storage {
+    /// Directory.
+    pub location: String,
+    /// Size of all parts.
+    pub bytes: u64,
+    /// Size of the parts of table `syscalls` a row; null without rows.
+    pub bytes_per_row: Option<f64>,
+}
+
+/// A command to try.
+#[derive(Clone, Debug, Serialize)]
+pub struct NextCommand {
+    /// What it shows.
+    pub purpose: String,
+    /// The command, for a shell.
+    pub command: String,
+    /// The SQL in it.
+    pub sql: Option<String>,
+}

@@ -1,0 +1,167 @@
+//! Numbers as people read them.
+
+/// `n` with a comma after each three digits.
+pub(crate) fn count(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
+    if n < 0 {
+        out.push('-');
+    }
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes: `0 B`, `4.00 KiB`, `1.50 GiB`.
+pub(crate) fn bytes(n: i64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    scaled(n as f64, 1024.0, &UNITS)
+}
+
+/// A duration: `870 ns`, `12.3 us`, `1.50 s`, `2 min 5 s`, `3 h 12 min`.
+pub(crate) fn duration(ns: i64) -> String {
+    const UNITS: [&str; 4] = ["ns", "us", "ms", "s"];
+    let seconds = (ns as f64 / 1e9).round() as i64;
+    if seconds >= 3600 {
+        format!("{} h {} min", count(seconds / 3600), seconds % 3600 / 60)
+    } else if seconds >= 120 {
+        format!("{} min {} s", seconds / 60, seconds % 60)
+    } else {
+        scaled(ns as f64, 1000.0, &UNITS)
+    }
+}
+
+/// Three digits and the unit that fits; the last unit takes what is larger.
+fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    // Rounding to three digits must not give a full step.
+    while value.abs() >= step - 0.5 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    let digits = match value.abs() {
+        _ if unit == 0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {}", units.get(unit).unwrap_or(&""))
+}
+
+/// A share, 0 to 1, as a percentage: `0 %`, `0.4 %`, `37 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let p = share * 100.0;
+    if p == 0.0 {
+        "0 %".into()
+    } else if p < 0.1 {
+        "<0.1 %".into()
+    } else if p < 9.95 {
+        format!("{p:.1} %")
+    } else {
+        format!("{p:.0} %")
+    }
+}
+
+/// `part` as a share of `whole`; `None` when there is no whole.
+pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// Nanoseconds since 1970 as `2025-03-01 12:00:00 UTC`.
+pub(crate) fn wall_time(ns: i64) -> String {
+    let seconds = ns.div_euclid(1_000_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        second / 3600,
+        second % 3600 / 60,
+        second % 60
+    )
+}
+
+/// `2025-03-01T12:00:00Z` as people read it.
+pub(crate) fn wall_time_of(iso: &str) -> String {
+    iso.replace('T', " ").replace('Z', " UTC")
+}
+
+/// Year, month and day of a day since 1970-01-01 (H. Hinnant,
+/// `civil_from_days`): years begin in March, eras have 400 of them.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1000), "1,000");
+        assert_eq!(count(-1234567), "-1,234,567");
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(4096), "4.00 KiB");
+        assert_eq!(bytes(10 << 20), "10.0 MiB");
+        assert_eq!(bytes((1 << 20) - 1), "1.00 MiB");
+        assert_eq!(bytes(i64::MAX), "8.00 EiB");
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration(0), "0 ns");
+        assert_eq!(duration(999), "999 ns");
+        assert_eq!(duration(1000), "1.00 us");
+        assert_eq!(duration(999_999), "1.00 ms");
+        assert_eq!(duration(12_345_678), "12.3 ms");
+        assert_eq!(duration(4_000_000_000), "4.00 s");
+        assert_eq!(duration(125_000_000_000), "2 min 5 s");
+        assert_eq!(duration(11_520_000_000_000), "3 h 12 min");
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.0001), "<0.1 %");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.37), "37 %");
+        assert_eq!(share(1.0, 0.0), None);
+    }
+
+    #[test]
+    fn times_of_day() {
+        assert_eq!(wall_time(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(
+            wall_time(1_740_830_400_000_000_000),
+            "2025-03-01 12:00:00 UTC"
+        );
+        assert_eq!(
+            wall_time(951_827_696_000_000_000),
+            "2000-02-29 12:34:56 UTC"
+        );
+        assert_eq!(wall_time(-1), "1969-12-31 23:59:59 UTC");
+    }
+}

@@ -1,0 +1,390 @@
+//! Reports on a session with known contents.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../query/tests/common/mod.rs"]
+mod common;
+
+use std::path::Path;
+
+use common::{Files, HOSTILE, Loss};
+use fathom_model::meta::{self, SessionMeta};
+use fathom_query::output::{self, Format, Options};
+use fathom_query::{Db, Limits};
+use fathom_report::{Report, Source, State, to_html, to_text};
+use fathom_session::{Session, SessionWriter, WriterOptions};
+
+fn source<'a>(meta: &'a SessionMeta, problems: &'a [String]) -> Source<'a> {
+    Source {
+        meta,
+        problems,
+        location: "runs/it's redis.fathom".into(),
+        live: false,
+        bytes: 48_000,
+        syscall_bytes: 10_150,
+    }
+}
+
+fn db(meta: &SessionMeta, files: &Files) -> Db {
+    Db::open_parts(meta, |table| files.parts(table), Limits::default()).unwrap()
+}
+
+fn build(meta: &SessionMeta, fill: impl Fn(&Path) -> Files) -> Report {
+    let dir = tempfile::tempdir().unwrap();
+    let files = fill(dir.path());
+    Report::build_from(&db(meta, &files), &source(meta, &[])).unwrap()
+}
+
+fn fixed() -> Report {
+    build(&common::meta(), common::fixed)
+}
+
+/// Compares with a stored text, or stores it when FATHOM_BLESS is set.
+fn expect(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/expected")
+        .join(name);
+    if std::env::var_os("FATHOM_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == text,
+        "{name} differs; with FATHOM_BLESS=1 the new text is stored:\n{text}"
+    );
+}
+
+#[test]
+fn text_at_two_widths() {
+    let report = fixed();
+    expect("report-100.txt", &to_text(&report, 100, false));
+    expect("report-80.txt", &to_text(&report, 80, false));
+}
+
+#[test]
+fn a_session_on_disk_has_a_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("it's.fathom");
+    let mut meta = common::meta();
+    let writer = SessionWriter::create(&path, meta.clone(), WriterOptions::default()).unwrap();
+    let calls: Vec<_> = (0..1000)
+        .map(|i| common::Call::new("read", i, 50).on(1).moves(10))
+        .collect();
+    writer.append(common::syscalls(1, &calls)).unwrap();
+    writer.append(common::files(&[(1, "/old")])).unwrap();
+    writer.append(common::files(&[(1, "/new")])).unwrap();
+    meta.totals = meta::Totals {
+        seen: 1000,
+        stored: 1000,
+        lost: 0,
+        compat: 0,
+    };
+    writer.finish(meta).unwrap();
+    let session = Session::open(&path).unwrap();
+    let db = Db::open(&session, Limits::default()).unwrap();
+    let report = Report::build(&db, &session).unwrap();
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    assert!(report.loss.balanced);
+    assert_eq!(report.totals.bytes, 10_000);
+    assert_eq!(report.files.by_time[0].path.as_deref(), Some("/new"));
+    assert!(report.storage.bytes > 0 && report.storage.bytes_per_row.unwrap() > 0.0);
+    assert_eq!(report.storage.location, path.display().to_string());
+}
+
+#[test]
+fn json_has_the_numbers() {
+    let json = serde_json::to_value(fixed()).unwrap();
+    assert_eq!(json["totals"]["calls"], 1027);
+    assert_eq!(json["totals"]["errors"], 12);
+    assert_eq!(json["totals"]["pending"], 1);
+    assert_eq!(json["totals"]["bytes"], 500 * 4096 + 500 * 512 + 32768);
+    assert_eq!(json["loss"]["seen"], 1027);
+    assert_eq!(json["loss"]["stored"], 1015);
+    assert_eq!(json["loss"]["lost"], 12);
+    assert_eq!(json["loss"]["balanced"], true);
+    assert_eq!(json["loss"]["places"][0]["syscall"], "write");
+    assert_eq!(json["session"]["start_time"], "2025-03-01T12:00:00Z");
+    assert_eq!(json["session"]["state"], "complete");
+    assert_eq!(json["storage"]["bytes_per_row"], 10.0);
+    assert_eq!(json["errors"][0]["errno"], "ENOENT");
+    assert_eq!(json["errors"][1]["example_path"], HOSTILE);
+    let write = json["syscalls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|c| c["name"] == "write")
+        .unwrap();
+    assert_eq!((&write["calls"], &write["lost"]), (&508.into(), &8.into()));
+    assert_eq!(write["p50_ns"], 3490);
+    assert_eq!(write["max_ns"], 70_000);
+}
+
+#[test]
+fn parts_add_up_to_the_whole() {
+    let report = fixed();
+    let by = |calls: &[fathom_report::Calls]| {
+        calls.iter().fold((0, 0, 0, 0, 0), |sum, c| {
+            (
+                sum.0 + c.calls,
+                sum.1 + c.errors,
+                sum.2 + c.bytes,
+                sum.3 + c.total_ns,
+                sum.4 + c.lost,
+            )
+        })
+    };
+    let totals = &report.totals;
+    let whole = (
+        totals.calls,
+        totals.errors,
+        totals.bytes,
+        totals.total_ns,
+        12,
+    );
+    assert_eq!(by(&report.syscalls), whole);
+    assert_eq!(by(&report.classes), whole);
+    let slices: i64 = report.timeline.slices.iter().map(|s| s.calls).sum();
+    assert_eq!(slices, 1015);
+    let covered = report.timeline.slice_ns * report.timeline.slices.len() as i64;
+    assert!(covered >= report.session.duration_ns);
+    let latencies: i64 = report
+        .latency
+        .iter()
+        .flat_map(|l| &l.buckets)
+        .map(|b| b.calls)
+        .sum();
+    assert_eq!(latencies, totals.calls);
+}
+
+#[test]
+fn rankings_follow_their_measure() {
+    let report = fixed();
+    let paths = |files: &[fathom_report::FileActivity]| {
+        files.iter().map(|f| f.file_id.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(report.files.count, 4);
+    assert_eq!(paths(&report.files.by_time), [4, 1, 2, 3]);
+    assert_eq!(paths(&report.files.by_bytes), [1, 2]);
+    assert_eq!(paths(&report.files.by_calls), [1, 2, 3, 4]);
+    assert_eq!(report.threads.count, 3);
+    assert_eq!(report.threads.by_time[0].tid, 100);
+}
+
+#[test]
+fn the_terminal_is_safe_from_names() {
+    let mut meta = common::meta();
+    meta.command = vec![HOSTILE.into()];
+    meta.host.name = "h\u{1b}]0;x\u{7}".into();
+    let dir = tempfile::tempdir().unwrap();
+    let files = common::fixed(dir.path());
+    let problems = ["part \u{1b}[2J\n is odd".to_string()];
+    let report = Report::build_from(&db(&meta, &files), &source(&meta, &problems)).unwrap();
+    let text = to_text(&report, 100, false);
+    let bad: Vec<char> = text
+        .chars()
+        .filter(|c| c.is_control() && *c != '\n')
+        .collect();
+    assert_eq!(bad, []);
+    assert!(text.contains("/srv/a\\x1b[2J\\n"), "{text}");
+    // With colours only the sequences of the report itself remain.
+    let mut coloured = to_text(&report, 100, true);
+    assert!(coloured.contains("\x1b[1m"));
+    for own in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;31m", "\x1b[32m"] {
+        coloured = coloured.replace(own, "");
+    }
+    assert_eq!(coloured, text);
+}
+
+#[test]
+fn the_page_is_safe_from_names() {
+    let mut meta = common::meta();
+    meta.command = vec![HOSTILE.into(), "</title><script>1</script>".into()];
+    meta.host.name = "\"><img src=x onerror=y>".into();
+    let html = to_html(&build(&meta, common::fixed));
+    assert!(!html.contains("<script"));
+    assert!(!html.contains("<img"));
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(html.contains("&quot;&gt;&lt;img src=x onerror=y&gt;"));
+    assert!(!html.chars().any(|c| c.is_control() && c != '\n'));
+    assert!(html.contains("default-src 'none'"));
+    for outside in ["http:", "https:", "src=\"", "href=\"", "@import", "url("] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    // Every element that is opened is closed.
+    for tag in [
+        "table", "tr", "td", "th", "svg", "section", "ul", "li", "pre", "p", "h2", "h3", "text",
+    ] {
+        let opened =
+            html.matches(&format!("<{tag}>")).count() + html.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, html.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_asked_for() {
+    let report = fixed();
+    for width in [80, 90, 100, 120, 140] {
+        let text = to_text(&report, width, false);
+        let body = text.split("\nNext").next().unwrap();
+        for line in body.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn loss_is_told_with_what_to_do() {
+    let report = fixed();
+    assert!(report.problems[0].starts_with("12 of 1,027 calls are not stored"));
+    let text = to_text(&report, 100, false);
+    assert!(
+        text.contains("seen 1,027 = stored 1,015 + lost 12"),
+        "{text}"
+    );
+    assert!(text.contains("lost at ring, CPU 1, write: 8"), "{text}");
+    assert!(text.contains("--ring-mib 32 (it was 8)"), "{text}");
+
+    // Counts that do not add up are said, not hidden.
+    let mut meta = common::meta();
+    meta.totals.seen = 2000;
+    let report = build(&meta, common::fixed);
+    assert!(!report.loss.balanced);
+    assert!(
+        report
+            .problems
+            .iter()
+            .any(|p| p.starts_with("the counts do not add up"))
+    );
+    assert!(to_text(&report, 100, false).contains("seen 2,000 ≠ stored 1,015 + lost 12"));
+}
+
+#[test]
+fn nothing_lost_is_said_too() {
+    let mut meta = common::meta();
+    meta.totals = meta::Totals {
+        seen: 1,
+        stored: 1,
+        lost: 0,
+        compat: 0,
+    };
+    let report = build(&meta, |dir| {
+        let mut files = Files::new(dir);
+        files.add(&common::syscalls(
+            1,
+            &[common::Call::new("read", 0, 5).moves(1)],
+        ));
+        files
+    });
+    assert!(report.problems.is_empty());
+    assert!(to_text(&report, 100, false).contains("seen 1 = stored 1 + lost 0"));
+}
+
+#[test]
+fn what_was_not_measured_is_not_shown() {
+    let mut meta = common::meta();
+    meta.cost = meta::Cost::default();
+    let report = build(&meta, common::fixed);
+    let text = to_text(&report, 100, false);
+    assert!(text.contains("probes    not measured\n"), "{text}");
+    assert!(text.contains("recorder  CPU time not measured\n"), "{text}");
+    let json = serde_json::to_value(&report).unwrap();
+    assert!(json["cost"]["probe_share"].is_null());
+    assert!(to_html(&report).contains("<dd>not measured</dd>"));
+}
+
+#[test]
+fn a_killed_recorder_and_32_bit_programs_are_named() {
+    let mut meta = common::meta();
+    meta.state = meta::State::Recording;
+    meta.clock.end_monotonic_ns = None;
+    meta.clock.end_realtime_ns = None;
+    meta.exit_status = None;
+    meta.totals.seen = 900;
+    meta.totals.compat = 3;
+    let report = build(&meta, common::fixed);
+    assert_eq!(report.session.state, State::Killed);
+    // Up to the last stored call: 3.992 s + 5.99 us or 3.994 s + 0.7 us.
+    assert_eq!(report.session.duration_ns, 3_994_000_700);
+    assert!(
+        report
+            .problems
+            .iter()
+            .any(|p| p.contains("ended without closing"))
+    );
+    assert!(
+        report
+            .problems
+            .iter()
+            .any(|p| p.starts_with("3 calls by 32-bit programs"))
+    );
+    let text = to_text(&report, 100, false);
+    assert!(text.contains("recorder ended early"), "{text}");
+    assert!(
+        text.contains("seen is the recorder's count a moment before"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_session_without_calls_has_a_report() {
+    let mut meta = common::meta();
+    meta.totals = meta::Totals::default();
+    let report = build(&meta, Files::new);
+    assert_eq!(report.totals.calls, 0);
+    let text = to_text(&report, 100, false);
+    assert!(text.contains("seen 0 = stored 0 + lost 0"), "{text}");
+    assert!(to_html(&report).contains("</html>"));
+}
+
+#[test]
+fn losses_alone_have_a_report() {
+    let mut meta = common::meta();
+    meta.totals = meta::Totals {
+        seen: 5,
+        stored: 0,
+        lost: 5,
+        compat: 0,
+    };
+    let report = build(&meta, |dir| {
+        let mut files = Files::new(dir);
+        let loss = Loss {
+            syscall: "pwrite64",
+            pid: 7,
+            file_id: 9,
+            count: 5,
+            errors: 0,
+            bytes: 50,
+            each_ns: 600,
+        };
+        files.add(&common::losses(&[loss]));
+        files
+    });
+    assert_eq!((report.totals.calls, report.totals.bytes), (5, 50));
+    assert_eq!(report.syscalls[0].p50_ns, None);
+    assert_eq!(report.files.by_time[0].path, None);
+    assert!(to_text(&report, 100, false).contains("(file without a known path)"));
+}
+
+#[test]
+fn the_commands_to_try_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = common::fixed(dir.path());
+    let meta = common::meta();
+    let db = db(&meta, &files);
+    let report = Report::build_from(&db, &source(&meta, &[])).unwrap();
+    let mut run = 0;
+    for next in &report.next {
+        assert!(
+            next.command.contains(r"'runs/it'\''s redis.fathom'"),
+            "{}",
+            next.command
+        );
+        let Some(sql) = &next.sql else { continue };
+        assert!(next.command.contains(sql.as_str()));
+        let rows = db.query(sql).unwrap();
+        let count = output::write(rows, Format::Csv, &Options::default(), Vec::new()).unwrap();
+        assert!(count > 0, "{sql}");
+        run += 1;
+    }
+    assert!(run >= 3);
+}

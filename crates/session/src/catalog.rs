@@ -1,0 +1,72 @@
+//! The parts that a recorder has written, shared between its threads.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fathom_model::tables::TABLES;
+
+use crate::layout::PartRange;
+
+/// A part of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartInfo {
+    /// Its place in the order of writing.
+    pub range: PartRange,
+    /// Rows in it.
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
+/// The parts of one table.
+#[derive(Debug, Default)]
+pub(crate) struct TableParts {
+    /// In order.
+    pub(crate) parts: Vec<PartInfo>,
+    /// Rows that could not be written, table `syscalls` aside.
+    pub(crate) dropped: u64,
+}
+
+impl TableParts {
+    /// Number for the next part.
+    pub(crate) fn next(&self) -> u64 {
+        self.parts.last().map_or(0, |p| p.range.last + 1)
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.parts.iter().map(|p| p.rows).sum()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|p| p.bytes).sum()
+    }
+
+    /// Puts `merged` in the place of the parts that it was merged from.
+    pub(crate) fn replace(&mut self, merged: PartInfo) {
+        self.parts.retain(|p| !merged.range.contains(&p.range));
+        let at = self
+            .parts
+            .partition_point(|p| p.range.first < merged.range.first);
+        self.parts.insert(at, merged);
+    }
+}
+
+/// The parts of all tables, in the order of [`TABLES`].
+#[derive(Debug)]
+pub(crate) struct Catalog(Vec<Mutex<TableParts>>);
+
+impl Catalog {
+    pub(crate) fn new() -> Self {
+        Self(TABLES.iter().map(|_| Mutex::default()).collect())
+    }
+
+    /// The parts of table `index`, which must be one of [`TABLES`].
+    pub(crate) fn table(&self, index: usize) -> MutexGuard<'_, TableParts> {
+        lock(&self.0[index])
+    }
+}
+
+/// Locks even when a thread panicked with the lock held: what the locks of
+/// this crate protect is whole at every step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,164 @@
+//! The bytes of one column chunk: its dictionary page and its data pages.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::Result;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::statistics::Statistics;
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::zstd::Zstd;
+
+/// A data page before compression.
+pub(crate) struct DataPage<'a> {
+    /// Repetition and definition levels; empty when the column has none.
+    pub(crate) repetition: &'a [u8],
+    pub(crate) definition: &'a [u8],
+    /// The encoded values that are not null.
+    pub(crate) values: &'a [u8],
+    pub(crate) encoding: Encoding,
+    /// Values including nulls; for a list also one for each empty list.
+    pub(crate) count: usize,
+    pub(crate) nulls: usize,
+    pub(crate) rows: usize,
+    /// Whether compression is worth a try.
+    pub(crate) compress: bool,
+}
+
+/// A dictionary page before compression: PLAIN values.
+pub(crate) struct Dictionary<'a> {
+    pub(crate) values: &'a [u8],
+    pub(crate) count: usize,
+}
+
+/// A column chunk, ready for a file.
+pub(crate) struct Chunk {
+    pub(crate) bytes: Bytes,
+    pub(crate) close: ColumnCloseResult,
+}
+
+/// Collects the data pages of a column chunk.
+#[derive(Default)]
+pub(crate) struct ChunkBuilder {
+    /// Data pages with their headers.
+    pages: Vec<u8>,
+    uncompressed: usize,
+    count: usize,
+    rows: usize,
+    encodings: Vec<Encoding>,
+}
+
+impl ChunkBuilder {
+    /// Bytes of the pages so far.
+    pub(crate) fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Appends a page. Returns whether compression paid.
+    pub(crate) fn page(&mut self, page: &DataPage<'_>, zstd: &mut Zstd) -> Result<bool> {
+        let levels = page.repetition.len() + page.definition.len();
+        let mut buf = Vec::with_capacity(levels + page.values.len());
+        buf.extend_from_slice(page.repetition);
+        buf.extend_from_slice(page.definition);
+        let is_compressed = page.compress && zstd.compress(page.values, &mut buf)?;
+        if !is_compressed {
+            buf.extend_from_slice(page.values);
+        }
+        let header = Page::DataPageV2 {
+            buf: buf.into(),
+            num_values: page.count as u32,
+            encoding: page.encoding,
+            num_nulls: page.nulls as u32,
+            num_rows: page.rows as u32,
+            def_levels_byte_len: page.definition.len() as u32,
+            rep_levels_byte_len: page.repetition.len() as u32,
+            is_compressed,
+            statistics: None,
+        };
+        self.uncompressed += append(
+            &mut self.pages,
+            CompressedPage::new(header, levels + page.values.len()),
+        )?;
+        self.count += page.count;
+        self.rows += page.rows;
+        if !self.encodings.contains(&page.encoding) {
+            self.encodings.push(page.encoding);
+        }
+        Ok(is_compressed)
+    }
+
+    /// Closes the chunk, and leaves the builder empty for the next.
+    pub(crate) fn finish(
+        &mut self,
+        descr: Arc<ColumnDescriptor>,
+        dictionary: Option<Dictionary<'_>>,
+        statistics: Option<Statistics>,
+        zstd: &mut Zstd,
+    ) -> Result<Chunk> {
+        let this = std::mem::take(self);
+        let mut encodings = this.encodings;
+        encodings.push(Encoding::RLE);
+        let mut bytes = Vec::new();
+        let mut uncompressed = this.uncompressed;
+        let mut dictionary_offset = None;
+        if let Some(dictionary) = dictionary {
+            // Unlike a data page, a dictionary page has no mark for values
+            // that are not compressed.
+            let mut buf = Vec::new();
+            zstd.always(dictionary.values, &mut buf)?;
+            let page = Page::DictionaryPage {
+                buf: buf.into(),
+                num_values: dictionary.count as u32,
+                encoding: Encoding::PLAIN,
+                is_sorted: false,
+            };
+            uncompressed += append(
+                &mut bytes,
+                CompressedPage::new(page, dictionary.values.len()),
+            )?;
+            dictionary_offset = Some(0);
+            encodings.push(Encoding::PLAIN);
+        }
+        let data_offset = bytes.len();
+        bytes.extend_from_slice(&this.pages);
+        let mut metadata = ColumnChunkMetaData::builder(descr)
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+            .set_encodings(encodings)
+            .set_num_values(this.count as i64)
+            .set_total_compressed_size(bytes.len() as i64)
+            .set_total_uncompressed_size(uncompressed as i64)
+            .set_data_page_offset(data_offset as i64)
+            .set_dictionary_page_offset(dictionary_offset);
+        if let Some(statistics) = statistics {
+            metadata = metadata.set_statistics(statistics);
+        }
+        let close = ColumnCloseResult {
+            bytes_written: bytes.len() as u64,
+            rows_written: this.rows as u64,
+            metadata: metadata.build()?,
+            bloom_filter: None,
+            column_index: None,
+            offset_index: None,
+        };
+        Ok(Chunk {
+            bytes: bytes.into(),
+            close,
+        })
+    }
+}
+
+/// Appends `page` with its header to `bytes`; returns what it would take
+/// without compression.
+fn append(bytes: &mut Vec<u8>, page: CompressedPage) -> Result<usize> {
+    // TrackedWrite buffers small writes and passes large ones through.
+    let mut sink = TrackedWrite::new(bytes);
+    let mut writer = SerializedPageWriter::new(&mut sink);
+    let written = writer.write_page(page)?;
+    writer.close()?;
+    Ok(written.uncompressed_size)
+}

@@ -1,0 +1,133 @@
+//! What can go wrong with a session.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Errors of sessions. Each says what happened, to what, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The directory for a new session has something in it.
+    #[error("{} is not empty; choose another directory, or replace the session in it with --force", .0.display())]
+    Exists(PathBuf),
+
+    /// `force` was given, but what is there is not a session.
+    #[error("{}: {reason}, so it is not replaced; remove it yourself, or choose another directory", path.display())]
+    NotReplaceable {
+        /// The directory, or what stands in the way inside it.
+        path: PathBuf,
+        /// Why it is not taken for a session's.
+        reason: &'static str,
+    },
+
+    /// Another recorder writes to the directory.
+    #[error("{} is being recorded by another process; stop that one first, or choose another directory", .0.display())]
+    Busy(PathBuf),
+
+    /// The path does not lead to a session.
+    #[error("{} is not a session: {reason}; give the directory that `fathom record` wrote", path.display())]
+    NotASession {
+        /// The path.
+        path: PathBuf,
+        /// What it lacks.
+        reason: &'static str,
+    },
+
+    /// `session.json` cannot be understood.
+    #[error("{} is damaged: {reason}; the Parquet parts in the folders beside it can still be read by themselves", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The session comes from a newer fathom.
+    #[error("{} has schema version {found}, this fathom knows versions up to {known}; read it with fathom {writer} or later", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Version in the file.
+        found: u32,
+        /// Newest version that is known here.
+        known: u32,
+        /// The fathom that wrote it, as it says.
+        writer: String,
+    },
+
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `create`, `write`, ...
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Its answer.
+        source: io::Error,
+    },
+
+    /// A part could not be encoded or decoded.
+    #[error("{}: {source}", path.display())]
+    Parquet {
+        /// The part, or the table's folder.
+        path: PathBuf,
+        /// What Parquet says.
+        source: parquet::errors::ParquetError,
+    },
+
+    /// A batch does not have the columns of its table.
+    #[error("batch for table {table} is malformed: {reason}; this is an error in fathom")]
+    BadBatch {
+        /// The table.
+        table: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
+
+    /// The thread that writes the session has ended.
+    #[error("session {} is no longer being written: {reason}", path.display())]
+    Stopped {
+        /// Directory of the session.
+        path: PathBuf,
+        /// The error that ended it.
+        reason: String,
+    },
+}
+
+impl SessionError {
+    /// An error of the operating system when it was asked to `action` `path`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| SessionError::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    /// An error of Parquet in `path`.
+    pub(crate) fn parquet(
+        path: &Path,
+    ) -> impl FnOnce(parquet::errors::ParquetError) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| SessionError::Parquet { path, source }
+    }
+
+    /// Whether the disk, or somebody's share of it, is full.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            SessionError::Io { source, .. } => is_full(source),
+            SessionError::Parquet {
+                source: parquet::errors::ParquetError::External(source),
+                ..
+            } => source.downcast_ref::<io::Error>().is_some_and(is_full),
+            _ => false,
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}

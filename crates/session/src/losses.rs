@@ -1,0 +1,177 @@
+//! Rows that could not be written: counted, so that nothing goes silently.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use fathom_model::abi::HIST_BUCKETS;
+use fathom_model::batch::NULL_I64;
+use fathom_model::tables::{LossRows, SYSCALLS};
+use fathom_model::{Batch, ColumnData, StrId, StringTable};
+
+/// Pairs of process and file that are told apart for each call; the rest is
+/// counted under -1, so that memory is bounded.
+const MAX_SPLITS: usize = 1 << 16;
+
+struct Loss {
+    count: i64,
+    errors: i64,
+    bytes: i64,
+    dur_ns: i64,
+    max_dur_ns: i64,
+    first_ns: i64,
+    last_ns: i64,
+    hist: Vec<i64>,
+}
+
+/// Counts rows of table `syscalls` by call, process and file.
+#[derive(Default)]
+pub(crate) struct WriteLosses {
+    /// Names of calls: there are few.
+    names: StringTable,
+    losses: HashMap<(StrId, i32, i64), Loss>,
+    count: u64,
+    changed: bool,
+}
+
+impl WriteLosses {
+    /// Rows counted so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether rows were counted since the last [`WriteLosses::snapshot`].
+    pub(crate) fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Counts the rows of a batch of table `syscalls`.
+    pub(crate) fn add(&mut self, batch: &Batch) {
+        let view = SyscallView::new(batch);
+        let mut names: Vec<Option<StrId>> = vec![None; batch.strings.len() + 1];
+        for row in 0..batch.len() {
+            let id = strings(view.syscall, row);
+            let known = names.get(id.0 as usize).copied().flatten();
+            let name = known.unwrap_or_else(|| self.names.intern(batch.strings.get(id)));
+            if let Some(slot) = names.get_mut(id.0 as usize) {
+                *slot = Some(name);
+            }
+            let pid = match view.pid {
+                Some(ColumnData::I32(v)) => v.get(row).copied().unwrap_or(-1),
+                _ => -1,
+            };
+            let file = non_null(integer(view.file_id, row)).unwrap_or(-1);
+            self.add_row(name, pid, file, &view, row);
+        }
+        self.count += batch.len() as u64;
+        self.changed |= !batch.is_empty();
+    }
+
+    fn add_row(&mut self, name: StrId, pid: i32, file: i64, view: &SyscallView<'_>, row: usize) {
+        let dur_ns = non_null(integer(view.dur_ns, row)).unwrap_or(0).max(0);
+        let end_ns = non_null(integer(view.ts_ns, row))
+            .unwrap_or(0)
+            .saturating_add(dur_ns);
+        let bytes = non_null(integer(view.bytes, row)).unwrap_or(0);
+        let failed = strings(view.errno, row) != StrId::NULL;
+        let full = self.losses.len() >= MAX_SPLITS;
+        let new = || Loss {
+            count: 0,
+            errors: 0,
+            bytes: 0,
+            dur_ns: 0,
+            max_dur_ns: 0,
+            first_ns: end_ns,
+            last_ns: end_ns,
+            hist: vec![0; HIST_BUCKETS as usize],
+        };
+        let loss = match self.losses.entry((name, pid, file)) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) if !full => entry.insert(new()),
+            Entry::Vacant(_) => self.losses.entry((name, -1, -1)).or_insert_with(new),
+        };
+        loss.count += 1;
+        loss.errors += i64::from(failed);
+        loss.bytes = loss.bytes.saturating_add(bytes);
+        loss.dur_ns = loss.dur_ns.saturating_add(dur_ns);
+        loss.max_dur_ns = loss.max_dur_ns.max(dur_ns);
+        loss.first_ns = loss.first_ns.min(end_ns);
+        loss.last_ns = loss.last_ns.max(end_ns);
+        let bucket = dur_ns.max(1).ilog2().min(HIST_BUCKETS - 1) as usize;
+        if let Some(count) = loss.hist.get_mut(bucket) {
+            *count += 1;
+        }
+    }
+
+    /// All counts as rows of table `losses`; they replace those of earlier
+    /// calls, whose keys are equal.
+    pub(crate) fn snapshot(&mut self) -> Batch {
+        self.changed = false;
+        let mut table = StringTable::new();
+        let (stage, layer) = (table.intern(b"write"), table.intern(b"syscall"));
+        let mut rows = LossRows::default();
+        for ((name, pid, file), loss) in &self.losses {
+            rows.stage.push(stage);
+            rows.cpu.push(-1);
+            rows.syscall.push(table.intern(self.names.get(*name)));
+            rows.layer.push(layer);
+            rows.count.push(loss.count);
+            rows.bytes.push(loss.bytes);
+            rows.first_ns.push(loss.first_ns);
+            rows.last_ns.push(loss.last_ns);
+            rows.pid.push(*pid);
+            rows.file_id.push(*file);
+            rows.errors.push(loss.errors);
+            rows.dur_ns.push(loss.dur_ns);
+            rows.max_dur_ns.push(loss.max_dur_ns);
+            rows.hist.push(loss.hist.clone());
+        }
+        rows.into_batch(table)
+    }
+}
+
+/// The columns that matter here.
+struct SyscallView<'a> {
+    syscall: Option<&'a ColumnData>,
+    errno: Option<&'a ColumnData>,
+    pid: Option<&'a ColumnData>,
+    file_id: Option<&'a ColumnData>,
+    ts_ns: Option<&'a ColumnData>,
+    dur_ns: Option<&'a ColumnData>,
+    bytes: Option<&'a ColumnData>,
+}
+
+impl<'a> SyscallView<'a> {
+    fn new(batch: &'a Batch) -> Self {
+        let column = |name: &str| {
+            let at = SYSCALLS.columns.iter().position(|c| c.name == name)?;
+            batch.columns.get(at)
+        };
+        Self {
+            syscall: column("syscall"),
+            errno: column("errno"),
+            pid: column("pid"),
+            file_id: column("file_id"),
+            ts_ns: column("ts_ns"),
+            dur_ns: column("dur_ns"),
+            bytes: column("bytes"),
+        }
+    }
+}
+
+fn integer(column: Option<&ColumnData>, row: usize) -> i64 {
+    match column {
+        Some(ColumnData::I64(v)) => v.get(row).copied().unwrap_or(NULL_I64),
+        _ => NULL_I64,
+    }
+}
+
+fn strings(column: Option<&ColumnData>, row: usize) -> StrId {
+    match column {
+        Some(ColumnData::Str(v)) => v.get(row).copied().unwrap_or(StrId::NULL),
+        _ => StrId::NULL,
+    }
+}
+
+fn non_null(value: i64) -> Option<i64> {
+    (value != NULL_I64).then_some(value)
+}

@@ -1,0 +1,75 @@
+//! Whole Parquet files: from row groups, or from the row groups of others.
+
+use std::io::Write;
+
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::Result;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::reader::ChunkReader;
+use parquet::file::writer::SerializedFileWriter;
+
+use crate::encode::RowGroup;
+use crate::schema::TableSchema;
+
+/// Writes a part.
+pub(crate) struct PartWriter<W: Write + Send>(SerializedFileWriter<W>);
+
+impl<W: Write + Send> PartWriter<W> {
+    pub(crate) fn new(
+        sink: W,
+        schema: &TableSchema,
+        properties: &WriterPropertiesPtr,
+    ) -> Result<Self> {
+        SerializedFileWriter::new(sink, schema.root.clone(), properties.clone()).map(Self)
+    }
+
+    /// Appends a row group that was encoded.
+    pub(crate) fn append(&mut self, group: RowGroup) -> Result<()> {
+        if group.rows == 0 {
+            return Ok(());
+        }
+        let mut writer = self.0.next_row_group()?;
+        for chunk in group.chunks {
+            writer.append_column(&chunk.bytes, chunk.close)?;
+        }
+        writer.close()?;
+        Ok(())
+    }
+
+    /// Appends a row group of another part of the same table as it is.
+    pub(crate) fn copy<R: ChunkReader>(
+        &mut self,
+        source: &R,
+        group: &RowGroupMetaData,
+    ) -> Result<()> {
+        let mut writer = self.0.next_row_group()?;
+        for metadata in group.columns() {
+            let close = ColumnCloseResult {
+                bytes_written: metadata.compressed_size() as u64,
+                rows_written: group.num_rows() as u64,
+                metadata: metadata.clone(),
+                bloom_filter: None,
+                column_index: None,
+                offset_index: None,
+            };
+            writer.append_column(source, close)?;
+        }
+        writer.close()?;
+        Ok(())
+    }
+
+    /// Writes the footer; returns what was written to.
+    pub(crate) fn finish(self) -> Result<W> {
+        self.0.into_inner()
+    }
+}
+
+/// A part in memory; empty, but valid, without a row group.
+pub(crate) fn to_bytes(schema: &TableSchema, group: Option<RowGroup>) -> Result<Vec<u8>> {
+    let mut writer = PartWriter::new(Vec::new(), schema, &schema.plain)?;
+    if let Some(group) = group {
+        writer.append(group)?;
+    }
+    writer.finish()
+}

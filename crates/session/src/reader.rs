@@ -1,0 +1,376 @@
+//! Reading a session.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use fathom_model::meta::{SessionMeta, State};
+use fathom_model::tables::{ColumnType, SCHEMA_VERSION, SYSCALLS, TABLES, Table};
+use parquet::basic::Type as Physical;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+
+use crate::catalog::PartInfo;
+use crate::error::SessionError;
+use crate::layout::{META_FILE, PartRange, is_temporary};
+use crate::lock;
+use crate::schema::physical;
+
+/// More than any `session.json` has.
+const MAX_META_BYTES: u64 = 16 << 20;
+
+/// A session that is being recorded, was recorded, or whose recorder was
+/// killed.
+#[derive(Debug)]
+pub struct Session {
+    dir: PathBuf,
+    meta: SessionMeta,
+    live: bool,
+    /// In the order of [`TABLES`].
+    parts: Vec<Vec<PartInfo>>,
+    problems: Vec<String>,
+}
+
+impl Session {
+    /// Opens the session in `dir` as it is now.
+    ///
+    /// # Errors
+    /// [`SessionError::NotASession`], [`SessionError::Damaged`] and
+    /// [`SessionError::Newer`] about `session.json`; [`SessionError::Io`].
+    /// Damaged parts are no error: they are left out and named by
+    /// [`Session::problems`].
+    pub fn open(dir: &Path) -> Result<Self, SessionError> {
+        let mut session = Self {
+            dir: dir.to_owned(),
+            meta: read_meta(dir)?,
+            live: false,
+            parts: Vec::new(),
+            problems: Vec::new(),
+        };
+        session.scan()?;
+        Ok(session)
+    }
+
+    /// Looks again: for a session that is being recorded.
+    ///
+    /// # Errors
+    /// Those of [`Session::open`].
+    pub fn refresh(&mut self) -> Result<(), SessionError> {
+        self.meta = read_meta(&self.dir)?;
+        self.scan()
+    }
+
+    /// Directory of the session.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What the session says of itself. While it is recorded, and after its
+    /// recorder was killed, the totals are those of a moment before.
+    pub fn meta(&self) -> &SessionMeta {
+        &self.meta
+    }
+
+    /// Whether a recorder was writing the session when it was opened or last
+    /// refreshed.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Whether the recorder ended without closing the session.
+    pub fn was_killed(&self) -> bool {
+        self.meta.state == State::Recording && !self.live
+    }
+
+    /// The parts of a table in the order of writing: of rows with equal keys,
+    /// the one in the last part counts, and in a part the last one. Of a live
+    /// session parts may since have been merged: then a file is gone, and
+    /// [`Session::refresh`] finds its rows elsewhere.
+    pub fn parts(&self, table: &str) -> Vec<PathBuf> {
+        let dir = self.dir.join(table);
+        self.part_infos(table)
+            .iter()
+            .map(|part| dir.join(part.range.to_string()))
+            .collect()
+    }
+
+    /// The same with their sizes.
+    pub fn part_infos(&self, table: &str) -> &[PartInfo] {
+        let index = TABLES.iter().position(|t| t.name == table);
+        index
+            .and_then(|i| self.parts.get(i))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Rows of a table; of one with a key all versions are counted.
+    pub fn rows(&self, table: &str) -> u64 {
+        self.part_infos(table)
+            .iter()
+            .map(|p| p.rows)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// What is missing or damaged, a sentence each. The names of files in them
+    /// are escaped.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    fn scan(&mut self) -> Result<(), SessionError> {
+        // Before the parts: one that is written in between is a part more.
+        self.live = lock::is_held(&self.dir);
+        self.problems.clear();
+        self.parts.clear();
+        for table in TABLES {
+            let parts = self.scan_table(table)?;
+            self.parts.push(parts);
+        }
+        if self.live {
+            return Ok(());
+        }
+        let (stored, said) = (self.rows(SYSCALLS.name), self.meta.totals.stored);
+        let seen = self.meta.totals.seen.saturating_sub(self.meta.totals.lost);
+        if self.meta.state == State::Recording {
+            let missing = match seen.saturating_sub(stored) {
+                0 => String::new(),
+                n => format!("; of the calls counted until then {n} were not stored"),
+            };
+            self.problems.push(format!(
+                "the recorder ended without closing the session: calls of about the last second \
+                 are missing{missing}"
+            ));
+        } else if stored != said {
+            self.problems.push(format!(
+                "table syscalls has {stored} rows in readable parts, {said} were stored"
+            ));
+        }
+        Ok(())
+    }
+
+    fn scan_table(&mut self, table: &'static Table) -> Result<Vec<PartInfo>, SessionError> {
+        let dir = self.dir.join(table.name);
+        let mut found = BTreeMap::new();
+        let entries = match fs::read_dir(&dir) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                self.problems
+                    .push(format!("folder {} is missing", table.name));
+                return Ok(Vec::new());
+            }
+            result => result.map_err(SessionError::io("read", &dir))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(SessionError::io("read", &dir))?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                self.foreign(table, &name.to_string_lossy());
+                continue;
+            };
+            match PartRange::parse(name) {
+                Some(range) => {
+                    // Of equal starts the longest first.
+                    found.insert((range.first, u64::MAX - range.last), range);
+                }
+                None if is_temporary(name) => {}
+                None => self.foreign(table, name),
+            }
+        }
+        self.take_whole(table, &dir, found.into_values())
+    }
+
+    fn foreign(&mut self, table: &Table, name: &str) {
+        if name.ends_with(".parquet") {
+            let name = name.escape_debug();
+            self.problems.push(format!(
+                "{}/{name} is not a part of fathom's: left out",
+                table.name
+            ));
+        }
+    }
+
+    /// Of `ranges`, in order, the parts that are whole and not contained in
+    /// another that is.
+    fn take_whole(
+        &mut self,
+        table: &'static Table,
+        dir: &Path,
+        ranges: impl Iterator<Item = PartRange>,
+    ) -> Result<Vec<PartInfo>, SessionError> {
+        let mut taken: Vec<PartInfo> = Vec::new();
+        for range in ranges {
+            if taken.iter().any(|part| part.range.contains(&range)) {
+                continue;
+            }
+            let overlaps = |part: &PartInfo| part.range.last >= range.first;
+            if taken.last().is_some_and(overlaps) {
+                self.problems.push(format!(
+                    "{}/{range} overlaps another part: left out",
+                    table.name
+                ));
+                continue;
+            }
+            match examine(table, &dir.join(range.to_string())) {
+                Ok((rows, bytes)) => taken.push(PartInfo { range, rows, bytes }),
+                // Merged into another part since the folder was read.
+                Err(Unreadable::Gone) => {}
+                Err(Unreadable::Bad(reason)) => {
+                    self.problems
+                        .push(format!("{}/{range} is left out: {reason}", table.name));
+                }
+            }
+        }
+        if !self.live {
+            self.find_gaps(table, &taken);
+        }
+        Ok(taken)
+    }
+
+    /// Names parts that should be there. Numbers are given without gaps.
+    fn find_gaps(&mut self, table: &Table, parts: &[PartInfo]) {
+        let mut next = 0;
+        for part in parts {
+            let PartRange { first, last } = part.range;
+            // Parts that are there but damaged have been named already.
+            if first > next {
+                self.problems.push(match first - next {
+                    1 => format!("{}: part {next} is missing", table.name),
+                    _ => format!("{}: parts {next} to {} are missing", table.name, first - 1),
+                });
+            }
+            next = last.saturating_add(1);
+        }
+    }
+}
+
+/// Why a part is left out.
+enum Unreadable {
+    Gone,
+    Bad(String),
+}
+
+/// Rows and bytes of a part whose footer is whole and belongs to `table`.
+fn examine(table: &Table, path: &Path) -> Result<(u64, u64), Unreadable> {
+    let failed = |e: std::io::Error| match e.kind() {
+        ErrorKind::NotFound => Unreadable::Gone,
+        _ => Unreadable::Bad(format!("it cannot be read: {e}")),
+    };
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    if !fs::symlink_metadata(path).map_err(failed)?.is_file() {
+        return Err(Unreadable::Bad("it is no regular file".to_owned()));
+    }
+    let file = File::open(path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    // The footer may be anything: a panic in its reader must not be ours.
+    let parse = || ParquetMetaDataReader::new().parse_and_finish(&file);
+    let metadata = match catch_unwind(AssertUnwindSafe(parse)) {
+        Ok(Ok(metadata)) => metadata,
+        Ok(Err(e)) => return Err(Unreadable::Bad(format!("it is damaged: {e}"))),
+        Err(_) => return Err(Unreadable::Bad("it is damaged: its footer".to_owned())),
+    };
+    let data = data_range(&file, bytes).map_err(failed)?;
+    let Some(data) = data else {
+        return Err(Unreadable::Bad(
+            "it is damaged: it does not begin as a part does".to_owned(),
+        ));
+    };
+    let rows = validate(table, &metadata, data).map_err(Unreadable::Bad)?;
+    Ok((rows, bytes))
+}
+
+/// Where column data may lie: between the magic number and the footer. `None`
+/// when there is no magic number at the start.
+fn data_range(file: &File, bytes: u64) -> std::io::Result<Option<Range<u64>>> {
+    const MAGIC: &[u8; 4] = b"PAR1";
+    let (mut magic, mut footer) = ([0; 4], [0; 4]);
+    file.read_exact_at(&mut magic, 0)?;
+    // The footer is followed by its length and the magic number again.
+    let tail = bytes.saturating_sub(8);
+    file.read_exact_at(&mut footer, tail)?;
+    let end = tail.saturating_sub(u64::from(u32::from_le_bytes(footer)));
+    Ok((&magic == MAGIC).then_some(MAGIC.len() as u64..end))
+}
+
+/// Whether columns and places of the data make sense; returns the rows.
+fn validate(table: &Table, metadata: &ParquetMetaData, data: Range<u64>) -> Result<u64, String> {
+    let schema = metadata.file_metadata().schema_descr();
+    for column in table.columns {
+        let leaf = schema.columns().iter().find(|leaf| {
+            leaf.path()
+                .parts()
+                .first()
+                .is_some_and(|name| name == column.name)
+        });
+        let found: Option<Physical> = leaf.map(|leaf| leaf.physical_type());
+        let nested = leaf.is_some_and(|leaf| leaf.path().parts().len() > 1);
+        if found != Some(physical(column.ty)) || nested != (column.ty == ColumnType::ListI64) {
+            return Err(format!(
+                "column {} is missing or of another type",
+                column.name
+            ));
+        }
+    }
+    let mut rows = 0u64;
+    for group in metadata.row_groups() {
+        rows = u64::try_from(group.num_rows())
+            .ok()
+            .and_then(|n| rows.checked_add(n))
+            .ok_or("its number of rows makes no sense")?;
+        for chunk in group.columns() {
+            let start = chunk
+                .dictionary_page_offset()
+                .unwrap_or(chunk.data_page_offset());
+            let end = start.checked_add(chunk.compressed_size());
+            let (start, end) = (u64::try_from(start), u64::try_from(end.unwrap_or(-1)));
+            let inside = matches!((start, end), (Ok(start), Ok(end))
+                if data.start <= start && start <= end && end <= data.end);
+            if !inside {
+                return Err("its data lies outside of the file".to_owned());
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn read_meta(dir: &Path) -> Result<SessionMeta, SessionError> {
+    let path = dir.join(META_FILE);
+    let not = |reason| SessionError::NotASession {
+        path: dir.to_owned(),
+        reason,
+    };
+    let file = match File::open(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound && !dir.exists() => {
+            return Err(not("it does not exist"));
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => return Err(not("it holds no session.json")),
+        Err(e) if e.kind() == ErrorKind::NotADirectory => return Err(not("it is no directory")),
+        result => result.map_err(SessionError::io("open", &path))?,
+    };
+    let mut json = Vec::new();
+    file.take(MAX_META_BYTES)
+        .read_to_end(&mut json)
+        .map_err(SessionError::io("read", &path))?;
+    let damaged = |e: serde_json::Error| SessionError::Damaged {
+        path: path.clone(),
+        reason: e.to_string(),
+    };
+    // Only the version is sure to be understood in what a newer fathom wrote.
+    let value: serde_json::Value = serde_json::from_slice(&json).map_err(damaged)?;
+    let version = value
+        .get("schema_version")
+        .and_then(serde_json::Value::as_u64);
+    if let Some(version) = version.filter(|v| *v > u64::from(SCHEMA_VERSION)) {
+        let writer = value
+            .get("fathom_version")
+            .and_then(|v| v.as_str())
+            .unwrap_or("?");
+        return Err(SessionError::Newer {
+            path,
+            found: u32::try_from(version).unwrap_or(u32::MAX),
+            known: SCHEMA_VERSION,
+            writer: writer.escape_debug().to_string(),
+        });
+    }
+    serde_json::from_value(value).map_err(damaged)
+}

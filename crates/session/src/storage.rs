@@ -1,0 +1,183 @@
+//! Files of a session: each appears whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fathom_model::meta::SessionMeta;
+
+use crate::error::SessionError;
+use crate::layout::{META_FILE, META_TEMPORARY, PartRange, RESERVE_FILE};
+
+/// Room that is kept for the end of a recording on a full disk.
+const RESERVE_BYTES: u64 = 2 << 20;
+/// How much of it is released at a time.
+const RESERVE_STEP: u64 = 256 << 10;
+
+/// Writes the files of one session.
+#[derive(Clone, Debug)]
+pub(crate) struct Storage {
+    dir: PathBuf,
+}
+
+impl Storage {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+        }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn table_dir(&self, table: &str) -> PathBuf {
+        self.dir.join(table)
+    }
+
+    pub(crate) fn part(&self, table: &str, range: PartRange) -> PathBuf {
+        self.table_dir(table).join(range.to_string())
+    }
+
+    /// Writes a whole part.
+    pub(crate) fn write_part(
+        &self,
+        table: &str,
+        range: PartRange,
+        bytes: &[u8],
+    ) -> Result<(), SessionError> {
+        let temporary = self.table_dir(table).join(range.temporary_name());
+        write_whole(&temporary, &self.part(table, range), bytes, false)
+    }
+
+    /// Creates the file in which a part is built that takes several writes;
+    /// [`Storage::publish`] makes it a part.
+    pub(crate) fn create_part(
+        &self,
+        table: &str,
+        range: PartRange,
+    ) -> Result<(File, PathBuf), SessionError> {
+        let temporary = self.table_dir(table).join(range.temporary_name());
+        let file = create_new(&temporary).map_err(SessionError::io("create", &temporary))?;
+        Ok((file, temporary))
+    }
+
+    /// Gives a part that is complete its name.
+    pub(crate) fn publish(&self, table: &str, range: PartRange) -> Result<(), SessionError> {
+        let temporary = self.table_dir(table).join(range.temporary_name());
+        let path = self.part(table, range);
+        fs::rename(&temporary, &path).map_err(SessionError::io("create", &path))
+    }
+
+    /// Removes a part that was merged into another.
+    pub(crate) fn remove_part(&self, table: &str, range: PartRange) -> Result<(), SessionError> {
+        let path = self.part(table, range);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(SessionError::io("remove", &path)(e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces `session.json`; with `durable` it survives a power failure.
+    pub(crate) fn write_meta(&self, meta: &SessionMeta, durable: bool) -> Result<(), SessionError> {
+        let path = self.dir.join(META_FILE);
+        let mut json = serde_json::to_vec_pretty(meta)
+            .map_err(|e| SessionError::io("write", &path)(io::Error::other(e)))?;
+        json.push(b'\n');
+        write_whole(&self.dir.join(META_TEMPORARY), &path, &json, durable)
+    }
+
+    /// Takes room on disk, as much as there is up to [`RESERVE_BYTES`].
+    pub(crate) fn fill_reserve(&self) -> Result<(), SessionError> {
+        let path = self.dir.join(RESERVE_FILE);
+        let fill = || -> io::Result<()> {
+            let mut file = create_new(&path)?;
+            // Noise, so that a file system that compresses keeps the room.
+            let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+            let mut block = Vec::with_capacity(RESERVE_STEP as usize);
+            for _ in 0..RESERVE_BYTES / RESERVE_STEP {
+                block.clear();
+                while block.len() < RESERVE_STEP as usize {
+                    seed ^= seed << 13;
+                    seed ^= seed >> 7;
+                    seed ^= seed << 17;
+                    block.extend_from_slice(&seed.to_le_bytes());
+                }
+                file.write_all(&block)?;
+            }
+            Ok(())
+        };
+        fill().map_err(SessionError::io("write", &path))
+    }
+
+    /// Whether the reserve has its full size.
+    pub(crate) fn reserve_is_full(&self) -> bool {
+        fs::metadata(self.dir.join(RESERVE_FILE)).is_ok_and(|m| m.len() >= RESERVE_BYTES)
+    }
+
+    /// Gives some of the reserve back to the disk; false when nothing is left.
+    fn release_reserve(&self) -> bool {
+        let path = self.dir.join(RESERVE_FILE);
+        let Ok(file) = OpenOptions::new().write(true).open(&path) else {
+            return false;
+        };
+        let length = file.metadata().map_or(0, |m| m.len());
+        length > 0 && file.set_len(length.saturating_sub(RESERVE_STEP)).is_ok()
+    }
+
+    /// Removes the reserve at the end.
+    pub(crate) fn remove_reserve(&self) {
+        // A file too many does no harm.
+        let _ = fs::remove_file(self.dir.join(RESERVE_FILE));
+    }
+
+    /// Does `write`, and when the disk is full again and again with more of
+    /// the reserve released.
+    pub(crate) fn with_reserve<T>(
+        &self,
+        mut write: impl FnMut() -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        loop {
+            match write() {
+                Err(e) if e.is_full() && self.release_reserve() => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+/// A new file. What a killed recorder left under the name is removed first;
+/// nothing that somebody else put there is followed.
+fn create_new(path: &Path) -> io::Result<File> {
+    let create = || OpenOptions::new().write(true).create_new(true).open(path);
+    match create() {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            create()
+        }
+        result => result,
+    }
+}
+
+fn write_whole(
+    temporary: &Path,
+    path: &Path,
+    bytes: &[u8],
+    durable: bool,
+) -> Result<(), SessionError> {
+    let write = || -> io::Result<()> {
+        let mut file = create_new(temporary)?;
+        file.write_all(bytes)?;
+        if durable {
+            file.sync_all()?;
+        }
+        fs::rename(temporary, path)
+    };
+    write().map_err(|e| {
+        // Gives the room back; if that fails too, `e` tells more.
+        let _ = fs::remove_file(temporary);
+        SessionError::io("write", path)(e)
+    })
+}

@@ -1,0 +1,266 @@
+//! The thread that encodes batches and writes parts.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fathom_model::Batch;
+use fathom_model::tables::{LOSSES, SYSCALLS, TABLES};
+
+use crate::catalog::PartInfo;
+use crate::compact::GROUP_BYTES;
+use crate::encode::Encoder;
+use crate::error::SessionError;
+use crate::layout::PartRange;
+use crate::losses::WriteLosses;
+use crate::queue::Popped;
+use crate::shared::{Shared, index_of};
+use crate::writer::WriterOptions;
+use crate::{decode, part};
+
+/// How often `session.json` is written.
+const META_INTERVAL: Duration = Duration::from_secs(1);
+/// How often losses of this stage are stored while recording goes on.
+const LOSS_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the reserve is filled up again.
+const RESERVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Most bytes of parts that wait for room on disk.
+const MAX_HELD_BYTES: usize = 8 << 20;
+
+/// A part of a small table that could not be written yet.
+struct Held {
+    bytes: Vec<u8>,
+    rows: u64,
+}
+
+/// Encodes, writes, and keeps count of what cannot be written.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    interval: Duration,
+    part_rows: usize,
+    /// The following in the order of [`TABLES`].
+    encoders: Vec<Encoder>,
+    held: Vec<VecDeque<Held>>,
+    held_bytes: usize,
+    losses: WriteLosses,
+    /// When the oldest row that is not written yet came.
+    opened: Option<Instant>,
+    meta_due: Instant,
+    losses_due: Instant,
+    reserve_due: Instant,
+    /// The last part of table `syscalls` could not be written.
+    failing: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, options: &WriterOptions) -> Result<Self, SessionError> {
+        let encoder = |schema: &crate::schema::TableSchema| {
+            Encoder::new(schema.table, schema.descr.clone()).map_err(SessionError::parquet(
+                &shared.storage.table_dir(schema.table.name),
+            ))
+        };
+        let encoders: Result<Vec<_>, _> = shared.schemas.iter().map(encoder).collect();
+        Ok(Self {
+            interval: options.part_interval,
+            part_rows: options.part_rows.max(1),
+            encoders: encoders?,
+            held: TABLES.iter().map(|_| VecDeque::new()).collect(),
+            held_bytes: 0,
+            losses: WriteLosses::default(),
+            opened: None,
+            meta_due: Instant::now(),
+            losses_due: Instant::now(),
+            reserve_due: Instant::now() + RESERVE_INTERVAL,
+            failing: false,
+            shared,
+        })
+    }
+
+    /// Works until the queue is closed and empty, then writes all that is
+    /// left.
+    pub(crate) fn run(mut self) -> Result<(), SessionError> {
+        let guard = Guard(self.shared.clone());
+        let result = self.work();
+        if let Err(e) = &result {
+            self.shared.note(e);
+            self.shared.queue.die(e.to_string());
+        }
+        drop(guard);
+        result
+    }
+
+    fn work(&mut self) -> Result<(), SessionError> {
+        loop {
+            let part_due = self.opened.map(|at| at + self.interval);
+            let deadline = part_due.map_or(self.meta_due, |due| due.min(self.meta_due));
+            match self.shared.queue.pop(deadline) {
+                Popped::Batch(batch) => self.push(&batch)?,
+                Popped::Nothing => {}
+                Popped::End => break,
+            }
+            let now = Instant::now();
+            if part_due.is_some_and(|due| due <= now) {
+                self.close_parts()?;
+            }
+            if self.meta_due <= now {
+                self.every_second(now)?;
+            }
+        }
+        self.end()
+    }
+
+    fn every_second(&mut self, now: Instant) -> Result<(), SessionError> {
+        self.meta_due = now + META_INTERVAL;
+        self.retry_held(false);
+        if self.losses.changed() && self.losses_due <= now {
+            self.losses_due = now + LOSS_INTERVAL;
+            // With one waiting for room already, the next says it all.
+            if index_of(&LOSSES).is_some_and(|i| self.held[i].is_empty()) {
+                let batch = self.losses.snapshot();
+                self.push(&batch)?;
+            }
+        }
+        if self.reserve_due <= now {
+            self.reserve_due = now + RESERVE_INTERVAL;
+            if !self.failing && !self.shared.storage.reserve_is_full() {
+                // On a disk that is still full this fails, and does not matter.
+                let _ = self.shared.storage.fill_reserve();
+            }
+        }
+        self.shared.write_meta_if_changed();
+        Ok(())
+    }
+
+    fn push(&mut self, batch: &Batch) -> Result<(), SessionError> {
+        let Some(i) = index_of(batch.table).filter(|_| !batch.is_empty()) else {
+            return Ok(());
+        };
+        let dir = self.shared.storage.table_dir(batch.table.name);
+        self.encoders[i]
+            .push(batch)
+            .map_err(SessionError::parquet(&dir))?;
+        self.opened.get_or_insert_with(Instant::now);
+        if self.encoders[i].rows() >= self.part_rows || self.encoders[i].bytes() >= GROUP_BYTES {
+            self.close_parts()?;
+        }
+        Ok(())
+    }
+
+    /// Writes all rows that were encoded. The tables that others refer to come
+    /// first, so that a reader that sees a call also sees its file; in
+    /// [`TABLES`] they come last.
+    fn close_parts(&mut self) -> Result<(), SessionError> {
+        self.opened = None;
+        for i in (0..TABLES.len()).rev() {
+            if self.encoders[i].rows() == 0 {
+                continue;
+            }
+            let shared = self.shared.clone();
+            let failed = || SessionError::parquet(&shared.storage.table_dir(TABLES[i].name));
+            let group = self.encoders[i].finish().map_err(failed())?;
+            let rows = group.rows as u64;
+            let bytes = part::to_bytes(&shared.schemas[i], Some(group)).map_err(failed())?;
+            self.store(i, Held { bytes, rows })?;
+        }
+        Ok(())
+    }
+
+    /// Writes a part of table `i`. If that fails, calls are counted as lost,
+    /// and rows of other tables wait.
+    fn store(&mut self, i: usize, part: Held) -> Result<(), SessionError> {
+        let is_syscalls = TABLES[i].name == SYSCALLS.name;
+        if self.held[i].is_empty() {
+            match self.write(i, &part) {
+                Ok(()) => {
+                    self.failing &= !is_syscalls;
+                    return Ok(());
+                }
+                Err(e) => self.shared.note(&e),
+            }
+        }
+        if is_syscalls {
+            self.failing = true;
+            return self.lose(part);
+        }
+        if self.held_bytes + part.bytes.len() > MAX_HELD_BYTES {
+            self.shared.catalog.table(i).dropped += part.rows;
+            return Ok(());
+        }
+        self.held_bytes += part.bytes.len();
+        self.held[i].push_back(part);
+        Ok(())
+    }
+
+    fn write(&self, i: usize, part: &Held) -> Result<(), SessionError> {
+        let range = PartRange::single(self.shared.catalog.table(i).next());
+        self.shared
+            .storage
+            .write_part(TABLES[i].name, range, &part.bytes)?;
+        let bytes = part.bytes.len() as u64;
+        self.shared.catalog.table(i).parts.push(PartInfo {
+            range,
+            rows: part.rows,
+            bytes,
+        });
+        Ok(())
+    }
+
+    /// Counts the calls of a part that could not be written.
+    fn lose(&mut self, part: Held) -> Result<(), SessionError> {
+        let losses = &mut self.losses;
+        decode::for_each_batch(&SYSCALLS, Bytes::from(part.bytes), |batch| {
+            losses.add(batch)
+        })
+        .map_err(SessionError::parquet(
+            &self.shared.storage.table_dir(SYSCALLS.name),
+        ))?;
+        self.shared
+            .lost
+            .store(self.losses.count(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Tries again to write the parts that wait.
+    fn retry_held(&mut self, use_reserve: bool) {
+        for i in (0..TABLES.len()).rev() {
+            while let Some(part) = self.held[i].pop_front() {
+                let written = if use_reserve {
+                    self.shared.storage.with_reserve(|| self.write(i, &part))
+                } else {
+                    self.write(i, &part)
+                };
+                if let Err(e) = written {
+                    self.shared.note(&e);
+                    self.held[i].push_front(part);
+                    break;
+                }
+                self.held_bytes -= part.bytes.len();
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), SessionError> {
+        self.close_parts()?;
+        if self.losses.count() > 0 {
+            let batch = self.losses.snapshot();
+            self.push(&batch)?;
+            self.close_parts()?;
+        }
+        self.retry_held(true);
+        for (i, parts) in self.held.iter().enumerate() {
+            self.shared.catalog.table(i).dropped += parts.iter().map(|p| p.rows).sum::<u64>();
+        }
+        Ok(())
+    }
+}
+
+/// Wakes whoever waits for the queue, also when the thread panics.
+struct Guard(Arc<Shared>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.queue.die("its encoder has ended".to_owned());
+    }
+}

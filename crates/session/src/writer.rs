@@ -1,0 +1,392 @@
+//! Writing a session.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fathom_model::Batch;
+use fathom_model::meta::{SessionMeta, State, Totals};
+use fathom_model::tables::TABLES;
+
+use crate::catalog::PartInfo;
+use crate::compact;
+use crate::create;
+use crate::encode;
+use crate::error::SessionError;
+use crate::layout::PartRange;
+use crate::lock::RecorderLock;
+use crate::part;
+use crate::queue::Refused;
+use crate::schema::TableSchema;
+use crate::shared::Shared;
+use crate::storage::Storage;
+use crate::worker::Worker;
+
+/// How often the compactor looks for work.
+const COMPACT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How a session is written.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// Replace a session that is in the directory already.
+    pub force: bool,
+    /// Memory of the batches that wait for the encoder, in bytes. When they
+    /// take more, [`SessionWriter::append`] waits.
+    pub queue_bytes: usize,
+    /// Time after which rows are written.
+    pub part_interval: Duration,
+    /// Rows after which they are written.
+    pub part_rows: usize,
+    /// Merge parts while recording goes on.
+    pub compact: bool,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            force: false,
+            queue_bytes: 64 << 20,
+            part_interval: Duration::from_millis(500),
+            part_rows: compact::GROUP_ROWS,
+            compact: true,
+        }
+    }
+}
+
+/// What is on disk of one table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableStats {
+    /// The table.
+    pub table: &'static str,
+    /// Rows written.
+    pub rows: u64,
+    /// Parts that they are in.
+    pub parts: usize,
+    /// Size of the parts.
+    pub bytes: u64,
+    /// Rows that could not be written. Those of table `syscalls` are not
+    /// here but in table `losses`.
+    pub dropped: u64,
+}
+
+/// How a recording is doing.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// One entry a table, in the order of [`TABLES`].
+    pub tables: Vec<TableStats>,
+    /// Size of all parts.
+    pub bytes_on_disk: u64,
+    /// Memory of the batches that wait for the encoder.
+    pub queue_bytes: usize,
+    /// Most that it may be.
+    pub queue_capacity: usize,
+    /// Calls that could not be written and are counted in table `losses`.
+    pub lost: u64,
+    /// The last error that did not end the recording.
+    pub last_error: Option<String>,
+}
+
+/// How a recording ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Calls stored.
+    pub rows: u64,
+    /// Size of all parts.
+    pub bytes_on_disk: u64,
+    /// One entry a table, in the order of [`TABLES`].
+    pub tables: Vec<TableStats>,
+    /// As in `session.json`.
+    pub totals: Totals,
+    /// The last error that did not end the recording.
+    pub last_error: Option<String>,
+}
+
+/// Writes a session: a thread encodes and writes what is appended, another
+/// merges small parts.
+///
+/// Memory is bounded whatever the rate: [`WriterOptions::queue_bytes`] and one
+/// batch for what waits, at most 64 MiB and one batch for what is encoded, the
+/// same again while it becomes a part, 8 MiB of small parts that wait for room
+/// on a full disk, and about 64 MiB for a merge.
+///
+/// Dropped without [`SessionWriter::finish`], all that was appended is still
+/// written, and the session stays in state `recording`.
+pub struct SessionWriter {
+    shared: Arc<Shared>,
+    encoder: Option<JoinHandle<Result<(), SessionError>>>,
+    compactor: Option<JoinHandle<()>>,
+    _lock: RecorderLock,
+}
+
+impl SessionWriter {
+    /// Begins a session in `dir`, which is created; its parent must exist.
+    ///
+    /// # Errors
+    /// [`SessionError::Exists`] when something is in `dir` and
+    /// `options.force` is not set, [`SessionError::NotReplaceable`] when it is
+    /// set but that is no session, [`SessionError::Busy`] when another recorder
+    /// writes there, [`SessionError::Io`].
+    pub fn create(
+        dir: &Path,
+        mut meta: SessionMeta,
+        options: WriterOptions,
+    ) -> Result<Self, SessionError> {
+        let mut schemas = Vec::with_capacity(TABLES.len());
+        for table in TABLES {
+            schemas.push(TableSchema::new(table).map_err(SessionError::parquet(dir))?);
+        }
+        let lock = create::prepare(dir, options.force)?;
+        let storage = Storage::new(dir);
+        meta.state = State::Recording;
+        storage.write_meta(&meta, false)?;
+        let shared = Arc::new(Shared::new(storage, schemas, meta, options.queue_bytes));
+        for (i, schema) in shared.schemas.iter().enumerate() {
+            first_part(&shared, i, schema)?;
+        }
+        if let Err(e) = shared.storage.fill_reserve() {
+            shared.note(&e);
+        }
+        let worker = Worker::new(shared.clone(), &options)?;
+        let encoder = spawn("fathom-encode", dir, move || worker.run())?;
+        let compactor = if options.compact {
+            let shared = shared.clone();
+            Some(spawn("fathom-compact", dir, move || {
+                compact_while_recording(&shared)
+            })?)
+        } else {
+            None
+        };
+        Ok(Self {
+            shared,
+            encoder: Some(encoder),
+            compactor,
+            _lock: lock,
+        })
+    }
+
+    /// Hands over rows to be written; waits while the queue is full.
+    ///
+    /// # Errors
+    /// [`SessionError::BadBatch`]; [`SessionError::Stopped`] when the encoder
+    /// has ended. A full disk is no error: the rows are counted as lost, and
+    /// [`SessionWriter::stats`] tells.
+    pub fn append(&self, batch: Batch) -> Result<(), SessionError> {
+        check(&batch)?;
+        match self.shared.queue.push(batch, true) {
+            Ok(()) | Err(Refused::Full(_)) => Ok(()),
+            Err(Refused::Dead(reason)) => Err(self.stopped(reason)),
+        }
+    }
+
+    /// Like [`SessionWriter::append`], but gives the batch back when the queue
+    /// is full.
+    ///
+    /// # Errors
+    /// Those of [`SessionWriter::append`].
+    pub fn try_append(&self, batch: Batch) -> Result<Option<Batch>, SessionError> {
+        check(&batch)?;
+        match self.shared.queue.push(batch, false) {
+            Ok(()) => Ok(None),
+            Err(Refused::Full(batch)) => Ok(Some(batch)),
+            Err(Refused::Dead(reason)) => Err(self.stopped(reason)),
+        }
+    }
+
+    fn stopped(&self, reason: String) -> SessionError {
+        SessionError::Stopped {
+            path: self.shared.storage.dir().to_owned(),
+            reason,
+        }
+    }
+
+    /// How the recording is doing.
+    pub fn stats(&self) -> Stats {
+        let tables = self.tables();
+        Stats {
+            bytes_on_disk: tables.iter().map(|t| t.bytes).sum(),
+            tables,
+            queue_bytes: self.shared.queue.bytes(),
+            queue_capacity: self.shared.queue.capacity(),
+            lost: self.shared.lost.load(Ordering::Relaxed),
+            last_error: self.shared.last_error(),
+        }
+    }
+
+    fn tables(&self) -> Vec<TableStats> {
+        let stats = |(i, table): (usize, &&'static fathom_model::tables::Table)| {
+            let parts = self.shared.catalog.table(i);
+            TableStats {
+                table: table.name,
+                rows: parts.rows(),
+                parts: parts.parts.len(),
+                bytes: parts.bytes(),
+                dropped: parts.dropped,
+            }
+        };
+        TABLES.iter().enumerate().map(stats).collect()
+    }
+
+    /// Tells the counts so far; they get into `session.json` within about a
+    /// second. `stored` is filled in, and the calls that could not be written
+    /// are added to `lost`.
+    pub fn update_totals(&self, totals: Totals) {
+        self.shared.set_totals(totals);
+    }
+
+    /// Writes what is left, merges small parts, and closes the session with
+    /// `meta`, whose totals are completed as by
+    /// [`SessionWriter::update_totals`].
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`] when the encoder had ended early;
+    /// [`SessionError::Io`] when `session.json` could not be written. What was
+    /// written before stays readable.
+    pub fn finish(mut self, mut meta: SessionMeta) -> Result<Finished, SessionError> {
+        self.stop()?;
+        // Merged or not, the rows are there: no reason to fail.
+        if let Err(e) = compact_all(&self.shared) {
+            self.shared.note(&e);
+        }
+        meta.state = State::Complete;
+        meta.totals = self.shared.complete_totals(&meta.totals);
+        let storage = &self.shared.storage;
+        storage.with_reserve(|| storage.write_meta(&meta, true))?;
+        storage.remove_reserve();
+        let tables = self.tables();
+        Ok(Finished {
+            rows: meta.totals.stored,
+            bytes_on_disk: tables.iter().map(|t| t.bytes).sum(),
+            tables,
+            totals: meta.totals,
+            last_error: self.shared.last_error(),
+        })
+    }
+
+    /// Ends both threads; all that was appended is written then.
+    fn stop(&mut self) -> Result<(), SessionError> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.queue.close();
+        if let Some(compactor) = self.compactor.take() {
+            compactor.thread().unpark();
+            // It has nothing to tell; a panic leaves parts that are not merged.
+            let _ = compactor.join();
+        }
+        match self.encoder.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(self.stopped("its encoder has panicked".to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for SessionWriter {
+    fn drop(&mut self) {
+        if self.encoder.is_some() {
+            // An error was kept by `note`, and nobody is left to hear it.
+            let _ = self.stop();
+            self.shared.write_meta_if_changed();
+            self.shared.storage.remove_reserve();
+        }
+    }
+}
+
+fn check(batch: &Batch) -> Result<(), SessionError> {
+    encode::check(batch).map_err(|reason| SessionError::BadBatch {
+        table: batch.table.name,
+        reason,
+    })
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    dir: &Path,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, SessionError> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(SessionError::io("start a thread for", dir))
+}
+
+/// Makes the folder of a table and an empty part in it, so that readers find
+/// the columns whether or not there are rows.
+fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), SessionError> {
+    let dir = shared.storage.table_dir(schema.table.name);
+    match fs::create_dir(&dir) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        result => result.map_err(SessionError::io("create", &dir))?,
+    }
+    let bytes = part::to_bytes(schema, None).map_err(SessionError::parquet(&dir))?;
+    let range = PartRange::single(0);
+    shared
+        .storage
+        .write_part(schema.table.name, range, &bytes)?;
+    let info = PartInfo {
+        range,
+        rows: 0,
+        bytes: bytes.len() as u64,
+    };
+    shared.catalog.table(i).parts.push(info);
+    Ok(())
+}
+
+/// Merges parts as they pile up.
+fn compact_while_recording(shared: &Shared) {
+    let mut failed = vec![false; TABLES.len()];
+    while !shared.stop.load(Ordering::Relaxed) {
+        for (i, failed) in failed.iter_mut().enumerate() {
+            while !*failed && !shared.stop.load(Ordering::Relaxed) {
+                let parts = {
+                    let parts = &shared.catalog.table(i).parts;
+                    compact::plan_background(parts).map(|run| parts[run].to_vec())
+                };
+                let Some(parts) = parts else { break };
+                if let Err(e) = merge(shared, i, &parts, false) {
+                    shared.note(&e);
+                    // It would fail again; the end of the recording tries once
+                    // more.
+                    *failed = !e.is_full();
+                    break;
+                }
+            }
+        }
+        let due = Instant::now() + COMPACT_INTERVAL;
+        while !shared.stop.load(Ordering::Relaxed) && Instant::now() < due {
+            thread::park_timeout(due.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+/// Merges what is small at the end.
+pub(crate) fn compact_all(shared: &Shared) -> Result<(), SessionError> {
+    shared.stop.store(false, Ordering::Relaxed);
+    let mut failure = None;
+    for (i, table) in TABLES.iter().enumerate() {
+        let mut from = 0;
+        loop {
+            let parts = {
+                let parts = &shared.catalog.table(i).parts;
+                compact::plan_final(table, parts, from).map(|run| (run.start, parts[run].to_vec()))
+            };
+            let Some((start, parts)) = parts else { break };
+            if let Err(e) = merge(shared, i, &parts, true) {
+                failure = Some(e);
+                break;
+            }
+            from = start + 1;
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+fn merge(shared: &Shared, i: usize, parts: &[PartInfo], durable: bool) -> Result<(), SessionError> {
+    let schema = &shared.schemas[i];
+    let merged = compact::merge(&shared.storage, schema, parts, &shared.stop, durable)?;
+    if let Some(merged) = merged {
+        shared.catalog.table(i).replace(merged);
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! Merging parts keeps rows exactly, and of keyed rows the last.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "common/mod.rs"]
+mod common;
+#[path = "common/read.rs"]
+mod read;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use fathom_model::StringTable;
+use fathom_model::tables::{FileRows, LossRows};
+use fathom_session::{Session, SessionWriter, WriterOptions};
+
+fn files(versions: &[(i64, &str)]) -> fathom_model::Batch {
+    let mut strings = StringTable::new();
+    let mut rows = FileRows::default();
+    for (id, path) in versions {
+        rows.file_id.push(*id);
+        rows.dev.push(1);
+        rows.ino.push(*id);
+        rows.generation.push(0);
+        rows.file_tag.push(strings.intern(b"tag"));
+        rows.path.push(strings.intern(path.as_bytes()));
+        rows.path_raw.push(fathom_model::StrId::NULL);
+        rows.file_type.push(strings.intern(b"regular"));
+        rows.fs_type.push(fathom_model::StrId::NULL);
+        rows.size.push(0);
+        rows.first_seen_ns.push(1);
+        rows.path_complete.push(true);
+    }
+    rows.into_batch(strings)
+}
+
+fn losses(keys: &[(&str, i32, i64)]) -> fathom_model::Batch {
+    let mut strings = StringTable::new();
+    let mut rows = LossRows::default();
+    for (stage, cpu, count) in keys {
+        rows.stage.push(strings.intern(stage.as_bytes()));
+        rows.cpu.push(*cpu);
+        rows.syscall.push(strings.intern(b"read"));
+        rows.layer.push(strings.intern(b"syscall"));
+        rows.count.push(*count);
+        for column in [
+            &mut rows.bytes,
+            &mut rows.first_ns,
+            &mut rows.last_ns,
+            &mut rows.file_id,
+            &mut rows.errors,
+            &mut rows.dur_ns,
+            &mut rows.max_dur_ns,
+        ] {
+            column.push(0);
+        }
+        rows.pid.push(-1);
+        rows.hist.push(vec![*count; 40]);
+    }
+    rows.into_batch(strings)
+}
+
+#[test]
+fn the_end_merges_and_keeps_the_last_of_each_key() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    // A part an append.
+    let options = WriterOptions {
+        part_rows: 1,
+        compact: false,
+        ..WriterOptions::default()
+    };
+    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
+    let mut workload = common::Workload::new(9);
+    let mut expected = Vec::new();
+    for rows in [1, 100, 150_000, 7, 200_000, 3] {
+        let batch = workload.batch(rows);
+        expected.extend(read::expected(&batch));
+        writer.append(batch).unwrap();
+    }
+    writer
+        .append(files(&[(1, "/a"), (2, "/b"), (1, "/c")]))
+        .unwrap();
+    writer.append(files(&[(3, "/d"), (2, "/e")])).unwrap();
+    writer
+        .append(losses(&[("ring", 0, 5), ("ring", 1, 6)]))
+        .unwrap();
+    writer
+        .append(losses(&[("ring", 1, 8), ("scratch", 1, 1)]))
+        .unwrap();
+    let done = writer.finish(common::meta()).unwrap();
+    assert_eq!(done.rows, 350_111);
+    let session = Session::open(&dir).unwrap();
+    assert_eq!(session.problems(), &[] as &[String]);
+    for table in ["syscalls", "files", "losses"] {
+        let listed = fs::read_dir(dir.join(table)).unwrap().count();
+        assert_eq!((session.parts(table).len(), listed), (1, 1), "{table}");
+    }
+    assert!(read::table(&session, "syscalls") == expected);
+    let paths: Vec<_> = read::table(&session, "files")
+        .into_iter()
+        .map(|row| (row[0].clone(), row[5].clone()))
+        .collect();
+    let file = |id, path: &str| (read::Value::Int(id), read::Value::Text(path.into()));
+    assert_eq!(paths, [file(1, "/c"), file(3, "/d"), file(2, "/e")]);
+    let counts: Vec<_> = read::table(&session, "losses")
+        .into_iter()
+        .map(|row| row[4].clone())
+        .collect();
+    assert_eq!(counts, [5, 8, 1].map(read::Value::Int));
+}
+
+#[test]
+fn parts_are_merged_while_recording() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let options = WriterOptions {
+        part_rows: 1,
+        ..WriterOptions::default()
+    };
+    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
+    let mut workload = common::Workload::new(9);
+    let mut expected = Vec::new();
+    for _ in 0..150 {
+        let batch = workload.batch(20);
+        expected.extend(read::expected(&batch));
+        writer.append(batch).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while writer.stats().tables[0].parts > 64 {
+        assert!(Instant::now() < deadline, "{:?}", writer.stats());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // A reader at this moment finds every row once.
+    let mut session = Session::open(&dir).unwrap();
+    while writer.stats().tables[0].rows < 3000 {
+        assert!(Instant::now() < deadline, "{:?}", writer.stats());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    session.refresh().unwrap();
+    assert!(read::table(&session, "syscalls") == expected);
+    writer.finish(common::meta()).unwrap();
+    session.refresh().unwrap();
+    assert!(read::table(&session, "syscalls") == expected);
+}
+
+#[test]
+fn what_a_merged_part_came_from_is_not_read_twice() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let options = WriterOptions {
+        part_rows: 1,
+        compact: false,
+        ..WriterOptions::default()
+    };
+    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
+    let mut workload = common::Workload::new(2);
+    for _ in 0..3 {
+        writer.append(workload.batch(10)).unwrap();
+    }
+    let original = dir.join("syscalls/part-00000002.parquet");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !original.exists() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let bytes = fs::read(&original).unwrap();
+    writer.finish(common::meta()).unwrap();
+    assert!(!original.exists());
+    // As a recorder leaves it that is killed between publishing and removing.
+    fs::write(&original, &bytes).unwrap();
+    let session = Session::open(&dir).unwrap();
+    assert_eq!(session.rows("syscalls"), 30);
+    let merged = dir.join("syscalls/part-00000000-00000003.parquet");
+    assert_eq!(session.parts("syscalls"), std::slice::from_ref(&merged));
+    // If the merged part is not whole, what is left of the others counts.
+    fs::write(&merged, b"PAR1").unwrap();
+    let session = Session::open(&dir).unwrap();
+    assert_eq!(session.parts("syscalls"), [original]);
+    assert_eq!(session.rows("syscalls"), 10);
+    assert!(!session.problems().is_empty());
+}

@@ -1,0 +1,223 @@
+//! Killed recorders and damaged files.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "common/mod.rs"]
+mod common;
+#[path = "common/read.rs"]
+mod read;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fathom_model::meta::Totals;
+use fathom_session::{Session, SessionError, SessionWriter, WriterOptions};
+
+const DIR: &str = "FATHOM_TEST_SESSION";
+
+/// Not a test by itself: what `a_killed_recorder_leaves_a_session` kills.
+#[test]
+#[ignore = "runs as a child of another test"]
+fn child_that_records_for_ever() {
+    let Ok(dir) = std::env::var(DIR) else { return };
+    let options = WriterOptions::default();
+    let writer = SessionWriter::create(Path::new(&dir), common::meta(), options).unwrap();
+    let mut workload = common::Workload::new(4);
+    let mut appended = 0;
+    loop {
+        writer.append(workload.batch(100)).unwrap();
+        appended += 100;
+        writer.update_totals(Totals {
+            seen: appended,
+            ..Totals::default()
+        });
+        // What was appended by now must be there after a second.
+        fs::write(
+            Path::new(&dir).with_extension("count.tmp"),
+            appended.to_string(),
+        )
+        .unwrap();
+        fs::rename(
+            Path::new(&dir).with_extension("count.tmp"),
+            Path::new(&dir).with_extension("count"),
+        )
+        .unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_session() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_records_for_ever", "--ignored"])
+        .env(DIR, &dir)
+        .spawn()
+        .unwrap();
+    let count = || -> u64 {
+        let text = fs::read_to_string(dir.with_extension("count")).unwrap_or_default();
+        text.parse().unwrap_or(0)
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while count() < 50_000 {
+        if Instant::now() > deadline || child.try_wait().unwrap().is_some() {
+            child.kill().unwrap();
+            panic!("the child recorded {} rows only", count());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(Session::open(&dir).unwrap().is_live());
+    let before = count();
+    std::thread::sleep(Duration::from_millis(1500));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let session = Session::open(&dir).unwrap();
+    assert!(!session.is_live() && session.was_killed());
+    assert!(
+        session.rows("syscalls") >= before,
+        "{} < {before}",
+        session.rows("syscalls")
+    );
+    let problems = session.problems();
+    assert!(
+        problems.len() == 1 && problems[0].contains("last second"),
+        "{problems:?}"
+    );
+    assert!(session.meta().totals.seen > 0);
+    let rows = read::table(&session, "syscalls");
+    for (i, row) in rows.iter().enumerate() {
+        assert_eq!(row[0], read::Value::Int(i as i64 + 1));
+    }
+}
+
+/// A session with three parts of ten rows, not closed.
+fn three_parts(dir: &Path) {
+    let options = WriterOptions {
+        part_rows: 1,
+        compact: false,
+        ..WriterOptions::default()
+    };
+    let writer = SessionWriter::create(dir, common::meta(), options).unwrap();
+    let mut workload = common::Workload::new(6);
+    for _ in 0..3 {
+        writer.append(workload.batch(10)).unwrap();
+    }
+}
+
+#[test]
+fn damaged_parts_are_named_and_left_out() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    three_parts(&dir);
+    let part = dir.join("syscalls/part-00000002.parquet");
+    let whole = fs::read(&part).unwrap();
+    let mut random = common::Random::new(8);
+    let noise: Vec<u8> = (0..5000).map(|_| random.next() as u8).collect();
+    let mut noise_with_magic = noise.clone();
+    noise_with_magic.extend_from_slice(&4000u32.to_le_bytes());
+    noise_with_magic.extend_from_slice(b"PAR1");
+    let mut cut_front = whole.clone();
+    cut_front.drain(..whole.len() / 3);
+    for (what, bytes) in [
+        ("empty", Vec::new()),
+        ("half", whole[..whole.len() / 2].to_vec()),
+        ("one byte short", whole[..whole.len() - 1].to_vec()),
+        ("noise", noise),
+        ("noise with a magic number", noise_with_magic),
+        ("front cut", cut_front),
+        (
+            "other table",
+            fs::read(dir.join("files/part-00000000.parquet")).unwrap(),
+        ),
+    ] {
+        fs::write(&part, bytes).unwrap();
+        let session = Session::open(&dir).unwrap();
+        assert_eq!(session.rows("syscalls"), 20, "{what}");
+        let named = session
+            .problems()
+            .iter()
+            .any(|p| p.contains("part-00000002.parquet"));
+        assert!(named, "{what}: {:?}", session.problems());
+        assert_eq!(read::table(&session, "syscalls").len(), 20, "{what}");
+    }
+    // Footers with single bytes changed: accepted or not, never a panic.
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&part, bytes).unwrap();
+        let session = Session::open(&dir).unwrap();
+        assert!(session.parts("syscalls").len() >= 3, "byte {at}");
+    }
+    fs::remove_file(&part).unwrap();
+    let session = Session::open(&dir).unwrap();
+    assert!(
+        session
+            .problems()
+            .iter()
+            .any(|p| p.contains("part 2 is missing"))
+    );
+}
+
+#[test]
+fn what_is_not_a_part_is_not_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    three_parts(&dir);
+    let parts = Session::open(&dir).unwrap().parts("syscalls");
+    fs::copy(&parts[1], dir.join("syscalls/copy\n.parquet")).unwrap();
+    fs::copy(&parts[1], dir.join("syscalls/part-00000009.parquet.tmp")).unwrap();
+    fs::create_dir(dir.join("syscalls/part-00000004.parquet")).unwrap();
+    let pipe = dir.join("syscalls/part-00000005.parquet");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let session = Session::open(&dir).unwrap();
+    assert_eq!(session.parts("syscalls"), parts);
+    let all = session.problems().join("\n");
+    for named in ["copy\\n.parquet", "part-00000004", "part-00000005"] {
+        assert!(all.contains(named), "{named} in {all}");
+    }
+}
+
+#[test]
+fn session_json_is_checked() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let error = Session::open(&dir).unwrap_err();
+    assert!(error.to_string().contains("does not exist"), "{error}");
+    three_parts(&dir);
+    let path = dir.join("session.json");
+    let json = fs::read_to_string(&path).unwrap();
+    assert!(matches!(
+        Session::open(&path),
+        Err(SessionError::NotASession { .. })
+    ));
+    fs::write(&path, &json[..json.len() / 2]).unwrap();
+    let error = Session::open(&dir).unwrap_err();
+    assert!(matches!(error, SessionError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("session.json"), "{error}");
+    fs::write(
+        &path,
+        r#"{"schema_version": 99, "fathom_version": "7.0", "what": []}"#,
+    )
+    .unwrap();
+    let error = Session::open(&dir).unwrap_err();
+    assert!(
+        matches!(error, SessionError::Newer { found: 99, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("7.0"), "{error}");
+    fs::write(&path, json.replacen('{', "{\n  \"later\": 1,", 1)).unwrap();
+    assert_eq!(Session::open(&dir).unwrap().rows("syscalls"), 30);
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(
+        Session::open(&dir),
+        Err(SessionError::NotASession { .. })
+    ));
+}

@@ -1,0 +1,110 @@
+//! What may be replaced, and what never is.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use fathom_session::{Session, SessionError, SessionWriter, WriterOptions};
+
+fn create(dir: &Path, force: bool) -> Result<SessionWriter, SessionError> {
+    SessionWriter::create(
+        dir,
+        common::meta(),
+        WriterOptions {
+            force,
+            ..WriterOptions::default()
+        },
+    )
+}
+
+fn record(dir: &Path, rows: usize, force: bool) {
+    let writer = create(dir, force).unwrap();
+    writer.append(common::Workload::new(5).batch(rows)).unwrap();
+    writer.finish(common::meta()).unwrap();
+}
+
+#[test]
+fn an_existing_session_is_replaced_only_when_told() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    fs::create_dir(&dir).unwrap();
+    record(&dir, 10, false);
+    assert!(matches!(create(&dir, false), Err(SessionError::Exists(_))));
+    assert_eq!(Session::open(&dir).unwrap().rows("syscalls"), 10);
+    fs::write(dir.join("notes.txt"), "mine").unwrap();
+    fs::write(dir.join("syscalls/mine.csv"), "mine").unwrap();
+    fs::create_dir(dir.join("own")).unwrap();
+    record(&dir, 3, true);
+    assert_eq!(Session::open(&dir).unwrap().rows("syscalls"), 3);
+    for kept in ["notes.txt", "syscalls/mine.csv", "own"] {
+        assert!(dir.join(kept).exists(), "{kept}");
+    }
+    assert!(!dir.join(".reserve").exists());
+}
+
+#[test]
+fn other_directories_are_left_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("home");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("part-00000001.parquet"), "mine").unwrap();
+    fs::create_dir(dir.join("syscalls")).unwrap();
+    fs::write(dir.join("syscalls/part-00000001.parquet"), "mine").unwrap();
+    assert!(matches!(
+        create(&dir, true),
+        Err(SessionError::NotReplaceable { .. })
+    ));
+    assert_eq!(
+        fs::read(dir.join("part-00000001.parquet")).unwrap(),
+        b"mine"
+    );
+    assert_eq!(
+        fs::read(dir.join("syscalls/part-00000001.parquet")).unwrap(),
+        b"mine"
+    );
+}
+
+#[test]
+fn links_are_not_followed() {
+    let temp = tempfile::tempdir().unwrap();
+    let elsewhere = temp.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("part-00000001.parquet"), "mine").unwrap();
+    let dir = temp.path().join("s.fathom");
+    record(&dir, 3, false);
+    fs::remove_dir_all(dir.join("files")).unwrap();
+    symlink(&elsewhere, dir.join("files")).unwrap();
+    assert!(matches!(
+        create(&dir, true),
+        Err(SessionError::NotReplaceable { .. })
+    ));
+    assert!(elsewhere.join("part-00000001.parquet").exists());
+}
+
+#[test]
+fn a_directory_that_is_being_recorded_is_busy() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let writer = create(&dir, false).unwrap();
+    let error = create(&dir, true).err().unwrap();
+    assert!(matches!(error, SessionError::Busy(_)), "{error}");
+    writer.finish(common::meta()).unwrap();
+    record(&dir, 2, true);
+}
+
+#[test]
+fn an_impossible_directory_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let error = create(&temp.path().join("no/such/parent"), false)
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("no/such/parent"), "{error}");
+    let file = temp.path().join("file");
+    fs::write(&file, "x").unwrap();
+    assert!(create(&file, true).is_err());
+    assert_eq!(fs::read(&file).unwrap(), b"x");
+}

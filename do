@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# The one entry point for working on fathom: `./do help` lists the commands.
+# Needs bash and coreutils only; everything else is installed when missing.
+set -euo pipefail
+
+script=$(readlink -f -- "${BASH_SOURCE[0]}")
+root=$(dirname -- "$script")
+cd -- "$root"
+
+# shellcheck source=scripts/versions.sh
+. scripts/versions.sh
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
+# shellcheck source=scripts/setup.sh
+. scripts/setup.sh
+
+usage() {
+	cat <<'END'
+usage: ./do COMMAND [ARGUMENTS]
+
+  run              build, record a Redis server at work, print the report
+  build            build target/release/fathom
+  test             formatting, lints and every test
+  bench [ARGS]     measure fathom's cost against other tracers
+                   (./do bench --help lists its options)
+  dist             build release archives under dist/
+  fmt              format Rust and C sources
+  lint             formatting and lints without the tests
+  setup [WHAT]     only install what is missing: run (default), test or bench
+  help             this text
+
+Every command first installs what is missing: packages of the distribution
+(through apt-get, with sudo when not root), a Rust toolchain, and DuckDB's
+library. Nothing is installed when everything is there.
+
+Environment
+  FATHOM_CACHE       downloads are kept here (default ~/.cache/fathom)
+  FATHOM_DUCKDB_LIB  use this libduckdb.so instead of downloading one
+  CLANG              the clang that compiles the BPF programs
+END
+}
+
+# Name of the built program, for other scripts.
+fathom=target/release/fathom
+
+build_fathom() {
+	note "building fathom (cargo build --release)"
+	# The whole workspace is selected, so that features, and with them the
+	# dependencies that are built, are those of the tests.
+	cargo build --release --locked --workspace --bin fathom
+}
+
+main() {
+	local command=${1:-help}
+	[ $# -eq 0 ] || shift
+	case $command in
+	help | -h | --help)
+		usage
+		;;
+	setup)
+		setup "${1:-run}"
+		note "everything is installed"
+		;;
+	build)
+		no_arguments "$command" "$@"
+		setup run
+		build_fathom
+		say "$fathom"
+		;;
+	run)
+		no_arguments "$command" "$@"
+		setup run
+		build_fathom
+		. scripts/showcase.sh
+		showcase
+		;;
+	test)
+		no_arguments "$command" "$@"
+		setup test
+		. scripts/checks.sh
+		all_tests
+		;;
+	lint)
+		no_arguments "$command" "$@"
+		setup test
+		. scripts/checks.sh
+		all_lints
+		;;
+	fmt)
+		no_arguments "$command" "$@"
+		setup test
+		. scripts/checks.sh
+		format_sources
+		;;
+	bench)
+		setup bench
+		build_fathom
+		cargo run --release --locked -p fathom-benches -- "$@"
+		;;
+	dist)
+		no_arguments "$command" "$@"
+		setup run
+		. scripts/dist.sh
+		make_dist
+		;;
+	*)
+		usage >&2
+		die 2 "unknown command: $command" "the commands are listed above"
+		;;
+	esac
+}
+
+main "$@"

@@ -1,0 +1,130 @@
+# shellcheck shell=bash
+# Formatting, lints and tests.
+
+checks_passed=0
+checks_failed=0
+tests_passed=0
+tests_failed=0
+tests_ignored=0
+tests_skipped=0
+
+# check WHAT COMMAND...: one check, counted; the others still run.
+check() {
+	local what=$1
+	shift
+	if "$@"; then
+		note "ok: $what"
+		checks_passed=$((checks_passed + 1))
+	else
+		note "FAILED: $what"
+		checks_failed=$((checks_failed + 1))
+	fi
+}
+
+run_lints() {
+	check "formatting of Rust sources" cargo fmt --all --check
+	check "formatting of C sources" check_c_format
+	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root
+	check "lints of Rust sources (clippy)" check_clippy
+}
+
+# Our C sources; what is generated from a kernel is not formatted.
+c_sources() {
+	find bpf tests benches -name target -prune -o -name 'vmlinux*.h' -prune \
+		-o -type f \( -name '*.c' -o -name '*.h' \) -print | sort
+}
+
+check_c_format() {
+	local version sources=()
+	mapfile -t sources < <(c_sources)
+	version=$(clang-format --version | first_version)
+	if [ "${version%%.*}" != "$format_clang" ]; then
+		note "clang-format is version $version, the sources follow $format_clang: not checked"
+		return 0
+	fi
+	clang-format --dry-run -Werror "${sources[@]}"
+}
+
+check_clippy() {
+	local version deny=(-- -D warnings)
+	version=$(rustc --version | first_version)
+	if ! at_least "$lint_rust.999" "$version"; then
+		note "Rust $version is newer than $lint_rust, whose lints are known: warnings are not errors"
+		deny=()
+	fi
+	cargo clippy --release --locked --workspace --all-targets "${deny[@]}"
+}
+
+format_sources() {
+	local sources=()
+	cargo fmt --all
+	mapfile -t sources < <(c_sources)
+	clang-format -i "${sources[@]}"
+}
+
+all_lints() {
+	run_lints
+	[ "$checks_failed" -eq 0 ] || die 1 "$checks_failed of $((checks_passed + checks_failed)) checks failed" \
+		"./do fmt mends formatting"
+}
+
+# Tests that record need root. Without it they run through sudo where that asks
+# for no password; else each says that it skipped.
+choose_runner() {
+	local host
+	is_root && return
+	if have sudo && sudo -n true 2>/dev/null; then
+		host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+		export "CARGO_TARGET_${host}_RUNNER=$root/scripts/as-root"
+	else
+		note "neither root nor sudo without a password: tests that record will be skipped"
+	fi
+}
+
+# Tests run the program itself. Built together with the tests, so that every
+# dependency has the same features in both and is compiled once.
+build_all() {
+	note "building everything (cargo build --release --workspace --all-targets)"
+	cargo build --release --locked --workspace --all-targets
+}
+
+run_tests() {
+	local log status=0
+	log=$(mktemp .deps/tests.XXXXXX)
+	FATHOM_SKIP_LOG=$(mktemp "$root/.deps/skips.XXXXXX")
+	export FATHOM_SKIP_LOG
+	choose_runner
+	cargo test --release --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
+	read -r tests_passed tests_failed tests_ignored < <(awk '
+		/^test result: / {
+			for (i = 2; i <= NF; i++) {
+				if ($i == "passed;") p += $(i - 1)
+				if ($i == "failed;") f += $(i - 1)
+				if ($i == "ignored;") g += $(i - 1)
+			}
+		}
+		END { print p + 0, f + 0, g + 0 }' "$log")
+	tests_skipped=$(grep -c '^SKIPPED: ' "$FATHOM_SKIP_LOG" || true)
+	sort -u "$FATHOM_SKIP_LOG"
+	# A test that skips itself counts as passed for cargo.
+	tests_passed=$((tests_passed - tests_skipped))
+	if [ "$status" -ne 0 ] && [ "$tests_failed" -eq 0 ]; then
+		note "FAILED: cargo test ended with status $status before all tests had run"
+		tests_failed=1
+	fi
+	if [ "$status" -eq 0 ] && [ $((tests_passed + tests_skipped)) -eq 0 ]; then
+		note "FAILED: no test ran"
+		tests_failed=1
+	fi
+	rm -f -- "$log" "$FATHOM_SKIP_LOG"
+}
+
+# The last line counts checks and tests together.
+all_tests() {
+	run_lints
+	check "build" build_all
+	run_tests
+	local failed=$((checks_failed + tests_failed))
+	say "$((checks_passed + tests_passed)) passed, $failed failed, $((tests_ignored + tests_skipped)) skipped"
+	[ "$failed" -eq 0 ] || exit 1
+}

@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# Release archives: the full program with DuckDB's library beside it, and the
+# small program that only records.
+
+make_dist() {
+	local version name dir time
+	version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
+	name=fathom-$version-linux-$(uname -m)
+	time=$(git log -1 --format=%ct 2>/dev/null) || time=$(stat -c %Y Cargo.lock)
+	mkdir -p dist
+
+	release_build full
+	dir=$(mktemp -d dist/.pack.XXXXXX)
+	mkdir "$dir/$name"
+	install -m 755 target/dist/release/fathom "$dir/$name/"
+	install -m 755 .deps/duckdb/libduckdb.so "$dir/$name/"
+	licences "$dir/$name"
+	[ ! -f "$(duckdb_licence)" ] || install -m 644 "$(duckdb_licence)" "$dir/$name/LICENSE-DUCKDB"
+	pack "$dir" "$name" "$time"
+
+	release_build record --no-default-features
+	mkdir "$dir/$name-record"
+	install -m 755 target/dist/release/fathom "$dir/$name-record/"
+	licences "$dir/$name-record"
+	pack "$dir" "$name-record" "$time"
+	rm -rf -- "$dir"
+	(cd dist && sha256sum "$name.tar.gz" "$name-record.tar.gz" >"$name.sha256")
+	ls -l "dist/$name"*
+}
+
+# release_build WHAT [CARGO ARGUMENTS]. In a target directory of its own: the
+# flags differ. The library is looked for beside the program only, and paths
+# of this machine stay out of the program.
+release_build() {
+	local what=$1
+	shift
+	note "building the release ($what)"
+	local flags=(
+		-C "link-arg=-Wl,-rpath,\$ORIGIN:\$ORIGIN/../lib"
+		"--remap-path-prefix=$root=/fathom"
+		"--remap-path-prefix=${CARGO_HOME:-${HOME:-}/.cargo}=/cargo"
+	)
+	# Separated by a character that no path has.
+	CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}") \
+		cargo build --release --locked --target-dir target/dist -p fathom-cli "$@"
+	strip --strip-debug target/dist/release/fathom
+}
+
+licences() {
+	install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$1/"
+	install -m 644 bpf/LICENSE-GPL-2.0 "$1/LICENSE-GPL-2.0"
+}
+
+duckdb_licence() { say "$(dirname -- "$(readlink -f .deps/duckdb/libduckdb.so)")/LICENSE"; }
+
+# The same sources give the same archive.
+pack() {
+	tar -C "$1" --sort=name --mtime="@$3" --owner=0 --group=0 --numeric-owner -cf - "$2" |
+		gzip -n -9 >"dist/$2.tar.gz"
+	note "dist/$2.tar.gz"
+}

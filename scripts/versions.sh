@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # read by the scripts that source this file
+# Versions, hashes and package names: everything that setting up depends on.
+# A change here makes the next command check the machine again.
+
+# Oldest clang that compiles the BPF programs.
+min_clang=14
+# Newest Rust whose lints are known to pass. With a newer one, whose lints
+# nobody has seen yet, clippy's warnings are shown but do not fail a test run.
+lint_rust=1.96
+# clang-format's output differs between versions: only this one decides.
+format_clang=14
+
+# DuckDB's official prebuilt library, as its Node.js packages carry it. Two
+# hashes: of the package as downloaded, and of the library inside.
+duckdb_version=1.5.6
+duckdb_package_version=1.5.6-r.1
+duckdb_package_x86_64=@duckdb/node-bindings-linux-x64
+duckdb_package_sha256_x86_64=1b9f82478539bb9a1d1df44bd103121a12ae52142c07158dc52b97d2ec1d69ff
+duckdb_library_sha256_x86_64=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed00385d553b747633
+
+# What each command needs. A line: how to tell that it is there (a command, or
+# a file where the compiler or the loader looks), then the package that has it
+# on Debian and Ubuntu.
+needs_run='
+command clang                 clang
+command cc                    gcc
+command make                  make
+command pkg-config            pkg-config
+file    /usr/include/stdio.h  libc6-dev
+header  libelf.h              libelf-dev
+header  zlib.h                zlib1g-dev
+header  linux/bpf.h           linux-libc-dev
+file    /etc/ssl/certs/ca-certificates.crt ca-certificates
+command redis-server          redis-server
+command redis-benchmark       redis-tools
+'
+needs_test='
+command clang-format          clang-format
+command shellcheck            shellcheck
+command git                   git
+command fio                   fio
+command strace                strace
+command script                bsdutils
+command mkfs.ext4             e2fsprogs
+command mount                 mount
+command ps                    procps
+'
+needs_bench='
+command fio                   fio
+command strace                strace
+'
+# Compared against where the machine has them; no error when they cannot be
+# installed. Ubuntu has perf in linux-tools-generic.
+wants_bench='
+command bpftrace              bpftrace
+command perf                  linux-perf linux-tools-generic
+'

@@ -1,0 +1,152 @@
+//! Calls that wait: killed, interrupted, or unfinished when the recording ends.
+
+use fathom_tests::truth::{known, logs, rows_of};
+use fathom_tests::{Record, Running, Scratch, need_root, workload};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn start_waiting(scratch: &Scratch, mode: &str, options: &[&str]) -> (Running, i32) {
+    let mut running = Record::new(scratch)
+        .options(options)
+        .command([
+            workload("waits").as_os_str(),
+            mode.as_ref(),
+            scratch.work().as_os_str(),
+        ])
+        .interactive()
+        .spawn();
+    let line = running.line();
+    let pid = line.strip_prefix("ready ").and_then(|pid| pid.parse().ok());
+    (running, pid.unwrap_or_else(|| panic!("{line:?}")))
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+/// Until the thread sleeps in a call: the wait has begun.
+fn until_blocked_in(running: &mut Running, pid: i32, call: &str) {
+    let number = known(call).number().unwrap().to_string();
+    running.until("the call that waits", || {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+        state.split(' ').next() == Some(number.as_str())
+    });
+}
+
+/// A killed call either never returned, or left the kernel with the code of a
+/// restart that did not come.
+fn killed(ret: Option<i64>) -> bool {
+    matches!(ret, None | Some(-512))
+}
+
+#[test]
+fn killed_in_a_read() {
+    need_root!();
+    let scratch = Scratch::new();
+    let (mut running, pid) = start_waiting(&scratch, "fifo", &["--syscalls", "all"]);
+    until_blocked_in(&mut running, pid, "read");
+    kill(pid);
+    let recording = running.wait().must_exit(128 + 9);
+    recording.complete();
+    let rows = recording.rows(&format!(
+        "SELECT ret, dur_ns FROM syscalls WHERE pid = {pid} AND size = 33"
+    ));
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(killed(rows[0].int("ret")), "{rows:?}");
+    assert!(rows[0].int("dur_ns") > Some(0), "{rows:?}");
+    let status = recording.number(&format!(
+        "SELECT exit_status FROM processes WHERE pid = {pid}"
+    ));
+    assert_eq!(status, 128 + 9);
+}
+
+#[test]
+fn killed_in_a_flock() {
+    need_root!();
+    let scratch = Scratch::new();
+    let (mut running, pid) = start_waiting(&scratch, "flock", &[]);
+    until_blocked_in(&mut running, pid, "flock");
+    kill(pid);
+    let recording = running.wait().must_exit(128 + 9);
+    recording.complete();
+    let rows =
+        recording.rows("SELECT ret, path FROM syscalls WHERE syscall = 'flock' ORDER BY ts_ns");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(rows[0].int("ret"), Some(0));
+    assert!(killed(rows[1].int("ret")), "{rows:?}");
+    let path = scratch.work().join("locked").display().to_string();
+    assert_eq!(rows[1].text("path"), Some(path.as_str()));
+}
+
+/// The recording ends before the command does, whose call is still waiting.
+#[test]
+fn unfinished_when_the_recording_ends() {
+    need_root!();
+    let scratch = Scratch::new();
+    let (mut running, pid) =
+        start_waiting(&scratch, "flock", &["--syscalls", "all", "--duration", "1"]);
+    let session = running.session();
+    running.until("the end of the recording", || {
+        std::fs::read_to_string(session.join("session.json"))
+            .is_ok_and(|text| text.contains("\"complete\""))
+    });
+    // The recorder may stay to give the command's exit status.
+    kill(pid);
+    let recording = running.wait().must_exit(128 + 9);
+    recording.complete();
+    let rows = recording.rows(
+        "SELECT pid, ret, errno, dur_ns, path FROM syscalls WHERE syscall = 'flock' AND ret IS NULL",
+    );
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0].int("pid"), Some(i64::from(pid)));
+    assert_eq!(rows[0].text("errno"), None);
+    assert!(rows[0].int("dur_ns") > Some(0));
+    let path = scratch.work().join("locked").display().to_string();
+    assert_eq!(rows[0].text("path"), Some(path.as_str()));
+}
+
+/// What the program sees as one restarted read is two calls to the kernel.
+#[test]
+fn interrupted_and_restarted() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .options(["--syscalls", "all"])
+        .command([
+            workload("waits").as_os_str(),
+            "interrupt".as_ref(),
+            scratch.work().as_os_str(),
+        ])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let logs = logs(&scratch.truth());
+    let log = logs.first().expect("log");
+    assert_eq!(
+        log.calls.iter().map(|c| c.ret).collect::<Vec<_>>(),
+        [-4, 10, 0]
+    );
+    let rows: Vec<_> = rows_of(&recording, log)
+        .iter()
+        .map(|r| {
+            (
+                r.text("syscall").unwrap().to_owned(),
+                r.int("ret"),
+                r.text("errno").map(str::to_owned),
+            )
+        })
+        .collect();
+    let interrupted = (
+        "read".to_owned(),
+        Some(-512),
+        Some("ERESTARTSYS".to_owned()),
+    );
+    assert_eq!(
+        rows,
+        [
+            interrupted.clone(),
+            interrupted,
+            ("read".to_owned(), Some(10), None),
+            ("close".to_owned(), Some(0), None),
+        ]
+    );
+}

@@ -1,0 +1,171 @@
+//! What a session holds, through `fathom query` and `session.json`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value};
+
+use crate::environment::fathom;
+use crate::record::Recording;
+
+/// One row of an answer.
+pub struct Row(Map<String, Value>);
+
+impl Row {
+    /// A number; `None` for null.
+    pub fn int(&self, column: &str) -> Option<i64> {
+        match self.value(column) {
+            Value::Null => None,
+            Value::Number(n) => Some(n.as_i64().unwrap_or_else(|| panic!("{column}: {n}"))),
+            // Sums of 64-bit numbers are 128 bits wide, which JSON's readers
+            // cannot be trusted with.
+            Value::String(s) => Some(s.parse().unwrap_or_else(|_| panic!("{column}: {s:?}"))),
+            other => panic!("{column} is no number: {other}"),
+        }
+    }
+
+    /// A text; `None` for null.
+    pub fn text(&self, column: &str) -> Option<&str> {
+        match self.value(column) {
+            Value::Null => None,
+            Value::String(s) => Some(s),
+            other => panic!("{column} is no text: {other}"),
+        }
+    }
+
+    /// The value of a column.
+    pub fn value(&self, column: &str) -> &Value {
+        self.0
+            .get(column)
+            .unwrap_or_else(|| panic!("no column {column} in {:?}", self.0))
+    }
+}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", Value::Object(self.0.clone()))
+    }
+}
+
+/// Runs `fathom query` and returns its rows.
+pub fn query(session: &Path, sql: &str) -> Vec<Row> {
+    try_query(session, sql).unwrap_or_else(|e| panic!("query {sql}:\n{e}"))
+}
+
+/// The same; what it says on standard error when it fails.
+pub fn try_query(session: &Path, sql: &str) -> Result<Vec<Row>, String> {
+    let output = Command::new(fathom())
+        .arg("query")
+        .arg(session)
+        .arg(sql)
+        .args(["--format", "json"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("fathom query");
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let text = String::from_utf8(output.stdout).map_err(|e| format!("answer: {e}"))?;
+    let values: Vec<Value> = serde_json::from_str(&text).map_err(|e| format!("answer: {e}"))?;
+    values
+        .into_iter()
+        .map(|v| match v {
+            Value::Object(map) => Ok(Row(map)),
+            other => Err(format!("not a row: {other}")),
+        })
+        .collect()
+}
+
+/// Runs `fathom report --format json`.
+pub fn report(session: &Path) -> Value {
+    let text = crate::environment::must_run(
+        fathom(),
+        [
+            "report".as_ref(),
+            session.as_os_str(),
+            "--format".as_ref(),
+            "json".as_ref(),
+        ],
+    );
+    serde_json::from_slice(&text).expect("report is JSON")
+}
+
+/// The contents of `session.json`.
+pub fn meta(session: &Path) -> Value {
+    let path = session.join("session.json");
+    let text = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Seen, stored and lost calls of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls that the kernel saw.
+    pub seen: i64,
+    /// Rows in table `syscalls`.
+    pub stored: i64,
+    /// Calls in table `losses`.
+    pub lost: i64,
+}
+
+impl Recording {
+    /// Runs `fathom query` on the session.
+    pub fn rows(&self, sql: &str) -> Vec<Row> {
+        query(&self.session, sql)
+    }
+
+    /// The only number that a query answers.
+    pub fn number(&self, sql: &str) -> i64 {
+        let rows = self.rows(sql);
+        assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
+        assert_eq!(rows[0].0.len(), 1, "{sql}: {rows:?}");
+        let column = rows[0].0.keys().next().expect("a column").clone();
+        rows[0]
+            .int(&column)
+            .unwrap_or_else(|| panic!("{sql}: null"))
+    }
+
+    /// Checks that seen = stored + lost, in the session's own totals and in its
+    /// tables, and returns the numbers.
+    pub fn balanced(&self) -> Totals {
+        let meta = meta(&self.session);
+        assert_eq!(meta["state"], "complete", "{}", self.stderr);
+        let total = |name: &str| {
+            meta["totals"][name]
+                .as_i64()
+                .unwrap_or_else(|| panic!("totals.{name}: {meta}"))
+        };
+        let totals = Totals {
+            seen: total("seen"),
+            stored: total("stored"),
+            lost: total("lost"),
+        };
+        assert_eq!(totals.seen, totals.stored + totals.lost, "{totals:?}");
+        // Calls that had not ended are rows of their own and counted as seen.
+        assert_eq!(
+            self.number("SELECT count(*) FROM syscalls"),
+            totals.stored,
+            "{totals:?}"
+        );
+        assert_eq!(
+            self.number("SELECT coalesce(sum(count), 0)::BIGINT FROM losses"),
+            totals.lost,
+            "{totals:?}"
+        );
+        totals
+    }
+
+    /// The same, and nothing may be lost.
+    pub fn complete(&self) -> Totals {
+        let totals = self.balanced();
+        assert_eq!(
+            totals.lost,
+            0,
+            "{:?}",
+            self.rows("SELECT stage, syscall, count FROM losses")
+        );
+        assert!(totals.stored > 0, "nothing was recorded");
+        totals
+    }
+}

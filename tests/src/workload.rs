@@ -1,0 +1,48 @@
+//! The programs in `workloads/`, compiled when a test first needs them.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use crate::environment::{build_dir, must_run};
+
+/// Path of the compiled program `workloads/NAME.c`. It is kept in the build's
+/// output directory under the hash of its source.
+pub fn workload(name: &str) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+    let source = sources.join(format!("{name}.c"));
+    let mut hasher = DefaultHasher::new();
+    for file in [&source, &sources.join("truth.h")] {
+        fs::read(file)
+            .unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+            .hash(&mut hasher);
+    }
+    let dir = build_dir().join("workloads");
+    let program = dir.join(format!("{name}-{:016x}", hasher.finish()));
+    if !program.exists() {
+        fs::create_dir_all(&dir).expect("directory of workloads");
+        // Another test may compile the same one: whoever renames last wins, and
+        // both files are equal.
+        let unique = tempfile::Builder::new()
+            .prefix(name)
+            .tempfile_in(&dir)
+            .expect("file");
+        let output = unique.into_temp_path();
+        let flags = [
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Wno-override-init",
+            "-Werror",
+            "-pthread",
+            "-o",
+        ];
+        let mut args: Vec<_> = flags.iter().map(|f| f.into()).collect();
+        args.push(output.as_os_str().to_owned());
+        args.push(source.into_os_string());
+        must_run("cc", args);
+        output.persist(&program).expect("compiled workload");
+    }
+    program
+}
