@@ -90,10 +90,13 @@ fn standard_input_and_output_pass_through() {
     );
 }
 
-/// A line for `script`, which runs it on a terminal of its own.
+/// Runs `line` on a terminal of its own, in place of the shell: one that stayed
+/// would answer the terminal's interrupt too, with an exit status of its own.
 fn on_a_terminal(line: &str) -> Command {
     let mut command = Command::new("script");
-    command.args(["-qec", line, "/dev/null"]);
+    command
+        .args(["-qec", &format!("exec {line}"), "/dev/null"])
+        .env("SHELL", "/bin/sh");
     command
 }
 
