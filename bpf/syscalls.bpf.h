@@ -308,10 +308,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		if (n < 0) {
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
-			if (desc->path1 && scratch->data[at] != '/')
-				record->dir1 = base_directory(state, task, record->dirfd1, now);
-			else if (n == 0 && desc->path1)
-				record->dir1 = base_directory(state, task, record->dirfd1, now);
+			if (desc->path1)
+				record->dir1 = n > 0 && scratch->data[at] == '/' ?
+						       handle_of_root(state, task, now) :
+						       base_directory(state, task, record->dirfd1, now);
 			n &= MAX_PATH - 1;
 			record->string1_len = n;
 			at += n;
@@ -324,8 +324,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		if (n < 0) {
 			call->flags |= CALL_STRING2_PARTIAL;
 		} else {
-			if (desc->path2 && scratch->data[at] != '/')
-				record->dir2 = base_directory(state, task, record->dirfd2, now);
+			if (desc->path2)
+				record->dir2 = n > 0 && scratch->data[at] == '/' ?
+						       handle_of_root(state, task, now) :
+						       base_directory(state, task, record->dirfd2, now);
 			n &= MAX_PATH - 1;
 			record->string2_len = n;
 			at += n;

@@ -53,6 +53,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 	record->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	record->uid = BPF_CORE_READ(task, cred, uid.val);
 	record->exit_code = event == TASK_EXIT ? task->exit_code : 0;
+	record->mnt_ns = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->comm);
 	__u32 at = sizeof(*record);
 	if (strings) {
@@ -152,6 +153,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	record->tid = task->pid;
 	record->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	record->uid = BPF_CORE_READ(task, cred, uid.val);
+	record->mnt_ns = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), comm);
 	if (!wide_output(scratch->data, sizeof(*record)))
 		COUNT(task_lost);

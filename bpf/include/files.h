@@ -54,8 +54,15 @@ static long walk_step(__u64 index, struct walk_context *context)
 	if (mnt && dentry == BPF_CORE_READ(mnt, mnt_root)) {
 		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *parent = BPF_CORE_READ(mount, mnt_parent);
-		if (parent == mount || !parent)
+		if (parent == mount || !parent) {
+			struct mnt_namespace *ns = BPF_CORE_READ(mount, mnt_ns);
+			/* A mount of the kernel's own has an error for one. */
+			if (!ns)
+				w->partial = 1;
+			else if ((__u64)ns < -(__u64)MAX_ERRNO)
+				w->mnt_ns = BPF_CORE_READ(ns, ns.inum);
 			return 1;
+		}
 		w->dentry = (__u64)BPF_CORE_READ(mount, mnt_mountpoint);
 		w->mnt = (__u64)parent + bpf_core_field_offset(struct mount, mnt);
 		return 0;
@@ -104,6 +111,7 @@ static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 
 	w->end = at + MAX_PATH;
 	w->write = write;
 	w->partial = 0;
+	w->mnt_ns = 0;
 	if (bpf_loop(MAX_DEPTH, walk_step, &context, 0) >= MAX_DEPTH)
 		w->partial = 1;
 }
@@ -118,6 +126,9 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 	walk_path(scratch, key->mnt, key->dentry, sizeof(*record), true);
 	record->kind = RECORD_FILE;
 	record->flags = scratch->walk.partial || epoch != rename_epoch ? FILE_PATH_PARTIAL : 0;
+	record->mnt_ns = scratch->walk.mnt_ns;
+	record->fs_path_len = 0;
+	__builtin_memset(record->reserved, 0, sizeof(record->reserved));
 	if (!BPF_CORE_READ(dentry, d_hash.pprev) &&
 	    key->dentry != (__u64)BPF_CORE_READ(dentry, d_parent))
 		record->flags |= FILE_DELETED;
@@ -125,6 +136,15 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 	if (end < sizeof(*record) || end > SCRATCH_BYTES)
 		return false;
 	record->path_len = end - sizeof(*record);
+	if (record->mnt_ns && record->mnt_ns != config.mnt_ns) {
+		walk_path(scratch, 0, key->dentry, end, true);
+		if (!scratch->walk.partial && scratch->walk.at > end) {
+			record->fs_path_len = scratch->walk.at - end;
+			end = scratch->walk.at;
+		}
+		if (end > SCRATCH_BYTES)
+			return false;
+	}
 	record->handle = handle;
 	record->ts_ns = now;
 	record->ino = key->ino;
@@ -133,7 +153,20 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 	record->generation = key->generation;
 	record->mode = BPF_CORE_READ(inode, i_mode);
 	record->fs_magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	record->fs_dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	return wide_output(scratch->data, end);
+}
+
+/* The device of a file as stat reports it. */
+static __always_inline __u32 device_of(struct inode *inode)
+{
+	if (bpf_core_type_exists(struct btrfs_inode) &&
+	    BPF_CORE_READ(inode, i_sb, s_magic) == BTRFS_SUPER_MAGIC) {
+		struct btrfs_inode *own =
+			(void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+		return BPF_CORE_READ(own, root, anon_dev);
+	}
+	return BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
 /* The handle of the name that `name` describes by its addresses, and the epoch
@@ -152,7 +185,7 @@ __noinline __u32 file_handle(struct cached_file *name)
 		.ino = name->ino,
 		.name_hash = BPF_CORE_READ(dentry, d_name.hash_len),
 		.generation = name->generation,
-		.dev = BPF_CORE_READ(inode, i_sb, s_dev),
+		.dev = device_of(inode),
 	};
 	__u32 epoch = rename_epoch;
 	struct file_value *value = bpf_map_lookup_elem(&files, &key);
@@ -228,6 +261,29 @@ static __always_inline __u32 handle_of_cwd(struct task_state *state, struct task
 		return 0;
 	struct dentry *dentry = fs->pwd.dentry;
 	return handle_of_name(state, fs->pwd.mnt, dentry, dentry->d_inode, now);
+}
+
+/* The handle of the root directory where the task has another one than its
+ * mount namespace, else 0; `now` as for handle_of_name(). */
+static __always_inline __u32 handle_of_root(struct task_state *state, struct task_struct *task,
+					    __u64 now)
+{
+	struct fs_struct *fs = task->fs;
+	struct nsproxy *proxy = task->nsproxy;
+	struct mnt_namespace *ns = proxy ? proxy->mnt_ns : NULL;
+	if (!fs || !ns)
+		return 0;
+	struct dentry *dentry = fs->root.dentry;
+	struct vfsmount *mnt = fs->root.mnt;
+	struct mount *top = ns->root;
+	if (mnt && dentry == mnt->mnt_root) {
+		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+		/* What is mounted on the namespace's first mount (an initramfs)
+		 * hides it. */
+		if (mount == top || BPF_CORE_READ(mount, mnt_parent) == top)
+			return 0;
+	}
+	return handle_of_name(state, mnt, dentry, dentry->d_inode, now);
 }
 
 /* Files and directories: not sockets, pipes and anonymous inodes (which have

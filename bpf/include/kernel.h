@@ -103,11 +103,36 @@ struct vfsmount {
 	struct dentry *mnt_root;
 } CORE;
 
+struct ns_common {
+	__u32 inum;
+} CORE;
+
 /* fs/mount.h */
+struct mnt_namespace {
+	struct ns_common ns;
+	struct mount *root;
+} CORE;
+
 struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
+	struct mnt_namespace *mnt_ns;
+} CORE;
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+} CORE;
+
+/* fs/btrfs/btrfs_inode.h, ctree.h: a subvolume has a device number of its own,
+ * and inode numbers are unique in a subvolume only. */
+struct btrfs_root {
+	__u32 anon_dev;
+} CORE;
+
+struct btrfs_inode {
+	struct btrfs_root *root;
+	struct inode vfs_inode;
 } CORE;
 
 struct path {
@@ -139,6 +164,7 @@ struct files_struct {
 } CORE;
 
 struct fs_struct {
+	struct path root;
 	struct path pwd;
 } CORE;
 
@@ -193,6 +219,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct mm_struct *mm;
 	struct css_set *cgroups;
+	struct nsproxy *nsproxy;
 } CORE;
 
 struct linux_binprm;
@@ -232,6 +259,8 @@ struct pt_regs {
 #define S_IFDIR 0040000
 #define O_APPEND 00002000
 #define AT_FDCWD (-100)
+#define BTRFS_SUPER_MAGIC 0x9123683e
+#define MAX_ERRNO 4095
 #define IOV_MAX 1024
 
 #endif

@@ -194,6 +194,8 @@ struct walk {
 	__u32 end; /* do not write beyond */
 	__u32 write; /* 0: only the hash is wanted */
 	__u32 partial;
+	__u32 mnt_ns; /* inode of the namespace that it ended in */
+	__u32 reserved;
 };
 struct scratch {
 	__u32 busy;

@@ -45,6 +45,7 @@ enum record_kind {
 	RECORD_WIDE_CALL = 2,
 	RECORD_FILE = 3,
 	RECORD_TASK = 4,
+	RECORD_MOUNT = 5,
 	SLOT_LAP = 128,
 };
 
@@ -90,7 +91,9 @@ struct call_record {
 };
 
 /* A call with strings, a second file or more arguments. string1 and string2
- * follow, without terminators. */
+ * follow, without terminators. The directory of a path that begins with '/' is
+ * the root directory of the task, 0 when that is the one of its mount
+ * namespace. */
 struct wide_call_record {
 	struct call_record call; /* kind is RECORD_WIDE_CALL */
 	__u32 file2; /* handle of the file behind fd2 */
@@ -109,7 +112,8 @@ struct wide_call_record {
 };
 
 enum file_flag {
-	/* The path is cut: too deep, or it changed while it was read. */
+	/* The path is cut: too deep, it changed while it was read, or the file
+	 * lies on a mount that is no longer in any tree. */
 	FILE_PATH_PARTIAL = 1,
 	/* The name was already gone from its directory. */
 	FILE_DELETED = 2,
@@ -117,7 +121,9 @@ enum file_flag {
 
 /* Identity and path of a file: sent when a handle is first used, and again
  * when its path has changed. The path follows as its components from the leaf
- * up, each followed by '/'. */
+ * up, each followed by '/': as seen from the root of its mount namespace. When
+ * that is not the recorder's, the path inside the file system follows in the
+ * same form: from the root of the file system, whatever is mounted where. */
 struct file_record {
 	__u8 kind; /* RECORD_FILE */
 	__u8 flags; /* enum file_flag */
@@ -126,10 +132,34 @@ struct file_record {
 	__u64 ts_ns; /* when the path was read */
 	__u64 ino; /* inode number */
 	__u64 size; /* bytes, when first seen */
-	__u32 dev; /* device of the superblock, the kernel's encoding */
+	__u32 dev; /* device as stat reports it, the kernel's encoding */
 	__u32 generation; /* inode generation */
 	__u32 mode; /* st_mode */
 	__u32 fs_magic; /* type of the file system, as statfs reports it */
+	__u32 fs_dev; /* device of the file system, as mountinfo shows it */
+	__u32 mnt_ns; /* inode of the mount namespace, 0 when there is none */
+	__u16 fs_path_len; /* bytes */
+	__u16 reserved[3]; /* 0 */
+};
+
+/* A mount in the recorder's own mount namespace, from /proc/self/mountinfo:
+ * written by user space, not by the kernel side. All mounts of one state of
+ * that list follow each other; the first has flag MOUNT_FIRST and takes the
+ * place of all that came before. Strings follow: the root of the mount inside
+ * its file system, and the mount point. */
+struct mount_record {
+	__u8 kind; /* RECORD_MOUNT */
+	__u8 flags; /* enum mount_flag */
+	__u16 root_len; /* bytes */
+	__u32 fs_dev; /* device, the kernel's encoding */
+	__u64 ts_ns; /* when the list was read */
+	__u32 mnt_ns; /* inode of the recorder's mount namespace */
+	__u16 point_len; /* bytes */
+	__u16 reserved; /* 0 */
+};
+
+enum mount_flag {
+	MOUNT_FIRST = 1,
 };
 
 enum task_event {
@@ -159,7 +189,7 @@ struct task_record {
 	__u32 ppid; /* thread group of the parent */
 	__u32 uid; /* real user */
 	__s32 exit_code; /* as wait(2) gives it, with TASK_EXIT */
-	__u32 reserved; /* 0 */
+	__u32 mnt_ns; /* inode of its mount namespace */
 	__u8 comm[16]; /* name, padded with NUL */
 };
 
@@ -255,6 +285,8 @@ struct probe_config {
 	__u32 detail; /* enum detail */
 	__u32 slots; /* slots a CPU, a power of two */
 	__u32 follow; /* 1: children of recorded tasks are recorded */
+	__u32 mnt_ns; /* inode of the recorder's mount namespace */
+	__u32 reserved; /* 0 */
 };
 
 enum detail {

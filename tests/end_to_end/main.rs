@@ -13,6 +13,7 @@ mod fio;
 mod ground_truth;
 mod losses;
 mod names;
+mod places;
 mod processes;
 mod running;
 mod stored;

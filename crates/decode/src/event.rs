@@ -1,8 +1,8 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    CallRecord, FileRecord, RECORD_CALL, RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL, SLOT_BYTES,
-    TaskRecord, WideCallRecord,
+    CallRecord, FileRecord, MountRecord, RECORD_CALL, RECORD_FILE, RECORD_MOUNT, RECORD_TASK,
+    RECORD_WIDE_CALL, SLOT_BYTES, TaskRecord, WideCallRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -30,6 +30,9 @@ pub enum Event<'a> {
         /// Components from the leaf up, each followed by `/`
         /// ([`crate::absolute_path`]).
         path: &'a [u8],
+        /// Path inside the file system in the same form, of a file that was
+        /// reached in another mount namespace.
+        fs_path: &'a [u8],
     },
     /// Something that happened to a thread.
     Task {
@@ -42,6 +45,15 @@ pub enum Event<'a> {
         /// Path of the cgroup, components from the leaf up.
         cgroup: &'a [u8],
     },
+    /// A mount in the recorder's mount namespace.
+    Mount {
+        /// The fixed part.
+        record: MountRecord,
+        /// Its root inside the file system.
+        root: &'a [u8],
+        /// Where it is mounted.
+        point: &'a [u8],
+    },
 }
 
 impl Event<'_> {
@@ -53,6 +65,7 @@ impl Event<'_> {
             Event::Wide { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,
+            Event::Mount { record, .. } => record.ts_ns,
         }
     }
 
@@ -127,7 +140,12 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 at: FileRecord::SIZE,
             };
             let path = rest.take(record.path_len)?;
-            Ok(Event::File { record, path })
+            let fs_path = rest.take(record.fs_path_len)?;
+            Ok(Event::File {
+                record,
+                path,
+                fs_path,
+            })
         }
         (RECORD_TASK, Ring::Wide) => {
             let record = TaskRecord::parse(bytes).ok_or_else(|| short(TaskRecord::SIZE, bytes))?;
@@ -143,6 +161,21 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 cmdline,
                 exe,
                 cgroup,
+            })
+        }
+        (RECORD_MOUNT, Ring::Wide) => {
+            let record =
+                MountRecord::parse(bytes).ok_or_else(|| short(MountRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: MountRecord::SIZE,
+            };
+            let root = rest.take(record.root_len)?;
+            let point = rest.take(record.point_len)?;
+            Ok(Event::Mount {
+                record,
+                root,
+                point,
             })
         }
         (0, Ring::Slot) => Err(DecodeError::Empty),
@@ -262,7 +295,8 @@ mod tests {
             decode(Ring::Wide, &bytes),
             Ok(Event::File {
                 record,
-                path: b"a/b/"
+                path: b"a/b/",
+                fs_path: b""
             })
         );
         assert!(matches!(

@@ -55,6 +55,7 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Wide { record, .. } => record.call.tid,
         Event::File { record, .. } => record.handle,
         Event::Task { record, .. } => record.tid,
+        Event::Mount { record, .. } => record.fs_dev,
     }
 }
 

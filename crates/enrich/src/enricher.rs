@@ -149,8 +149,12 @@ impl Enricher {
                     },
                 );
             }
-            Event::File { record, path } => {
-                self.files.event(record, path);
+            Event::File {
+                record,
+                path,
+                fs_path,
+            } => {
+                self.files.event(record, path, fs_path);
                 self.recent_files.forget(record.handle);
             }
             Event::Task {
@@ -162,6 +166,11 @@ impl Enricher {
                 self.tasks.event(record, cmdline, exe, cgroup);
                 self.recent_threads.forget(record.tid);
             }
+            Event::Mount {
+                record,
+                root,
+                point,
+            } => self.files.mount(record, root, point),
         }
     }
 

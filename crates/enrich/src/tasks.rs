@@ -26,6 +26,7 @@ struct Thread {
     pid: u32,
     ppid: u32,
     uid: u32,
+    mnt_ns: u32,
     start_ns: u64,
     end_ns: Option<u64>,
     exit_status: Option<i32>,
@@ -92,6 +93,9 @@ impl Tasks {
             return;
         };
         (thread.pid, thread.ppid, thread.uid) = (record.pid, record.ppid, record.uid);
+        if record.mnt_ns != 0 {
+            thread.mnt_ns = record.mnt_ns;
+        }
         let comm = text::lossless(text::until_nul(&record.comm));
         if *thread.comm != *comm {
             thread.comm = comm.into();
@@ -167,6 +171,7 @@ impl Tasks {
             pid: record.pid,
             ppid: record.ppid,
             uid: record.uid,
+            mnt_ns: 0,
             start_ns: record.start_ns,
             end_ns: None,
             exit_status: None,
@@ -216,6 +221,7 @@ impl Tasks {
         put(&mut rows.cgroup, at, cgroup);
         put(&mut rows.container_id, at, container);
         put(&mut rows.uid, at, i64::from(thread.uid));
+        put(&mut rows.mnt_ns, at, namespace(thread.mnt_ns));
         put(&mut rows.start_ns, at, crate::signed(thread.start_ns));
         put(
             &mut rows.end_ns,
@@ -252,6 +258,15 @@ impl Tasks {
             std::mem::take(&mut self.rows),
             std::mem::take(&mut self.strings),
         )
+    }
+}
+
+/// The inode number of a namespace, null for none.
+pub(crate) fn namespace(inode: u32) -> i64 {
+    if inode == 0 {
+        NULL_I64
+    } else {
+        i64::from(inode)
     }
 }
 

@@ -9,7 +9,7 @@ use fathom_decode::{Event, decode};
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{
     CALL_HAS_HOW, CALL_HAS_STAT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION,
-    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, CallRecord, WideCallRecord,
+    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, CallRecord, FileRecord, WideCallRecord,
 };
 use fathom_model::raw::Ring;
 
@@ -17,16 +17,16 @@ use fathom_model::raw::Ring;
 /// /home/u/f (2), /data/g (3) and a pipe (4).
 fn enricher() -> Enricher {
     let mut enricher = Enricher::new(EnrichOptions::default());
-    let mut pipe = file(4, 900, 0o010600, 1, b"");
-    // fs_magic, the last member: that of pipefs.
-    let magic = pipe.len() - 4;
-    pipe[magic..].copy_from_slice(&0x5049_5045u32.to_ne_bytes());
+    let pipe = FileRecord {
+        fs_magic: 0x5049_5045,
+        ..FileRecord::parse(&file(4, 900, 0o010600, 1, b"")).unwrap()
+    };
     for record in [
         task(10, "prog", 1),
         file(1, 50, 0o040755, 1, b"u/home/"),
         file(2, 51, 0o100644, 1, b"f/u/home/"),
         file(3, 52, 0o100644, 1, b"g/data/"),
-        pipe,
+        pipe.to_bytes().to_vec(),
     ] {
         enricher.event(0, &decode(Ring::Wide, &record).unwrap());
     }

@@ -301,6 +301,13 @@ tables! {
         first_seen_ns: i64 set,
         /// False when the path is cut or was never seen.
         path_complete: bool set,
+        /// Mount namespace in which the file was last opened and in which path
+        /// holds: the inode number of /proc/PID/ns/mnt. Null when it was never
+        /// seen open or lies on no mount (pipes, memfd).
+        mnt_ns: i64 null,
+        /// Where the recorder finds the file, when mnt_ns is not its own (a
+        /// container) and one of its mounts shows it.
+        host_path: str null,
     }
 
     /// One row a path that a file had: renames and hard links give it more.
@@ -315,6 +322,9 @@ tables! {
         path_complete: bool set,
         /// Whether the name was already removed when it was seen.
         deleted: bool set,
+        /// Mount namespace in which the path holds; null when it lies on no
+        /// mount.
+        mnt_ns: i64 null,
     }
 
     /// One row a thread.
@@ -337,6 +347,9 @@ tables! {
         container_id: str null,
         /// Real user id.
         uid: i64 null,
+        /// Mount namespace: the inode number of /proc/PID/ns/mnt. Threads of
+        /// containers have another one than those of the host.
+        mnt_ns: i64 null,
         /// When the thread began, CLOCK_MONOTONIC nanoseconds.
         start_ns: i64 set,
         /// When it ended; null when it had not.
@@ -400,6 +413,7 @@ mod tests {
         rows.path.push(strings.intern(b"/x"));
         rows.path_complete.push(true);
         rows.deleted.push(false);
+        rows.mnt_ns.push(1);
         let batch = rows.into_batch(strings);
         assert_eq!(batch.len(), 1);
         assert_eq!(batch.columns.len(), FILE_PATHS.columns.len());

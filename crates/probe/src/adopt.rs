@@ -57,6 +57,8 @@ fn process(pid: u32, out: &mut Vec<u8>) -> io::Result<()> {
         .map(|path| leaf_first(path.as_bytes()))
         .unwrap_or_default();
     let uid = fs::metadata(&dir).map(|meta| std::os::unix::fs::MetadataExt::uid(&meta))?;
+    let mnt_ns = fs::metadata(dir.join("ns/mnt"))
+        .map_or(0, |meta| std::os::unix::fs::MetadataExt::ino(&meta) as u32);
     let now = crate::monotonic_ns();
     let mut threads: Vec<u32> = fs::read_dir(dir.join("task"))?
         .flatten()
@@ -91,7 +93,7 @@ fn process(pid: u32, out: &mut Vec<u8>) -> io::Result<()> {
             ppid: stat.ppid,
             uid,
             exit_code: 0,
-            reserved: 0,
+            mnt_ns,
             comm,
         };
         let mut bytes = record.to_bytes().to_vec();

@@ -14,6 +14,7 @@ use libbpf_rs::{
 };
 
 use crate::error::ProbeError;
+use crate::mounts::{self, Mounts};
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::{Detail, adopt, missing_privilege};
@@ -104,6 +105,7 @@ pub struct Probe {
     cpus: usize,
     all_tasks: bool,
     spare: Vec<Vec<u8>>,
+    mounts: Option<Mounts>,
 }
 
 /// Programs that are attached while recording, and what is missing without
@@ -183,6 +185,8 @@ impl Probe {
             cpus,
             all_tasks: options.all_tasks,
             spare: Vec::new(),
+            // Without /proc files in other namespaces have no path here.
+            mounts: Mounts::open().ok(),
             object,
         })
     }
@@ -305,6 +309,7 @@ impl Probe {
 
     /// Takes what the programs have written so far.
     pub fn drain(&mut self, out: &mut Vec<RawChunk>) {
+        out.extend(self.mounts.as_mut().and_then(Mounts::changed));
         let spare = &mut self.spare;
         self.slots.drain(out, |bytes| match spare.pop() {
             Some(mut buffer) => {
@@ -455,6 +460,8 @@ fn configure(
         detail: options.detail as u32,
         slots: per_cpu as u32,
         follow: (options.follow || options.all_tasks).into(),
+        mnt_ns: mounts::own_namespace(),
+        reserved: 0,
     };
     let descs = descriptors(&options.selection);
     for mut map in open.maps_mut() {

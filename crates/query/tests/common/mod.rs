@@ -210,6 +210,8 @@ pub fn files(rows_in: &[(i64, &str)]) -> Batch {
         rows.size.push(NULL_I64);
         rows.first_seen_ns.push(START);
         rows.path_complete.push(true);
+        rows.mnt_ns.push(NULL_I64);
+        rows.host_path.push(StrId::NULL);
     }
     rows.into_batch(strings)
 }
@@ -229,6 +231,7 @@ pub fn processes(rows_in: &[(i32, i32, &str, Option<i64>)]) -> Batch {
         rows.cgroup.push(StrId::NULL);
         rows.container_id.push(StrId::NULL);
         rows.uid.push(0);
+        rows.mnt_ns.push(NULL_I64);
         rows.start_ns.push(START);
         rows.end_ns.push(end.unwrap_or(NULL_I64));
         rows.exit_status.push(NULL_I32);
