@@ -89,6 +89,9 @@ static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index)
 	return likely(index == 2) ? argument(regs, 2) : argument(regs, index);
 }
 
+/* Sends the record of the present task, for which there was no room before. */
+__noinline int announce(void);
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
@@ -104,8 +107,13 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (!desc->selected)
 		return 0;
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state || unlikely(state->flags & TASK_WAITS_FOR_EXEC))
+	if (!state)
 		return 0;
+	if (unlikely(state->flags != TASK_ANNOUNCED)) {
+		if (state->flags & TASK_WAITS_FOR_EXEC)
+			return 0;
+		announce();
+	}
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
 	state->number = id;
@@ -309,9 +317,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
 			if (desc->path1)
-				record->dir1 = n > 0 && scratch->data[at] == '/' ?
-						       handle_of_root(state, task, now) :
-						       base_directory(state, task, record->dirfd1, now);
+				record->dir1 =
+					n > 0 && scratch->data[at] == '/'
+						? handle_of_root(state, task, now)
+						: base_directory(state, task, record->dirfd1, now);
 			n &= MAX_PATH - 1;
 			record->string1_len = n;
 			at += n;
@@ -325,9 +334,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			call->flags |= CALL_STRING2_PARTIAL;
 		} else {
 			if (desc->path2)
-				record->dir2 = n > 0 && scratch->data[at] == '/' ?
-						       handle_of_root(state, task, now) :
-						       base_directory(state, task, record->dirfd2, now);
+				record->dir2 =
+					n > 0 && scratch->data[at] == '/'
+						? handle_of_root(state, task, now)
+						: base_directory(state, task, record->dirfd2, now);
 			n &= MAX_PATH - 1;
 			record->string2_len = n;
 			at += n;

@@ -106,6 +106,27 @@ static __always_inline struct task_state *take_in(struct task_struct *task)
 	return state;
 }
 
+/* Sends what happened to a recorded task; what finds no room is made up for
+ * with its next call. */
+static __always_inline void announce_task(struct task_struct *task, struct task_state *state,
+					  __u32 event, bool strings)
+{
+	if (send_task(task, event, strings, task->pid))
+		state->flags |= TASK_ANNOUNCED;
+	else
+		state->flags &= ~TASK_ANNOUNCED;
+}
+
+/* A global function: the verifier checks it once. */
+__noinline int announce(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	if (state)
+		announce_task(task, state, TASK_SEEN, true);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -114,8 +135,9 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		return 0;
 	if (!config.follow && child->tgid != parent->tgid)
 		return 0;
-	if (take_in(child))
-		send_task(child, TASK_FORK, false, child->pid);
+	state = take_in(child);
+	if (state)
+		announce_task(child, state, TASK_FORK, false);
 	return 0;
 }
 
@@ -129,7 +151,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct
 	/* A thread that executes a program takes the leader's id. */
 	if (old_pid != task->pid)
 		send_task(task, TASK_EXIT, false, old_pid);
-	send_task(task, TASK_EXEC, true, task->pid);
+	announce_task(task, state, TASK_EXEC, true);
 	return 0;
 }
 
@@ -197,7 +219,11 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	if (!config.all_tasks && !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	take_in(task);
+	if (bpf_task_storage_get(&tasks, task, NULL, 0))
+		return 0;
+	struct task_state *state = take_in(task);
+	if (state)
+		announce_task(task, state, TASK_SEEN, false);
 	return 0;
 }
 

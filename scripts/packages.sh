@@ -10,6 +10,7 @@ missing_packages() {
 		'') continue ;;
 		command) have "$name" && continue ;;
 		file) [ -e "$name" ] && continue ;;
+		python) /usr/bin/python3 -c "import $name" 2>/dev/null && continue ;;
 		header) header_exists "$name" && continue ;;
 		esac
 		printf '%s\n' "$packages"

@@ -64,7 +64,9 @@ __noinline int lose(struct call_record *call, __u32 desc_flags)
 	bool pending = call->flags & CALL_PENDING;
 	bool error = !pending && (desc_flags & DESC_RET_ADDR ? call->ret < 0 && call->ret >= -4095
 							     : call->ret < 0);
-	__u64 bytes = !pending && !error && desc_flags & DESC_RET_BYTES ? call->ret : 0;
+	/* Asked with size 0, getxattr and listxattr return the size that there is. */
+	bool moves = !pending && !error && desc_flags & DESC_RET_BYTES && call->size;
+	__u64 bytes = moves ? call->ret : 0;
 	COUNT(lost);
 	struct shed_value *v = bpf_map_lookup_elem(&lost, &index);
 	if (v)

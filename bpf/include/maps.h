@@ -45,7 +45,7 @@ enum { CACHED_FILES = 8 };
 enum task_flag {
 	/* The command's task before it executes the command: not recorded. */
 	TASK_WAITS_FOR_EXEC = 1,
-	/* Its task record has been sent. */
+	/* Its task record has been sent. Without it, its next call sends one. */
 	TASK_ANNOUNCED = 2,
 };
 

@@ -169,12 +169,17 @@ enum task_event {
 	TASK_EXEC = 3,
 	TASK_COMM = 4,
 	TASK_EXIT = 5,
+	/* What /proc says of a process whose threads the kernel side has taken
+	 * in: written by user space. Only pid, uid, mnt_ns and the strings
+	 * count. */
+	TASK_DESCRIBED = 6,
 };
 
-/* Something happened to a thread. After TASK_SEEN and TASK_EXEC follow the
- * command line (arguments, each followed by NUL), the executable's path and
- * the cgroup's path (both as components from the leaf up, each followed by
- * '/'); after the other events nothing. */
+/* Something happened to a thread. After TASK_EXEC and TASK_DESCRIBED, and after
+ * a TASK_SEEN that comes with the thread's first call, follow the command line
+ * (arguments, each followed by NUL), the executable's path and the cgroup's
+ * path (both as components from the leaf up, each followed by '/'); after the
+ * other events nothing. */
 struct task_record {
 	__u8 kind; /* RECORD_TASK */
 	__u8 event; /* enum task_event */

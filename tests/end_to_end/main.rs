@@ -18,4 +18,5 @@ mod processes;
 mod running;
 mod stored;
 mod strace_compared;
+mod suites;
 mod waiting;

@@ -276,7 +276,15 @@ impl Enricher {
                 .get(n as usize, epoch, &mut self.strings, || error_name(n)),
         };
         let bytes = match plan.returns {
-            Returns::Bytes if !pending && r.ret >= 0 => r.ret,
+            // Asked with size 0, getxattr and listxattr return the size that
+            // there is.
+            Returns::Bytes if !pending && r.ret >= 0 => {
+                if r.size == 0 {
+                    0
+                } else {
+                    r.ret
+                }
+            }
             _ => NULL_I64,
         };
         let size = if plan.has_size && r.size != NO_SIZE {

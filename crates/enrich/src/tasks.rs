@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fathom_decode::absolute_path;
-use fathom_model::abi::{TASK_COMM, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord};
+use fathom_model::abi::{
+    TASK_COMM, TASK_DESCRIBED, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord,
+};
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::ProcessRows;
 use fathom_model::{StrId, StringTable};
@@ -72,6 +74,10 @@ impl Tasks {
     /// Takes note of what happened to a thread.
     pub(crate) fn event(&mut self, record: &TaskRecord, cmdline: &[u8], exe: &[u8], cgroup: &[u8]) {
         let event = u32::from(record.event);
+        if event == TASK_DESCRIBED {
+            self.describe(record, program(cmdline, exe, cgroup));
+            return;
+        }
         if !(TASK_SEEN..=TASK_EXIT).contains(&event) {
             return;
         }
@@ -82,13 +88,11 @@ impl Tasks {
             .get(&tid)
             .is_some_and(|t| t.start_ns == record.start_ns);
         if !known {
-            let program = (event != TASK_SEEN && event != TASK_EXEC)
-                .then(|| self.inherited(record))
-                .flatten();
-            self.add(record, program);
+            let program = (event != TASK_EXEC).then(|| self.inherited(record));
+            self.add(record, program.flatten());
         }
-        let carries_program = matches!(event, TASK_SEEN | TASK_EXEC);
-        let program = carries_program.then(|| Arc::new(program(cmdline, exe, cgroup)));
+        let tells = event == TASK_EXEC || !(cmdline.is_empty() && exe.is_empty());
+        let program = tells.then(|| Arc::new(program(cmdline, exe, cgroup)));
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
@@ -119,6 +123,24 @@ impl Tasks {
         self.write(tid);
         if event == TASK_EXEC {
             self.end_siblings(record);
+        }
+    }
+
+    /// Gives the threads of a process that were there before the recording what
+    /// they have in common.
+    fn describe(&mut self, record: &TaskRecord, program: Program) {
+        let program = Arc::new(program);
+        let threads: Vec<u32> = self
+            .threads
+            .iter()
+            .filter(|(_, t)| t.pid == record.pid && t.program.is_none())
+            .map(|(tid, _)| *tid)
+            .collect();
+        for tid in threads {
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.program = Some(Arc::clone(&program));
+            }
+            self.write(tid);
         }
     }
 

@@ -1,19 +1,21 @@
-//! Task records for processes that ran before the recording: the kernel side
-//! cannot read another process's command line, /proc can.
+//! Descriptions of processes that ran before the recording: the kernel side tells
+//! their threads, but cannot read another process's command line; /proc can.
 
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use fathom_model::abi::{COMM_BYTES, MAX_CMDLINE, MAX_PATH, RECORD_TASK, TASK_SEEN, TaskRecord};
+use fathom_model::abi::{
+    COMM_BYTES, MAX_CMDLINE, MAX_PATH, RECORD_TASK, TASK_DESCRIBED, TaskRecord,
+};
 use fathom_model::raw::{RawChunk, Ring};
 
 use crate::error::ProbeError;
 use crate::rings::append_framed;
 
-/// Records of every thread of `pids`, or of all processes but this one.
-pub(crate) fn task_records(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError> {
+/// Records of `pids`, or of all processes but this one.
+pub(crate) fn descriptions(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError> {
     let mut bytes = Vec::new();
     match pids {
         Some(pids) => {
@@ -59,79 +61,28 @@ fn process(pid: u32, out: &mut Vec<u8>) -> io::Result<()> {
     let uid = fs::metadata(&dir).map(|meta| std::os::unix::fs::MetadataExt::uid(&meta))?;
     let mnt_ns = fs::metadata(dir.join("ns/mnt"))
         .map_or(0, |meta| std::os::unix::fs::MetadataExt::ino(&meta) as u32);
-    let now = crate::monotonic_ns();
-    let mut threads: Vec<u32> = fs::read_dir(dir.join("task"))?
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    // The leader first: its threads take its command line over.
-    threads.sort_by_key(|tid| (*tid != pid, *tid));
-    for tid in threads {
-        let Some(stat) = Stat::read(&dir.join("task").join(tid.to_string())) else {
-            continue;
-        };
-        let leader = tid == pid;
-        let strings: [&[u8]; 3] = if leader {
-            [&cmdline, &exe, &cgroup]
-        } else {
-            [&[], &[], &[]]
-        };
-        let mut comm = [0; COMM_BYTES as usize];
-        let n = stat.comm.len().min(comm.len() - 1);
-        comm[..n].copy_from_slice(&stat.comm[..n]);
-        let record = TaskRecord {
-            kind: RECORD_TASK as u8,
-            event: TASK_SEEN as u8,
-            cmdline_len: strings[0].len() as u16,
-            exe_len: strings[1].len() as u16,
-            cgroup_len: strings[2].len() as u16,
-            ts_ns: now,
-            start_ns: stat.start_ns,
-            cgroup_id: 0,
-            pid,
-            tid,
-            ppid: stat.ppid,
-            uid,
-            exit_code: 0,
-            mnt_ns,
-            comm,
-        };
-        let mut bytes = record.to_bytes().to_vec();
-        strings
-            .iter()
-            .for_each(|string| bytes.extend_from_slice(string));
-        append_framed(out, &bytes);
-    }
+    let record = TaskRecord {
+        kind: RECORD_TASK as u8,
+        event: TASK_DESCRIBED as u8,
+        cmdline_len: cmdline.len() as u16,
+        exe_len: exe.len() as u16,
+        cgroup_len: cgroup.len() as u16,
+        ts_ns: crate::monotonic_ns(),
+        start_ns: 0,
+        cgroup_id: 0,
+        pid,
+        tid: pid,
+        ppid: 0,
+        uid,
+        exit_code: 0,
+        mnt_ns,
+        comm: [0; COMM_BYTES as usize],
+    };
+    append_framed(
+        out,
+        &[&record.to_bytes()[..], &cmdline, &exe, &cgroup].concat(),
+    );
     Ok(())
-}
-
-/// What `/proc/PID/task/TID/stat` says.
-struct Stat {
-    comm: Vec<u8>,
-    ppid: u32,
-    start_ns: u64,
-}
-
-impl Stat {
-    fn read(dir: &Path) -> Option<Stat> {
-        let text = fs::read(dir.join("stat")).ok()?;
-        // The name stands in parentheses and may hold any byte.
-        let open = text.iter().position(|b| *b == b'(')?;
-        let close = text.iter().rposition(|b| *b == b')')?;
-        let comm = text.get(open + 1..close)?.to_vec();
-        let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        // proc(5): after the name come state, ppid; field 22 is the start in
-        // clock ticks.
-        let ticks: u64 = fields.get(19)?.parse().ok()?;
-        // SAFETY: the call only looks up a constant.
-        let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-        Some(Stat {
-            comm,
-            ppid: fields.get(1)?.parse().ok()?,
-            start_ns: ticks * (1_000_000_000 / per_second),
-        })
-    }
 }
 
 /// A path as the kernel side sends it: components from the leaf up, each
@@ -158,8 +109,6 @@ mod tests {
         process(std::process::id(), &mut bytes).unwrap();
         let record = TaskRecord::parse(&bytes[8..]).unwrap();
         assert_eq!(record.pid, std::process::id());
-        assert_eq!(record.tid, record.pid);
-        assert!(record.start_ns > 0);
         let cmdline = &bytes[8 + TaskRecord::SIZE..][..record.cmdline_len as usize];
         assert!(cmdline.ends_with(&[0]));
         let exe =

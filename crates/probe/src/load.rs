@@ -250,7 +250,7 @@ impl Probe {
     }
 
     /// Records processes that are running, or all when the options say so, and
-    /// returns task records for them. To be called after [`Probe::attach`].
+    /// returns descriptions of them. To be called after [`Probe::attach`].
     pub fn adopt(&mut self, pids: &[u32]) -> Result<RawChunk, ProbeError> {
         for pid in pids {
             let targets = map(&self.object, "targets")?;
@@ -270,7 +270,7 @@ impl Probe {
             self.iterate("adopt")?;
         }
         let chosen = (!self.all_tasks).then_some(pids);
-        adopt::task_records(chosen)
+        adopt::descriptions(chosen)
     }
 
     fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {
