@@ -137,6 +137,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 			}
 			if (!storage) {
 				state->enter_ns = 0;
+				state->call_flags = STASH_LEFT_OUT;
 				return 0;
 			}
 			if (config.detail != DETAIL_RAW)
@@ -473,9 +474,22 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state || !state->enter_ns || state->number != number)
+	if (!state)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
+	if (unlikely(!state->enter_ns || state->number != number)) {
+		/* A return without an entry: seccomp has answered the call. */
+		if (state->call_flags & STASH_LEFT_OUT || is_compat(task) ||
+		    state->flags & TASK_WAITS_FOR_EXEC)
+			return 0;
+		state->enter_ns = now;
+		state->number = number;
+		state->file = 0;
+		state->file2 = 0;
+		state->file_ptr = 0;
+		state->call_flags = 0;
+		state->timed_ns = 0;
+	}
 	complete(task, state, regs, ret, now, false);
 	if (unlikely(state->timed_ns)) {
 		struct cpu_stats *counters = cpu_stats();

@@ -222,8 +222,11 @@ int adopt(struct bpf_iter__task *ctx)
 	if (bpf_task_storage_get(&tasks, task, NULL, 0))
 		return 0;
 	struct task_state *state = take_in(task);
-	if (state)
-		announce_task(task, state, TASK_SEEN, false);
+	if (!state)
+		return 0;
+	/* It may be in a call whose entry was not seen. */
+	state->call_flags = STASH_LEFT_OUT;
+	announce_task(task, state, TASK_SEEN, false);
 	return 0;
 }
 

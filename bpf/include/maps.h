@@ -69,6 +69,7 @@ enum stash_flag {
 	STASH_SHARED = 1, /* others may move the position */
 	STASH_APPEND = 2, /* the file was opened with O_APPEND */
 	STASH_SEEKABLE = 4, /* regular file or block device */
+	STASH_LEFT_OUT = 8, /* entered, but not to be recorded */
 };
 
 struct {

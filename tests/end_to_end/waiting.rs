@@ -1,6 +1,6 @@
 //! Calls that wait: killed, interrupted, or unfinished when the recording ends.
 
-use fathom_tests::truth::{known, logs, rows_of};
+use fathom_tests::truth::{Selection, compare, known, logs, rows_of};
 use fathom_tests::{Record, Running, Scratch, need_root, workload};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -147,6 +147,32 @@ fn interrupted_and_restarted() {
             interrupted,
             ("read".to_owned(), Some(10), None),
             ("close".to_owned(), Some(0), None),
+        ]
+    );
+}
+
+/// seccomp answers before the entry of a call can be seen: the call is recorded all
+/// the same, with a duration of 0.
+#[test]
+fn refused_by_seccomp() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .command([workload("refused").as_os_str(), scratch.work().as_os_str()])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    compare(&recording, &logs(&scratch.truth()), Selection::Storage);
+    let refused = recording.rows(
+        "SELECT syscall, errno, count(*) AS calls, max(dur_ns) AS longest FROM syscalls
+         WHERE errno IN ('EACCES', 'ENODATA') GROUP BY ALL ORDER BY syscall",
+    );
+    let found: Vec<String> = refused.iter().map(|row| format!("{row:?}")).collect();
+    assert_eq!(
+        found,
+        [
+            r#"{"calls":6,"errno":"ENODATA","longest":0,"syscall":"getxattr"}"#,
+            r#"{"calls":3,"errno":"EACCES","longest":0,"syscall":"mkdirat"}"#,
         ]
     );
 }
