@@ -397,9 +397,16 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	state->enter_ns = 0;
 
 	bool wide = flags & DESC_WIDE;
-	if (desc->fd != NO_ARG)
+	if (desc->fd != NO_ARG) {
 		call.fd = fd_argument(regs, desc->fd);
-	else if (desc->ring != NO_ARG)
+		/* When another thread gave the descriptor to another file
+		 * meanwhile, nobody can tell which of the two the call found. */
+		if (task->files && task->files->count.counter > 1 && !desc->releases && !pending) {
+			struct file *file = file_of_fd(task, call.fd);
+			if (file && (__u64)file != state->file_ptr)
+				call.file = 0;
+		}
+	} else if (desc->ring != NO_ARG)
 		call.fd = argument(regs, desc->ring);
 	if (desc->size != NO_ARG)
 		call.size = size_argument(regs, desc->size);

@@ -279,7 +279,8 @@ struct call_desc {
 	__u8 how; /* struct open_how */
 	__u8 path1; /* 1: string1 is a path, 0: text */
 	__u8 path2; /* 1: string2 is a path, 0: text */
-	__u8 reserved[7]; /* 0 */
+	__u8 releases; /* 1: gives the descriptor up */
+	__u8 reserved[6]; /* 0 */
 };
 
 /* Set before the programs are loaded. */

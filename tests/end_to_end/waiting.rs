@@ -176,3 +176,30 @@ fn refused_by_seccomp() {
         ]
     );
 }
+
+/// Where another thread has closed the descriptor the file is still that of the
+/// call; where it gave the descriptor to another file nobody can tell.
+#[test]
+fn descriptors_taken_from_under_a_read() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .options(["--syscalls", "all"])
+        .command([
+            workload("waits").as_os_str(),
+            "taken".as_ref(),
+            scratch.work().as_os_str(),
+        ])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let rows = recording.rows(
+        "SELECT size, bytes, path FROM syscalls
+         WHERE syscall = 'read' AND size IN (10, 11) ORDER BY size",
+    );
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    let fifo = scratch.work().join("fifo").display().to_string();
+    assert_eq!(rows[0].text("path"), Some(fifo.as_str()));
+    assert_eq!(rows[1].text("path"), None);
+    assert_eq!(rows[1].int("bytes"), Some(11));
+}

@@ -273,7 +273,8 @@ impl Syscall {
             how: at(Arg::How),
             path1: u8::from(self.position(Arg::Path).is_some()),
             path2: u8::from(self.position(Arg::Path2).is_some()),
-            reserved: [0; 7],
+            releases: u8::from(self.name == "close"),
+            reserved: [0; 6],
         }
     }
 }
