@@ -11,9 +11,34 @@
 #include "include/emit.h"
 #include "include/files.h"
 
+/* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. */
 #if defined(__TARGET_ARCH_x86)
-static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
+enum { COMPAT_CALLS = 1 };
+
+/* Of a 32-bit program: arch/x86/include/asm/syscall_wrapper.h,
+ * SC_IA32_REGS_TO_ARGS. */
+static __noinline __u64 compat_argument(struct pt_regs *regs, __u32 index)
 {
+	switch (index) {
+	case 0:
+		return (__u32)regs->bx;
+	case 1:
+		return (__u32)regs->cx;
+	case 2:
+		return (__u32)regs->dx;
+	case 3:
+		return (__u32)regs->si;
+	case 4:
+		return (__u32)regs->di;
+	default:
+		return (__u32)regs->bp;
+	}
+}
+
+static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)
+{
+	if (unlikely(compat))
+		return compat_argument(regs, index);
 	switch (index) {
 	case 0:
 		return regs->di;
@@ -40,7 +65,9 @@ static __always_inline bool is_compat(struct task_struct *task)
 	return task->thread_info.status & TS_COMPAT;
 }
 #else
-static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
+enum { COMPAT_CALLS = 0 };
+
+static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)
 {
 	switch (index) {
 	case 0:
@@ -65,28 +92,41 @@ static __always_inline __u32 syscall_number(struct pt_regs *regs)
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
-	return false;
+	return task->thread_info.flags & (1UL << TIF_32BIT);
 }
 #endif
 
 /* How to record call `number`. The barrier keeps the compiler from dropping the
  * mask, which the verifier wants to see. */
-static __always_inline const volatile struct call_desc *desc_of(__u64 number)
+static __always_inline const volatile struct call_desc *desc_of(__u64 number, bool compat)
 {
 	barrier_var(number);
-	return &descs[number & (MAX_NUMBERS - 1)];
+	return &descs[(number & (MAX_NUMBERS - 1)) + (compat ? MAX_NUMBERS : 0)];
 }
 
 /* Most calls that move data have descriptor, size and offset where read(2) and
  * pread(2) have them. */
-static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index)
+static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index, bool compat)
 {
-	return likely(index == 0) ? argument(regs, 0) : argument(regs, index);
+	return likely(index == 0 && !compat) ? argument(regs, 0, false)
+					     : argument(regs, index, compat);
 }
 
-static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index)
+static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index, bool compat)
 {
-	return likely(index == 2) ? argument(regs, 2) : argument(regs, index);
+	return likely(index == 2 && !compat) ? argument(regs, 2, false)
+					     : argument(regs, index, compat);
+}
+
+/* A number of 64 bits, which 32-bit programs pass in two registers; one without
+ * an upper half is signed. */
+static __always_inline __u64 long_argument(struct pt_regs *regs, __u32 low, __u32 high, bool compat)
+{
+	__u64 value = argument(regs, low, compat);
+	if (unlikely(compat))
+		value = high == NO_ARG ? (__u64)(__s64)(__s32)value
+				       : value | argument(regs, high, compat) << 32;
+	return value;
 }
 
 /* Sends the record of the present task, for which there was no room before. */
@@ -97,15 +137,14 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
 	if ((__u64)id >= MAX_NUMBERS)
 		return 0;
-	const volatile struct call_desc *desc = desc_of(id);
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (unlikely(is_compat(task))) {
-		if (bpf_task_storage_get(&tasks, task, NULL, 0))
+	bool compat = is_compat(task);
+	const volatile struct call_desc *desc = desc_of(id, compat);
+	if (!desc->selected) {
+		if (!COMPAT_CALLS && compat && bpf_task_storage_get(&tasks, task, NULL, 0))
 			COUNT(compat);
 		return 0;
 	}
-	if (!desc->selected)
-		return 0;
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (!state)
 		return 0;
@@ -118,16 +157,17 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
 	state->number = id;
 	state->file = 0;
-	state->call_flags = 0;
+	state->call_flags = compat ? STASH_COMPAT : 0;
 	if (desc->fd != NO_ARG) {
-		__s32 fd = fd_argument(regs, desc->fd);
+		__s32 fd = fd_argument(regs, desc->fd, compat);
 		struct file *file = file_of_fd(task, fd);
 		state->file_ptr = (__u64)file;
 		if (file) {
 			__u32 mode = file->f_inode->i_mode;
 			bool storage = config.all_file_types || is_storage(mode);
 			if (desc->fd2 != NO_ARG) {
-				struct file *file2 = file_of_fd(task, argument(regs, desc->fd2));
+				struct file *file2 =
+					file_of_fd(task, argument(regs, desc->fd2, compat));
 				state->file2 = 0;
 				if (file2) {
 					storage |= is_storage(file2->f_inode->i_mode);
@@ -146,7 +186,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
 			if (moves && is_seekable(mode)) {
 				state->entry_pos = file->f_pos;
-				state->call_flags = STASH_SEEKABLE;
+				state->call_flags |= STASH_SEEKABLE;
 				if (file->f_flags & O_APPEND)
 					state->call_flags |= STASH_APPEND;
 				if (position_is_shared(task, file))
@@ -167,6 +207,8 @@ struct iov_sum {
 	__u64 address;
 	__u32 left;
 	__u32 failed;
+	__u32 compat; /* segments of 8 bytes */
+	__u32 reserved;
 	__u64 sum;
 };
 
@@ -179,6 +221,17 @@ static long iov_step(__u64 index, struct iov_sum *s)
 	__u32 n = s->left < IOV_CHUNK ? s->left : IOV_CHUNK;
 	if (!n)
 		return 1;
+	if (s->compat) {
+		__u32 short_iov[2];
+		if (bpf_probe_read_user(short_iov, sizeof(short_iov), (void *)s->address)) {
+			s->failed = 1;
+			return 1;
+		}
+		s->sum += short_iov[1];
+		s->address += sizeof(short_iov);
+		s->left--;
+		return 0;
+	}
 	__builtin_memset(iov, 0, sizeof(iov));
 	if (bpf_probe_read_user(iov, n * 16, (void *)s->address)) {
 		s->failed = 1;
@@ -193,12 +246,12 @@ static long iov_step(__u64 index, struct iov_sum *s)
 }
 
 /* Bytes that a vector asks for; NO_SIZE when it can't be read. */
-__noinline __u64 iov_bytes(__u64 address, __u64 count)
+__noinline __u64 iov_bytes(__u64 address, __u64 count, bool compat)
 {
-	struct iov_sum s = { .address = address, .left = count };
+	struct iov_sum s = { .address = address, .left = count, .compat = compat };
 	if (count > IOV_MAX)
 		return NO_SIZE;
-	bpf_loop(IOV_MAX / IOV_CHUNK, iov_step, &s, 0);
+	bpf_loop(compat ? IOV_MAX : IOV_MAX / IOV_CHUNK, iov_step, &s, 0);
 	return s.failed ? NO_SIZE : s.sum;
 }
 
@@ -241,18 +294,14 @@ static __always_inline long append_string(struct scratch *scratch, __u32 at, __u
 	return n > 0 ? n - 1 : -1;
 }
 
-/* struct stat on the 64-bit ABIs: st_dev and st_ino come first. struct statx:
- * include/uapi/linux/stat.h. */
-struct stat_identity {
-	__u64 dev;
-	__u64 ino;
-};
+/* struct stat begins with st_dev; struct statx: include/uapi/linux/stat.h. */
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
 static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
 				 struct pt_regs *regs, struct call_record *call)
 {
-	const volatile struct call_desc *desc = desc_of(state->number);
+	bool compat = state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	struct scratch *scratch = scratch_get();
 	if (!scratch) {
 		COUNT(scratch_busy);
@@ -271,25 +320,26 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	__u32 at = sizeof(*record);
 
 	if (desc->extra[0] != NO_ARG)
-		record->extra[0] = argument(regs, desc->extra[0]);
+		record->extra[0] = argument(regs, desc->extra[0], compat);
 	if (desc->extra[1] != NO_ARG)
-		record->extra[1] = argument(regs, desc->extra[1]);
+		record->extra[1] = argument(regs, desc->extra[1], compat);
 	if (desc->extra[2] != NO_ARG)
-		record->extra[2] = argument(regs, desc->extra[2]);
+		record->extra[2] = argument(regs, desc->extra[2], compat);
 	if (call->flags & CALL_POSITION_RACED)
 		record->extra[0] = state->entry_pos;
 	if (desc->how != NO_ARG && user_memory) {
 		/* struct open_how: flags, mode, resolve. */
-		if (!bpf_probe_read_user(record->extra, 24, (void *)argument(regs, desc->how)))
+		if (!bpf_probe_read_user(record->extra, 24,
+					 (void *)argument(regs, desc->how, compat)))
 			call->flags |= CALL_HAS_HOW;
 	}
 
 	if (desc->fd2 != NO_ARG) {
-		record->fd2 = argument(regs, desc->fd2);
+		record->fd2 = argument(regs, desc->fd2, compat);
 		record->file2 = state->file2;
 	}
 	if (desc->offset_ptr != NO_ARG) {
-		__u64 address = argument(regs, desc->offset_ptr);
+		__u64 address = argument(regs, desc->offset_ptr, compat);
 		if (address) {
 			if (user_memory)
 				call->offset = offset_by_pointer(address, call->ret);
@@ -300,7 +350,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		}
 	}
 	if (desc->fd2 != NO_ARG) {
-		__u64 address = desc->offset_ptr2 != NO_ARG ? argument(regs, desc->offset_ptr2) : 0;
+		__u64 address =
+			desc->offset_ptr2 != NO_ARG ? argument(regs, desc->offset_ptr2, compat) : 0;
 		if (address) {
 			if (user_memory)
 				record->offset2 = offset_by_pointer(address, call->ret);
@@ -312,8 +363,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 
 	if (desc->string1 != NO_ARG) {
-		record->dirfd1 = desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1) : AT_FDCWD;
-		long n = full ? append_string(scratch, at, argument(regs, desc->string1)) : -1;
+		record->dirfd1 =
+			desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1, compat) : AT_FDCWD;
+		long n = full ? append_string(scratch, at, argument(regs, desc->string1, compat))
+			      : -1;
 		if (n < 0) {
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
@@ -328,9 +381,11 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		}
 	}
 	if (desc->string2 != NO_ARG) {
-		record->dirfd2 = desc->dirfd2 != NO_ARG ? argument(regs, desc->dirfd2) : AT_FDCWD;
+		record->dirfd2 =
+			desc->dirfd2 != NO_ARG ? argument(regs, desc->dirfd2, compat) : AT_FDCWD;
 		at &= SCRATCH_BYTES / 2 - 1;
-		long n = full ? append_string(scratch, at, argument(regs, desc->string2)) : -1;
+		long n = full ? append_string(scratch, at, argument(regs, desc->string2, compat))
+			      : -1;
 		if (n < 0) {
 			call->flags |= CALL_STRING2_PARTIAL;
 		} else {
@@ -346,15 +401,16 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 	if (user_memory && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
-			struct stat_identity id;
-			if (!bpf_probe_read_user(&id, sizeof(id),
-						 (void *)argument(regs, desc->stat))) {
-				record->stat_dev = id.dev;
-				record->stat_ino = id.ino;
+			__u64 address = argument(regs, desc->stat, compat);
+			__u64 dev = 0, ino = 0;
+			if (!bpf_probe_read_user(&dev, 8, (void *)address) &&
+			    !bpf_probe_read_user(&ino, 8, (void *)address + desc->stat_ino)) {
+				record->stat_dev = dev;
+				record->stat_ino = ino;
 				call->flags |= CALL_HAS_STAT;
 			}
 		} else if (desc->statx != NO_ARG) {
-			__u64 address = argument(regs, desc->statx);
+			__u64 address = argument(regs, desc->statx, compat);
 			__u32 dev[2] = {};
 			__u64 ino = 0;
 			if (!bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) &&
@@ -378,7 +434,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 static __always_inline void complete(struct task_struct *task, struct task_state *state,
 				     struct pt_regs *regs, __s64 ret, __u64 now, bool pending)
 {
-	const volatile struct call_desc *desc = desc_of(state->number);
+	bool compat = state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	__u32 flags = desc->flags;
 	struct call_record call;
 	call.kind = RECORD_CALL;
@@ -398,7 +455,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 
 	bool wide = flags & DESC_WIDE;
 	if (desc->fd != NO_ARG) {
-		call.fd = fd_argument(regs, desc->fd);
+		call.fd = fd_argument(regs, desc->fd, compat);
 		/* When another thread gave the descriptor to another file
 		 * meanwhile, nobody can tell which of the two the call found. */
 		if (task->files && task->files->count.counter > 1 && !desc->releases && !pending) {
@@ -407,20 +464,24 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 				call.file = 0;
 		}
 	} else if (desc->ring != NO_ARG)
-		call.fd = argument(regs, desc->ring);
+		call.fd = argument(regs, desc->ring, compat);
 	if (desc->size != NO_ARG)
-		call.size = size_argument(regs, desc->size);
+		call.size = likely(desc->size_hi == NO_ARG)
+				    ? size_argument(regs, desc->size, compat)
+				    : long_argument(regs, desc->size, desc->size_hi, compat);
 	if (desc->aux != NO_ARG)
-		call.aux = argument(regs, desc->aux);
+		call.aux = argument(regs, desc->aux, compat);
 	bool at_position = flags & DESC_POSITION;
 	if (desc->offset != NO_ARG) {
-		call.offset = argument(regs, desc->offset);
+		call.offset = long_argument(regs, desc->offset, desc->offset_hi, compat)
+			      << desc->offset_shift;
 		/* preadv2 and pwritev2: -1 stands for the position. */
 		if (call.offset == -1 && desc->iov != NO_ARG)
 			at_position = true;
 	}
 	if (desc->iov != NO_ARG && config.detail != DETAIL_RAW && !pending)
-		call.size = iov_bytes(argument(regs, desc->iov), argument(regs, desc->iovcnt));
+		call.size = iov_bytes(argument(regs, desc->iov, compat),
+				      argument(regs, desc->iovcnt, compat), compat);
 	if (state->call_flags & STASH_SEEKABLE) {
 		struct file *file = file_of_fd(task, call.fd);
 		bool same = file && (__u64)file == state->file_ptr;
@@ -474,27 +535,27 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	__u32 number = syscall_number(regs);
 	if (number >= MAX_NUMBERS)
 		return 0;
-	const volatile struct call_desc *desc = desc_of(number);
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool compat = is_compat(task);
+	const volatile struct call_desc *desc = desc_of(number, compat);
 	if (unlikely(desc->flags & DESC_RENAMES) && ret == 0)
 		__sync_fetch_and_add(&rename_epoch, 1);
 	if (!desc->selected)
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (!state)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (unlikely(!state->enter_ns || state->number != number)) {
 		/* A return without an entry: seccomp has answered the call. */
-		if (state->call_flags & STASH_LEFT_OUT || is_compat(task) ||
-		    state->flags & TASK_WAITS_FOR_EXEC)
+		if (state->call_flags & STASH_LEFT_OUT || state->flags & TASK_WAITS_FOR_EXEC)
 			return 0;
 		state->enter_ns = now;
 		state->number = number;
 		state->file = 0;
 		state->file2 = 0;
 		state->file_ptr = 0;
-		state->call_flags = 0;
+		state->call_flags = compat ? STASH_COMPAT : 0;
 		state->timed_ns = 0;
 	}
 	complete(task, state, regs, ret, now, false);

@@ -46,7 +46,7 @@ install_packages() {
 			[ -n "$(candidate "$package")" ] || continue
 			if (apt_install "$package"); then continue 2; fi
 		done
-		note "not available here, left out of comparisons: ${alternatives[0]}"
+		note "not available here, done without: ${alternatives[0]}"
 	done <<<"$missing"
 }
 

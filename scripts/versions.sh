@@ -51,6 +51,10 @@ command mkfs.btrfs            btrfs-progs
 file    /usr/bin/python3      python3
 python  test.test_os          libpython3-testsuite
 '
+# Tests are skipped without them; arm64 has none.
+wants_test='
+file    /usr/lib32/crt1.o     gcc-multilib
+'
 needs_bench='
 command fio                   fio
 command strace                strace

@@ -202,6 +202,7 @@ struct css_set {
 } CORE;
 
 struct thread_info {
+	unsigned long flags;
 	__u32 status;
 } CORE;
 
@@ -235,11 +236,13 @@ struct bpf_iter__task {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r10, r9, r8, ax, dx, si, di, orig_ax;
+	unsigned long bp, bx, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
 } CORE;
 /* arch/x86/include/asm/thread_info.h: the call came through a 32-bit entry. */
 #define TS_COMPAT 0x0002
 #elif defined(__TARGET_ARCH_arm64)
+/* arch/arm64/include/asm/thread_info.h: the task runs a 32-bit program. */
+#define TIF_32BIT 22
 /* arch/arm64/include/asm/ptrace.h */
 struct pt_regs {
 	__u64 regs[31];

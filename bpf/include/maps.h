@@ -16,9 +16,10 @@
 #define NO_SIZE (~0ULL)
 
 /* Set before loading: the verifier sees constants and drops what is off. In
- * sections of their own, so that the loader can fill each as a whole. */
+ * sections of their own, so that the loader can fill each as a whole. The second
+ * half of the descriptors is for 32-bit programs. */
 const volatile struct probe_config config SEC(".rodata.config");
-const volatile struct call_desc descs[MAX_NUMBERS] SEC(".rodata.descs");
+const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
 
 /* Bumped after every rename and link on the machine: paths read before may be
  * stale. Never 0. */
@@ -70,6 +71,7 @@ enum stash_flag {
 	STASH_APPEND = 2, /* the file was opened with O_APPEND */
 	STASH_SEEKABLE = 4, /* regular file or block device */
 	STASH_LEFT_OUT = 8, /* entered, but not to be recorded */
+	STASH_COMPAT = 16, /* by a 32-bit program */
 };
 
 struct {

@@ -224,7 +224,7 @@ struct cpu_stats {
 	__u64 slot_calls; /* calls put into the slot ring */
 	__u64 wide_calls; /* calls put into the wide ring */
 	__u64 lost; /* calls whose record found no room */
-	__u64 compat; /* calls by 32-bit programs, which are not recorded */
+	__u64 compat; /* calls by 32-bit programs, where they are not recorded */
 	__u64 shed_overflow; /* losses that map `shed` had no room to split */
 	__u64 file_retry; /* file records that had to be sent later */
 	__u64 task_lost; /* task records that found no room */
@@ -280,7 +280,11 @@ struct call_desc {
 	__u8 path1; /* 1: string1 is a path, 0: text */
 	__u8 path2; /* 1: string2 is a path, 0: text */
 	__u8 releases; /* 1: gives the descriptor up */
-	__u8 reserved[6]; /* 0 */
+	__u8 offset_hi; /* upper half of the offset */
+	__u8 offset_shift; /* bits that the offset is to be shifted by */
+	__u8 size_hi; /* upper half of the size */
+	__u8 stat_ino; /* where the struct stat holds the inode number */
+	__u8 reserved[2]; /* 0 */
 };
 
 /* Set before the programs are loaded. */

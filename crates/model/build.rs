@@ -1,5 +1,6 @@
-//! Generates the Rust side of the two files that the kernel side is built
-//! from: `bpf/include/record.h` (layouts) and `bpf/syscalls.def` (calls).
+//! Generates the Rust side of the files that the kernel side is built from:
+//! `bpf/include/record.h` (layouts), `bpf/syscalls.def` (calls) and
+//! `bpf/i386.def` (their numbers in 32-bit programs).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ fn main() -> Result<()> {
         &out.join("syscalls.rs"),
         syscalls,
     )?;
+    generate(&bpf.join("i386.def"), &out.join("i386.rs"), i386)?;
     Ok(())
 }
 
@@ -296,12 +298,49 @@ fn syscalls(text: &str) -> Result<String> {
     ))
 }
 
+fn i386(text: &str) -> Result<String> {
+    let mut rows = String::new();
+    let mut count = 0;
+    for (line_number, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next().filter(|w| !w.starts_with('#')) else {
+            continue;
+        };
+        let at = |what: &str| format!("line {}: {name}: {what}", line_number + 1);
+        let number: u16 = words
+            .next()
+            .and_then(|n| n.parse().ok())
+            .ok_or_else(|| at("bad number"))?;
+        let mut args = String::new();
+        for word in words {
+            args.push_str(&argument(word).ok_or_else(|| at(&format!("argument {word}")))?);
+            args.push_str(", ");
+        }
+        let args = if args.is_empty() {
+            "None".to_string()
+        } else {
+            format!("Some(&[{args}])")
+        };
+        writeln!(
+            rows,
+            "    I386Call {{ number: {number}, name: {name:?}, args: {args} }},"
+        )?;
+        count += 1;
+    }
+    Ok(format!(
+        "/// The calls of 32-bit x86 programs that are recorded.\n\
+         pub static I386: [I386Call; {count}] = [\n{rows}];\n"
+    ))
+}
+
 fn argument(word: &str) -> Option<String> {
     let role = match word {
         "-" => "Ignored".to_string(),
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
         | "iov" | "iovcnt" | "offset" | "offset_ptr" | "offset_ptr2" | "how" | "seek"
-        | "length" | "stat" | "statx" | "ring" => camel(word),
+        | "length" | "stat" | "statx" | "ring" | "offset_hi" | "size_hi" | "pages" | "stat64" => {
+            camel(word)
+        }
         _ => {
             let (name, kind) = word.split_once(':')?;
             return Some(format!("Arg::Value {{ name: {name:?}, kind: {kind:?} }}"));

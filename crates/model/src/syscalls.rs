@@ -91,6 +91,10 @@ pub enum Arg {
     Stat,
     Statx,
     Ring,
+    OffsetHi,
+    SizeHi,
+    Pages,
+    Stat64,
     /// A number: `flags` goes to column flags, others to args.
     Value {
         name: &'static str,
@@ -115,7 +119,33 @@ pub struct Syscall {
     pub args: &'static [Arg],
 }
 
+/// A call of 32-bit x86 programs: a row of `bpf/i386.def`.
+#[derive(Debug)]
+pub struct I386Call {
+    /// Number on i386.
+    pub number: u16,
+    /// Name of the call as which it is recorded.
+    pub name: &'static str,
+    /// Roles of its arguments, where they are others than that call's.
+    pub args: Option<&'static [Arg]>,
+}
+
+impl I386Call {
+    /// The call as which it is recorded, an index into [`SYSCALLS`], and the
+    /// descriptor that tells the kernel side how, as selected.
+    pub fn desc(&self) -> Option<(usize, CallDesc)> {
+        let index = SYSCALLS.iter().position(|call| call.name == self.name)?;
+        let call = SYSCALLS.get(index)?;
+        let own = Syscall {
+            args: self.args.unwrap_or(call.args),
+            ..*call
+        };
+        Some((index, own.desc(index)))
+    }
+}
+
 include!(concat!(env!("OUT_DIR"), "/syscalls.rs"));
+include!(concat!(env!("OUT_DIR"), "/i386.rs"));
 
 /// Where a record keeps a numeric argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,18 +293,22 @@ impl Syscall {
             size: either(either(at(Arg::Size), at(Arg::Length)), none),
             iov: at(Arg::Iov),
             iovcnt: at(Arg::Iovcnt),
-            offset: either(at(Arg::Offset), at(Arg::Seek)),
+            offset: either(either(at(Arg::Offset), at(Arg::Seek)), at(Arg::Pages)),
             offset_ptr: at(Arg::OffsetPtr),
             offset_ptr2: at(Arg::OffsetPtr2),
             aux,
             extra,
-            stat: at(Arg::Stat),
+            stat: either(at(Arg::Stat), at(Arg::Stat64)),
             statx: at(Arg::Statx),
             how: at(Arg::How),
             path1: u8::from(self.position(Arg::Path).is_some()),
             path2: u8::from(self.position(Arg::Path2).is_some()),
             releases: u8::from(self.name == "close"),
-            reserved: [0; 6],
+            offset_hi: at(Arg::OffsetHi),
+            offset_shift: if at(Arg::Pages) == none { 0 } else { 12 },
+            size_hi: at(Arg::SizeHi),
+            stat_ino: if at(Arg::Stat64) == none { 8 } else { 88 },
+            reserved: [0; 2],
         }
     }
 }
@@ -283,6 +317,26 @@ impl Syscall {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn calls_of_32_bit_programs_are_known_calls() {
+        let mut numbers = HashSet::new();
+        for call in &I386 {
+            let (index, desc) = call.desc().unwrap_or_else(|| panic!("{}", call.name));
+            assert!(numbers.insert(call.number), "{} twice", call.number);
+            assert!(u32::from(call.number) < crate::abi::MAX_NUMBERS);
+            let native = SYSCALLS[index].desc(index);
+            // What is recorded is laid out as for the call itself.
+            assert_eq!(desc.flags, native.flags, "{}", call.name);
+            let values = |d: &CallDesc| (d.aux != 255, d.extra.map(|e| e != 255));
+            assert_eq!(values(&desc), values(&native), "{}", call.name);
+            assert_eq!(desc.size == 255, native.size == 255, "{}", call.name);
+        }
+        let recorded: HashSet<_> = I386.iter().map(|call| call.name).collect();
+        for call in &SYSCALLS {
+            assert!(recorded.contains(call.name), "{}", call.name);
+        }
+    }
 
     #[test]
     fn rows_are_unique_and_fit_a_record() {

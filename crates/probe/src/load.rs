@@ -8,7 +8,7 @@ use fathom_model::abi::{
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
-use fathom_model::syscalls::SYSCALLS;
+use fathom_model::syscalls::{I386, SYSCALLS};
 use libbpf_rs::{
     IterOpts, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
 };
@@ -490,19 +490,27 @@ fn configure(
     Ok(())
 }
 
-/// One descriptor a system call number.
+/// One descriptor a system call number, then one a number of 32-bit programs.
 fn descriptors(selection: &Selection) -> Vec<u8> {
-    let mut bytes = vec![0; MAX_NUMBERS as usize * CallDesc::SIZE];
-    for (index, call) in SYSCALLS.iter().enumerate() {
-        let Some(number) = call.number() else {
-            continue;
-        };
-        let mut desc = call.desc(index);
+    let mut bytes = vec![0; 2 * MAX_NUMBERS as usize * CallDesc::SIZE];
+    let mut put = |number: usize, call: usize, mut desc: CallDesc| {
         // Renames are watched even when they are not recorded.
-        desc.selected = selection.calls.contains(&index).into();
-        let at = number as usize * CallDesc::SIZE;
+        desc.selected = selection.calls.contains(&call).into();
+        let at = number * CallDesc::SIZE;
         if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE) {
             slot.copy_from_slice(&desc.to_bytes());
+        }
+    };
+    for (index, call) in SYSCALLS.iter().enumerate() {
+        if let Some(number) = call.number() {
+            put(number.into(), index, call.desc(index));
+        }
+    }
+    if cfg!(target_arch = "x86_64") {
+        for call in &I386 {
+            if let Some((index, desc)) = call.desc() {
+                put(MAX_NUMBERS as usize + usize::from(call.number), index, desc);
+            }
         }
     }
     bytes

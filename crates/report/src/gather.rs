@@ -259,7 +259,7 @@ fn problems(
     }
     if loss.compat > 0 {
         problems.push(format!(
-            "{} calls by 32-bit programs were not recorded: fathom records 64-bit programs only",
+            "{} calls by 32-bit programs were not recorded: on this architecture fathom records 64-bit programs only",
             units::count(loss.compat.try_into().unwrap_or(i64::MAX))
         ));
     }
