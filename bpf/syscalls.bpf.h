@@ -16,51 +16,51 @@ static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
 {
 	switch (index) {
 	case 0:
-		return regs->di;
+		return READ_TYPED(regs, di);
 	case 1:
-		return regs->si;
+		return READ_TYPED(regs, si);
 	case 2:
-		return regs->dx;
+		return READ_TYPED(regs, dx);
 	case 3:
-		return regs->r10;
+		return READ_TYPED(regs, r10);
 	case 4:
-		return regs->r8;
+		return READ_TYPED(regs, r8);
 	default:
-		return regs->r9;
+		return READ_TYPED(regs, r9);
 	}
 }
 
 static __always_inline __u32 syscall_number(struct pt_regs *regs)
 {
-	return regs->orig_ax;
+	return READ_TYPED(regs, orig_ax);
 }
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
-	return task->thread_info.status & TS_COMPAT;
+	return READ_TYPED(task, thread_info.status) & TS_COMPAT;
 }
 #else
 static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
 {
 	switch (index) {
 	case 0:
-		return regs->orig_x0;
+		return READ_TYPED(regs, orig_x0);
 	case 1:
-		return regs->regs[1];
+		return READ_TYPED(regs, regs[1]);
 	case 2:
-		return regs->regs[2];
+		return READ_TYPED(regs, regs[2]);
 	case 3:
-		return regs->regs[3];
+		return READ_TYPED(regs, regs[3]);
 	case 4:
-		return regs->regs[4];
+		return READ_TYPED(regs, regs[4]);
 	default:
-		return regs->regs[5];
+		return READ_TYPED(regs, regs[5]);
 	}
 }
 
 static __always_inline __u32 syscall_number(struct pt_regs *regs)
 {
-	return regs->syscallno;
+	return READ_TYPED(regs, syscallno);
 }
 
 static __always_inline bool is_compat(struct task_struct *task)
@@ -95,15 +95,15 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if ((__u64)id >= MAX_NUMBERS)
 		return 0;
 	const volatile struct call_desc *desc = desc_of(id);
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	if (unlikely(is_compat(task))) {
-		if (bpf_task_storage_get(&tasks, task, NULL, 0))
+		if (task_state_of(task))
 			COUNT(compat);
 		return 0;
 	}
 	if (!desc->selected)
 		return 0;
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (!state || unlikely(state->flags & TASK_WAITS_FOR_EXEC))
 		return 0;
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
@@ -116,13 +116,13 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		struct file *file = file_of_fd(task, fd);
 		state->file_ptr = (__u64)file;
 		if (file) {
-			__u32 mode = file->f_inode->i_mode;
+			__u32 mode = file_mode(file);
 			bool storage = config.all_file_types || is_storage(mode);
 			if (desc->fd2 != NO_ARG) {
 				struct file *file2 = file_of_fd(task, argument(regs, desc->fd2));
 				state->file2 = 0;
 				if (file2) {
-					storage |= is_storage(file2->f_inode->i_mode);
+					storage |= is_storage(file_mode(file2));
 					if (storage && config.detail != DETAIL_RAW)
 						state->file2 = handle_of(state, file2, 0);
 				}
@@ -136,9 +136,9 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 			bool moves =
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
 			if (moves && is_seekable(mode)) {
-				state->entry_pos = file->f_pos;
+				state->entry_pos = READ(file, f_pos);
 				state->call_flags = STASH_SEEKABLE;
-				if (file->f_flags & O_APPEND)
+				if (READ(file, f_flags) & O_APPEND)
 					state->call_flags |= STASH_APPEND;
 				if (position_is_shared(task, file))
 					state->call_flags |= STASH_SHARED;
@@ -189,7 +189,7 @@ __noinline __u64 iov_bytes(__u64 address, __u64 count)
 	struct iov_sum s = { .address = address, .left = count };
 	if (count > IOV_MAX)
 		return NO_SIZE;
-	bpf_loop(IOV_MAX / IOV_CHUNK, iov_step, &s, 0);
+	LOOP(IOV_MAX / IOV_CHUNK, iov_step, &s);
 	return s.failed ? NO_SIZE : s.sum;
 }
 
@@ -206,9 +206,10 @@ static __always_inline __s64 offset_by_pointer(__u64 address, __s64 ret)
 /* Where I/O at the descriptor's own position began, seen after it. */
 static __always_inline __s64 offset_at_position(struct file *file, __s64 ret)
 {
-	if (!is_seekable(file->f_inode->i_mode))
+	if (!is_seekable(file_mode(file)))
 		return NO_OFFSET;
-	return ret > 0 ? file->f_pos - ret : file->f_pos;
+	__s64 position = READ(file, f_pos);
+	return ret > 0 ? position - ret : position;
 }
 
 /* The directory that a relative path starts from. */
@@ -374,8 +375,8 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	call.fd = -1;
 	call.ts_ns = state->enter_ns;
 	call.dur_ns = now - state->enter_ns;
-	call.pid = task->tgid;
-	call.tid = task->pid;
+	call.pid = READ_TYPED(task, tgid);
+	call.tid = READ_TYPED(task, pid);
 	call.ret = ret;
 	call.file = state->file;
 	call.aux = 0;
@@ -407,7 +408,9 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		if (at_position) {
 			call.offset = state->entry_pos;
 			if (same && !pending) {
-				call.offset = ret > 0 ? file->f_pos - ret : file->f_pos;
+				call.offset = READ(file, f_pos);
+				if (ret > 0)
+					call.offset -= ret;
 				if (state->call_flags & STASH_SHARED) {
 					call.flags |= CALL_SHARED_POSITION;
 					if (desc->aux == NO_ARG)
@@ -423,7 +426,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		} else if (same && state->call_flags & STASH_APPEND && flags & DESC_WRITES &&
 			   ret > 0) {
 			/* pwrite(2): Linux appends whatever the offset. */
-			call.offset = file->f_inode->i_size - ret;
+			call.offset = READ(READ(file, f_inode), i_size) - ret;
 		}
 	} else if (at_position) {
 		call.offset = NO_OFFSET;
@@ -459,8 +462,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		__sync_fetch_and_add(&rename_epoch, 1);
 	if (!desc->selected)
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_struct *task = current_task();
+	struct task_state *state = task_state_of(task);
 	if (!state || !state->enter_ns || state->number != number)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();

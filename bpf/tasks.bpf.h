@@ -8,9 +8,8 @@
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
 
-static long cgroup_step(__u64 index, struct walk_context *context)
+SCRATCH_STEP(cgroup_step)
 {
-	struct scratch *scratch = context->scratch;
 	struct walk *w = &scratch->walk;
 	struct kernfs_node *node = (struct kernfs_node *)w->dentry;
 	struct kernfs_node *parent;
@@ -76,11 +75,10 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 				at = scratch->walk.at;
 			}
 		}
-		struct walk_context context = { .scratch = scratch };
 		scratch->walk.dentry = (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
 		scratch->walk.at = at;
 		scratch->walk.end = at + MAX_PATH;
-		bpf_loop(64, cgroup_step, &context, 0);
+		SCRATCH_LOOP(64, cgroup_step, scratch);
 		record->cgroup_len = scratch->walk.at - at;
 		at = scratch->walk.at;
 	}
@@ -94,10 +92,10 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 
 static __always_inline struct task_state *take_in(struct task_struct *task)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (state)
 		return state;
-	state = bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	state = task_state_make(task);
 	if (state)
 		__sync_fetch_and_add(&live_tasks, 1);
 	else
@@ -108,7 +106,7 @@ static __always_inline struct task_state *take_in(struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, parent, NULL, 0);
+	struct task_state *state = task_state_of(parent);
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	if (!config.follow && child->tgid != parent->tgid)
@@ -121,7 +119,8 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct linux_binprm *bprm)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	task_state_moves(task, old_pid);
+	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
 	state->flags &= ~TASK_WAITS_FOR_EXEC;
@@ -135,7 +134,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	struct scratch *scratch = scratch_get();
@@ -164,7 +163,7 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 {
 	if (!state->enter_ns)
 		return;
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct pt_regs *regs = task_registers(task, state->number);
 	if (regs)
 		complete(task, state, regs, 0, bpf_ktime_get_ns(), true);
 }
@@ -172,14 +171,15 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
 	__sync_fetch_and_add(&live_tasks, -1);
-	if (state->flags & TASK_WAITS_FOR_EXEC)
-		return 0;
-	complete_pending(task, state);
-	send_task(task, TASK_EXIT, false, task->pid);
+	if (!(state->flags & TASK_WAITS_FOR_EXEC)) {
+		complete_pending(task, state);
+		send_task(task, TASK_EXIT, false, task->pid);
+	}
+	task_state_drop(task);
 	return 0;
 }
 
@@ -206,7 +206,7 @@ int pending(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	if (!task)
 		return 0;
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (state && !(state->flags & TASK_WAITS_FOR_EXEC))
 		complete_pending(task, state);
 	return 0;

@@ -181,6 +181,7 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	__s32 pid;
 	__s32 tgid;
 	__s32 exit_code;

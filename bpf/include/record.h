@@ -255,6 +255,8 @@ struct probe_config {
 	__u32 detail; /* enum detail */
 	__u32 slots; /* slots a CPU, a power of two */
 	__u32 follow; /* 1: children of recorded tasks are recorded */
+	__u32 cpus; /* processors that the machine may have */
+	__u32 reserved; /* 0 */
 };
 
 enum detail {

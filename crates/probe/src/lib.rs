@@ -5,12 +5,15 @@
 mod adopt;
 mod command;
 mod error;
+mod features;
+mod hooks;
 mod load;
 mod privilege;
 mod rings;
 mod selection;
 mod signals;
 pub mod system;
+mod variant;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;
