@@ -156,41 +156,52 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 
 struct iov_sum {
 	__u64 address;
-	__u32 left;
-	__u32 failed;
+	__u64 count;
 	__u64 sum;
 };
 
 enum { IOV_CHUNK = 8 };
 
-static long iov_step(__u64 index, struct iov_sum *s)
+/* Bytes that the first segments of a vector ask for, IOV_CHUNK of them at most;
+ * NO_SIZE when they can't be read. */
+__noinline __u64 iov_chunk(__u64 address, __u64 count)
 {
 	/* struct iovec: base and length. */
 	__u64 iov[2 * IOV_CHUNK];
-	__u32 n = s->left < IOV_CHUNK ? s->left : IOV_CHUNK;
-	if (!n)
-		return 1;
+	__u64 sum = 0;
 	__builtin_memset(iov, 0, sizeof(iov));
-	if (bpf_probe_read_user(iov, n * 16, (void *)s->address)) {
-		s->failed = 1;
-		return 1;
-	}
+	__u64 bytes = count * 16;
+	/* Compared right before the call: older verifiers do not carry bounds
+	 * through the product. */
+	barrier_var(bytes);
+	if (bytes > sizeof(iov))
+		bytes = sizeof(iov);
+	if (bpf_probe_read_user(iov, bytes, (void *)address))
+		return NO_SIZE;
 #pragma unroll
 	for (int i = 0; i < IOV_CHUNK; i++)
-		s->sum += iov[2 * i + 1];
-	s->address += 16 * n;
-	s->left -= n;
-	return 0;
+		sum += iov[2 * i + 1];
+	return sum;
+}
+
+static long iov_step(__u64 index, struct iov_sum *s)
+{
+	__u64 done = index * IOV_CHUNK;
+	if (done >= s->count)
+		return 1;
+	__u64 bytes = iov_chunk(s->address + 16 * done, s->count - done);
+	s->sum = bytes == NO_SIZE ? NO_SIZE : s->sum + bytes;
+	return bytes == NO_SIZE;
 }
 
 /* Bytes that a vector asks for; NO_SIZE when it can't be read. */
 __noinline __u64 iov_bytes(__u64 address, __u64 count)
 {
-	struct iov_sum s = { .address = address, .left = count };
+	struct iov_sum s = { .address = address, .count = count };
 	if (count > IOV_MAX)
 		return NO_SIZE;
 	LOOP(IOV_MAX / IOV_CHUNK, iov_step, &s);
-	return s.failed ? NO_SIZE : s.sum;
+	return s.sum;
 }
 
 /* A position that the program passed by pointer, as it was before the call

@@ -365,12 +365,19 @@ static __always_inline struct cpu_stats *cpu_stats(void)
 			__sync_fetch_and_add(&counted->member, 1);                                 \
 	} while (0)
 
-/* Sends `size` bytes of `data` through the CPU's wide ring. */
+/* Sends `size` bytes of a scratch's data, less than there are, through the CPU's
+ * wide ring. */
 static __always_inline bool wide_output(void *data, __u64 size)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&wide_rings, &cpu);
-	return ring && !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
+	if (!ring || size >= SCRATCH_BYTES)
+		return false;
+	/* Right before the call: older verifiers forget the bounds of a number
+	 * that was compared in another register or saved meanwhile. */
+	barrier_var(size);
+	size &= SCRATCH_BYTES - 1;
+	return !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
 }
 
 #endif
