@@ -89,8 +89,8 @@ static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index)
 	return likely(index == 2) ? argument(regs, 2) : argument(regs, index);
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+/* `regs` may be null: they are looked for then. */
+static __always_inline int enter(struct pt_regs *regs, long id)
 {
 	if ((__u64)id >= MAX_NUMBERS)
 		return 0;
@@ -105,6 +105,10 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	struct task_state *state = task_state_of(task);
 	if (!state || unlikely(state->flags & TASK_WAITS_FOR_EXEC))
+		return 0;
+	if (!regs)
+		regs = task_registers(task, id);
+	if (!regs)
 		return 0;
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
@@ -462,10 +466,9 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		lose(&call, flags);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+/* `regs` as for enter(). */
+static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 {
-	__u32 number = syscall_number(regs);
 	if (number >= MAX_NUMBERS)
 		return 0;
 	const volatile struct call_desc *desc = desc_of(number);
@@ -476,6 +479,10 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
 	if (!state || !state->enter_ns || state->number != number)
+		return 0;
+	if (!regs)
+		regs = task_registers(task, number);
+	if (!regs)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	complete(task, state, regs, ret, now, false);
@@ -489,3 +496,29 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	}
 	return 0;
 }
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	return enter(regs, id);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	return leave(regs, syscall_number(regs), ret);
+}
+
+#if HAVE_CLASSIC
+SEC("tracepoint/raw_syscalls/sys_enter")
+int sys_enter_classic(struct trace_event_raw_sys_enter *ctx)
+{
+	return enter(NULL, ctx->id);
+}
+
+SEC("tracepoint/raw_syscalls/sys_exit")
+int sys_exit_classic(struct trace_event_raw_sys_exit *ctx)
+{
+	return leave(NULL, ctx->id, ctx->ret);
+}
+#endif

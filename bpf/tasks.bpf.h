@@ -103,21 +103,30 @@ static __always_inline struct task_state *take_in(struct task_struct *task)
 	return state;
 }
 
+/* Whether the children of `parent` are to be taken in. */
+static __always_inline bool has_heirs(struct task_struct *parent)
+{
+	struct task_state *state = task_state_of(parent);
+	return state && !(state->flags & TASK_WAITS_FOR_EXEC);
+}
+
+static __always_inline void forked(struct task_struct *parent, struct task_struct *child)
+{
+	if (!config.follow && child->tgid != parent->tgid)
+		return;
+	if (take_in(child))
+		send_task(child, TASK_FORK, false, child->pid);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct task_state *state = task_state_of(parent);
-	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
-		return 0;
-	if (!config.follow && child->tgid != parent->tgid)
-		return 0;
-	if (take_in(child))
-		send_task(child, TASK_FORK, false, child->pid);
+	if (has_heirs(parent))
+		forked(parent, child);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct linux_binprm *bprm)
+static __always_inline int executed(struct task_struct *task, __s32 old_pid)
 {
 	task_state_moves(task, old_pid);
 	struct task_state *state = task_state_of(task);
@@ -129,6 +138,12 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct
 		send_task(task, TASK_EXIT, false, old_pid);
 	send_task(task, TASK_EXEC, true, task->pid);
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct linux_binprm *bprm)
+{
+	return executed(task, old_pid);
 }
 
 SEC("tp_btf/task_rename")
@@ -168,8 +183,7 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 		complete(task, state, regs, 0, bpf_ktime_get_ns(), true);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(sched_process_exit, struct task_struct *task)
+static __always_inline int ended(struct task_struct *task)
 {
 	struct task_state *state = task_state_of(task);
 	if (!state)
@@ -182,6 +196,45 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	task_state_drop(task);
 	return 0;
 }
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	return ended(task);
+}
+
+#if HAVE_CLASSIC
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+SEC("tracepoint/sched/sched_process_fork")
+int sched_process_fork_classic(struct trace_event_raw_sched_process_fork *ctx)
+{
+	struct task_struct *parent = current_task();
+	if (!has_heirs(parent))
+		return 0;
+	struct task_struct *child = bpf_task_from_pid(ctx->child_pid);
+	if (!child) {
+		COUNT(untracked);
+		return 0;
+	}
+	forked(parent, child);
+	bpf_task_release(child);
+	return 0;
+}
+
+SEC("tracepoint/sched/sched_process_exec")
+int sched_process_exec_classic(struct trace_event_raw_sched_process_exec *ctx)
+{
+	return executed(current_task(), ctx->old_pid);
+}
+
+SEC("tracepoint/sched/sched_process_exit")
+int sched_process_exit_classic(void *ctx)
+{
+	return ended(current_task());
+}
+#endif
 
 /* Takes in tasks that are running already. */
 SEC("iter/task")

@@ -45,6 +45,11 @@ command script                bsdutils
 command mkfs.ext4             e2fsprogs
 command mount                 mount
 command ps                    procps
+command qemu-system-x86_64    qemu-system-x86
+command busybox               busybox-static
+command depmod                kmod
+command cpio                  cpio
+command xz                    xz-utils
 '
 needs_bench='
 command fio                   fio

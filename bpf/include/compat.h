@@ -30,6 +30,11 @@
 #define HAVE_TASK_STORAGE (FATHOM_KERNEL >= 517)
 #define HAVE_FETCHING_ATOMICS (FATHOM_KERNEL >= 517)
 #define HAVE_TYPED_CURRENT (FATHOM_KERNEL >= 517)
+/* Linux 7.0 calls the programs of tracepoints with preemption on, and leaves a
+ * program out while another task was preempted in it on the same CPU: all calls
+ * on that CPU until that task goes on. Programs on classic tracepoints still run
+ * with preemption off. They cost more, so they serve these kernels only. */
+#define HAVE_CLASSIC (FATHOM_KERNEL >= 602)
 #define HAVE_POINTERS_TO_GLOBALS (FATHOM_KERNEL >= 517)
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)

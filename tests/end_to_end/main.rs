@@ -18,3 +18,4 @@ mod running;
 mod stored;
 mod strace_compared;
 mod waiting;
+mod workloads;

@@ -29,6 +29,16 @@ impl Features {
             .is_some_and(|helpers| helpers.iter().any(|h| h.name.is_some_and(|n| n == name)))
     }
 
+    /// Whether programs of tracepoints can be preempted, while which the kernel
+    /// leaves the same program out on that CPU. Nothing but the version tells:
+    /// since Linux 7.0.
+    pub(crate) fn preempts_tracepoints(&self) -> bool {
+        std::fs::read_to_string("/proc/sys/kernel/osrelease")
+            .ok()
+            .and_then(|release| release.split('.').next()?.parse::<u32>().ok())
+            .is_some_and(|major| major >= 7)
+    }
+
     /// Whether the kernel has the function `name`: kernel functions that
     /// programs may call are found like this.
     pub(crate) fn has_function(&self, name: &str) -> bool {

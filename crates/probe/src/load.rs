@@ -15,7 +15,7 @@ use libbpf_rs::{
 
 use crate::error::ProbeError;
 use crate::features::Features;
-use crate::hooks;
+use crate::hooks::Hooks;
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::variant::{self, Variant};
@@ -96,7 +96,7 @@ pub struct Probe {
     slots: SlotRings,
     wide: WideRings,
     stats: Stats,
-    hooks: Vec<Hook>,
+    hooks: Hooks,
     cpus: usize,
     all_tasks: bool,
     spare: Vec<Vec<u8>>,
@@ -135,7 +135,7 @@ impl Probe {
         for variant in variant::loadable(&features)? {
             match load_variant(&variant, options, &features, &rings, cpus, per_cpu) {
                 Ok((object, mut hooks)) => {
-                    hooks.insert(0, programs(&variant));
+                    hooks.list.insert(0, programs(&variant));
                     loaded = Some((object, hooks));
                     break;
                 }
@@ -169,14 +169,15 @@ impl Probe {
     /// Attaches the programs. A hook that the kernel refuses is noted in
     /// [`Probe::hooks`]; only without the system call hooks is it an error.
     pub fn attach(&mut self) -> Result<(), ProbeError> {
-        self.links = hooks::attach(&mut self.object, &mut self.hooks)?;
+        self.links = self.hooks.attach(&mut self.object)?;
         Ok(())
     }
 
     /// The build of the programs that was chosen, and the hooks that were
-    /// attached or refused.
+    /// attached or refused; after [`Probe::stop`] with the runs that the kernel
+    /// left out.
     pub fn hooks(&self) -> &[Hook] {
-        &self.hooks
+        &self.hooks.list
     }
 
     /// Records task `pidfd` from the moment when it executes a program.
@@ -294,6 +295,7 @@ impl Probe {
         // A program that another CPU was in when it was detached ends within
         // microseconds; the kernel has no call that waits for it.
         std::thread::sleep(std::time::Duration::from_millis(20));
+        self.hooks.count_skipped(&self.object);
         self.iterate("pending")
     }
 
@@ -462,7 +464,7 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
     bytes
 }
 
-/// Loads one build of the programs. Also returns the hooks that it lacks here.
+/// Loads one build of the programs, with the hooks that were chosen.
 fn load_variant(
     variant: &Variant,
     options: &ProbeOptions,
@@ -470,7 +472,7 @@ fn load_variant(
     rings: &[MapHandle],
     cpus: usize,
     per_cpu: usize,
-) -> Result<(Object, Vec<Hook>), ProbeError> {
+) -> Result<(Object, Hooks), ProbeError> {
     let mut open = ObjectBuilder::default()
         .name("fathom")
         .and_then(|builder| builder.open_memory(variant.object))
@@ -489,12 +491,18 @@ fn load_variant(
                 })?;
         }
     }
-    let missing = hooks::select(&mut open, features)?;
+    let hooks = Hooks::choose(&mut open, features)?;
+    if std::env::var_os("FATHOM_LIBBPF").is_some() {
+        for mut program in open.progs_mut() {
+            // What the verifier had to do, in its log.
+            program.set_log_level(4);
+        }
+    }
     let object = open.load().map_err(|source| ProbeError::Refused {
         what: format!("the eBPF programs for Linux {}", variant.since),
         source,
     })?;
-    Ok((object, missing))
+    Ok((object, hooks))
 }
 
 /// How the choice of programs stands in the session.
@@ -503,6 +511,7 @@ fn programs(variant: &Variant) -> Hook {
         name: format!("programs for Linux {} and newer", variant.since),
         attached: true,
         note: variant.cost.into(),
+        skipped: 0,
     }
 }
 
