@@ -257,7 +257,7 @@ struct stat_identity {
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
 static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
-				 struct pt_regs *regs, struct call_record *call)
+				 struct pt_regs *regs, struct call_record *made, bool pending)
 {
 	const volatile struct call_desc *desc = desc_of(state->number);
 	struct scratch *scratch = scratch_get();
@@ -267,11 +267,15 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 	struct wide_call_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
+	/* In map memory from here on: of what lies on the stack the verifier
+	 * would follow every combination. */
+	record->call = *made;
+	struct call_record *call = &record->call;
 	call->kind = RECORD_WIDE_CALL;
 	record->fd2 = -1;
 	record->offset2 = NO_OFFSET;
-	bool full = config.detail == DETAIL_FULL && !(call->flags & CALL_PENDING);
-	bool user_memory = config.detail != DETAIL_RAW && !(call->flags & CALL_PENDING);
+	bool full = config.detail == DETAIL_FULL && !pending;
+	bool user_memory = config.detail != DETAIL_RAW && !pending;
 	if (config.detail != DETAIL_FULL)
 		call->flags |= CALL_NO_STRINGS;
 	__u64 now = call->ts_ns + call->dur_ns;
@@ -370,7 +374,6 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			}
 		}
 	}
-	record->call = *call;
 	at &= SCRATCH_BYTES - 1;
 	bool sent = wide_output(scratch->data, at);
 	scratch_put(scratch);
@@ -456,7 +459,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 
 	bool sent;
 	if (wide) {
-		sent = wide_call(task, state, regs, &call);
+		sent = wide_call(task, state, regs, &call, pending);
 		if (sent)
 			COUNT(wide_calls);
 	} else {

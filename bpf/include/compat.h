@@ -109,8 +109,7 @@ static __always_inline struct pt_regs *task_registers(struct task_struct *task, 
 	 * debugging kernels change: the number tells. */
 	enum { STACK_BYTES = 16384 };
 	__u64 stack = (__u64)READ_TYPED(task, stack);
-	struct pt_regs *regs =
-		(void *)(stack + STACK_BYTES - bpf_core_type_size(struct pt_regs));
+	struct pt_regs *regs = (void *)(stack + STACK_BYTES - bpf_core_type_size(struct pt_regs));
 	return stack && READ_TYPED(regs, orig_ax) == number ? regs : NULL;
 #endif
 }

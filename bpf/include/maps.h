@@ -298,7 +298,8 @@ static __always_inline void scratch_put(struct scratch *s)
 
 /* A loop whose state lies in a scratch: SCRATCH_STEP(name) { ... } is one turn,
  * which finds it as `scratch` and returns 0 to go on; SCRATCH_LOOP calls it and
- * gives the number of turns. */
+ * gives the number of turns, `times` when no turn ended the loop: a multiple of
+ * LOOP_BATCH. */
 #if HAVE_LOOPS
 #define SCRATCH_STEP(name)                                                                         \
 	static __always_inline long name##_turn(struct scratch *scratch);                          \
@@ -313,8 +314,9 @@ static __always_inline void scratch_put(struct scratch *s)
 		bpf_loop(times, name, &loop_scratch, 0);                                           \
 	})
 #else
-/* Global functions, which are verified once: thousands of turns of anything
- * else are more than the verifier follows. */
+/* Global functions, which are verified once, and loops of loops of them: thousands
+ * of turns of anything else are more than the verifier follows. */
+enum { LOOP_BATCH = 64 };
 #define SCRATCH_STEP(name)                                                                         \
 	static __always_inline long name##_turn(struct scratch *scratch);                          \
 	__noinline int name(__u32 index)                                                           \
@@ -322,15 +324,19 @@ static __always_inline void scratch_put(struct scratch *s)
 		struct scratch *scratch = bpf_map_lookup_elem(&scratches, &index);                 \
 		return scratch ? name##_turn(scratch) : 1;                                         \
 	}                                                                                          \
+	__noinline int name##_batch(__u32 index)                                                   \
+	{                                                                                          \
+		for (__u32 turn = 0; turn < LOOP_BATCH; turn++)                                    \
+			if (name(index))                                                           \
+				return 1;                                                          \
+		return 0;                                                                          \
+	}                                                                                          \
 	static __always_inline long name##_turn(struct scratch *scratch)
 #define SCRATCH_LOOP(times, name, scratch)                                                         \
 	({                                                                                         \
 		__u32 loop_turn = 0;                                                               \
-		while (loop_turn < (times)) {                                                      \
-			loop_turn++;                                                               \
-			if (name((scratch)->index))                                                \
-				break;                                                             \
-		}                                                                                  \
+		while (loop_turn < (times) && !name##_batch((scratch)->index))                     \
+			loop_turn += LOOP_BATCH;                                                   \
 		loop_turn;                                                                         \
 	})
 #endif
