@@ -123,7 +123,9 @@ boot_kernel() {
 	truncate -s 6G "$disk"
 	mkfs.ext4 -q -F "$disk"
 	install -m 755 scripts/guest-tests "$share/guest-tests"
-	timeout "$kernel_patience" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 3072 \
+	# One thread for both processors: with more, a processor may still run what
+	# another one has patched out of the kernel's code, and attaching patches.
+	timeout "$kernel_patience" qemu-system-x86_64 -accel tcg,thread=single -cpu max -smp 2 -m 3072 \
 		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
 		-append 'console=ttyS0 panic=-1 quiet mitigations=off' \

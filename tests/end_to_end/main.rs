@@ -11,6 +11,7 @@ mod command;
 mod damage;
 mod fio;
 mod ground_truth;
+mod kernel;
 mod losses;
 mod names;
 mod processes;

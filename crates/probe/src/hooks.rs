@@ -158,10 +158,19 @@ impl Hooks {
                 Ok(link) => {
                     links.push(link);
                     self.attached.push((name, self.list.len()));
+                    let note = if spec.classic == Some(*name) {
+                        format!(
+                            "instead of tp_btf/{}, runs of which this kernel leaves out; costs \
+                             more",
+                            spec.program
+                        )
+                    } else {
+                        String::new()
+                    };
                     self.list.push(Hook {
                         name: place,
                         attached: true,
-                        note: String::new(),
+                        note,
                         skipped: 0,
                     });
                 }
