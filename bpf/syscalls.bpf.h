@@ -21,17 +21,17 @@ static __noinline __u64 compat_argument(struct pt_regs *regs, __u32 index)
 {
 	switch (index) {
 	case 0:
-		return (__u32)regs->bx;
+		return (__u32)READ_TYPED(regs, bx);
 	case 1:
-		return (__u32)regs->cx;
+		return (__u32)READ_TYPED(regs, cx);
 	case 2:
-		return (__u32)regs->dx;
+		return (__u32)READ_TYPED(regs, dx);
 	case 3:
-		return (__u32)regs->si;
+		return (__u32)READ_TYPED(regs, si);
 	case 4:
-		return (__u32)regs->di;
+		return (__u32)READ_TYPED(regs, di);
 	default:
-		return (__u32)regs->bp;
+		return (__u32)READ_TYPED(regs, bp);
 	}
 }
 
@@ -41,28 +41,28 @@ static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool co
 		return compat_argument(regs, index);
 	switch (index) {
 	case 0:
-		return regs->di;
+		return READ_TYPED(regs, di);
 	case 1:
-		return regs->si;
+		return READ_TYPED(regs, si);
 	case 2:
-		return regs->dx;
+		return READ_TYPED(regs, dx);
 	case 3:
-		return regs->r10;
+		return READ_TYPED(regs, r10);
 	case 4:
-		return regs->r8;
+		return READ_TYPED(regs, r8);
 	default:
-		return regs->r9;
+		return READ_TYPED(regs, r9);
 	}
 }
 
 static __always_inline __u32 syscall_number(struct pt_regs *regs)
 {
-	return regs->orig_ax;
+	return READ_TYPED(regs, orig_ax);
 }
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
-	return task->thread_info.status & TS_COMPAT;
+	return READ_TYPED(task, thread_info.status) & TS_COMPAT;
 }
 #else
 enum { COMPAT_CALLS = 0 };
@@ -71,23 +71,23 @@ static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool co
 {
 	switch (index) {
 	case 0:
-		return regs->orig_x0;
+		return READ_TYPED(regs, orig_x0);
 	case 1:
-		return regs->regs[1];
+		return READ_TYPED(regs, regs[1]);
 	case 2:
-		return regs->regs[2];
+		return READ_TYPED(regs, regs[2]);
 	case 3:
-		return regs->regs[3];
+		return READ_TYPED(regs, regs[3]);
 	case 4:
-		return regs->regs[4];
+		return READ_TYPED(regs, regs[4]);
 	default:
-		return regs->regs[5];
+		return READ_TYPED(regs, regs[5]);
 	}
 }
 
 static __always_inline __u32 syscall_number(struct pt_regs *regs)
 {
-	return regs->syscallno;
+	return READ_TYPED(regs, syscallno);
 }
 
 static __always_inline bool is_compat(struct task_struct *task)
@@ -132,20 +132,20 @@ static __always_inline __u64 long_argument(struct pt_regs *regs, __u32 low, __u3
 /* Sends the record of the present task, for which there was no room before. */
 __noinline int announce(void);
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+/* `regs` may be null: they are looked for then. */
+static __always_inline int enter(struct pt_regs *regs, long id)
 {
 	if ((__u64)id >= MAX_NUMBERS)
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	bool compat = is_compat(task);
 	const volatile struct call_desc *desc = desc_of(id, compat);
 	if (!desc->selected) {
-		if (!COMPAT_CALLS && compat && bpf_task_storage_get(&tasks, task, NULL, 0))
+		if (!COMPAT_CALLS && compat && task_state_of(task))
 			COUNT(compat);
 		return 0;
 	}
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
 	if (unlikely(state->flags != TASK_ANNOUNCED)) {
@@ -153,6 +153,10 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 			return 0;
 		announce();
 	}
+	if (!regs)
+		regs = task_registers(task, id);
+	if (!regs)
+		return 0;
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
 	state->number = id;
@@ -163,14 +167,14 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		struct file *file = file_of_fd(task, fd);
 		state->file_ptr = (__u64)file;
 		if (file) {
-			__u32 mode = file->f_inode->i_mode;
+			__u32 mode = file_mode(file);
 			bool storage = config.all_file_types || is_storage(mode);
 			if (desc->fd2 != NO_ARG) {
 				struct file *file2 =
 					file_of_fd(task, argument(regs, desc->fd2, compat));
 				state->file2 = 0;
 				if (file2) {
-					storage |= is_storage(file2->f_inode->i_mode);
+					storage |= is_storage(file_mode(file2));
 					if (storage && config.detail != DETAIL_RAW)
 						state->file2 = handle_of(state, file2, 0);
 				}
@@ -185,9 +189,9 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 			bool moves =
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
 			if (moves && is_seekable(mode)) {
-				state->entry_pos = file->f_pos;
+				state->entry_pos = READ(file, f_pos);
 				state->call_flags |= STASH_SEEKABLE;
-				if (file->f_flags & O_APPEND)
+				if (READ(file, f_flags) & O_APPEND)
 					state->call_flags |= STASH_APPEND;
 				if (position_is_shared(task, file))
 					state->call_flags |= STASH_SHARED;
@@ -205,54 +209,56 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 
 struct iov_sum {
 	__u64 address;
-	__u32 left;
-	__u32 failed;
-	__u32 compat; /* segments of 8 bytes */
-	__u32 reserved;
+	__u64 count;
+	__u64 compat; /* segments of 8 bytes */
 	__u64 sum;
 };
 
 enum { IOV_CHUNK = 8 };
 
-static long iov_step(__u64 index, struct iov_sum *s)
+/* Bytes that the first segments of a vector ask for, IOV_CHUNK of them at most;
+ * NO_SIZE when they can't be read. */
+__noinline __u64 iov_chunk(__u64 address, __u64 count, bool compat)
 {
 	/* struct iovec: base and length. */
 	__u64 iov[2 * IOV_CHUNK];
-	__u32 n = s->left < IOV_CHUNK ? s->left : IOV_CHUNK;
-	if (!n)
-		return 1;
-	if (s->compat) {
-		__u32 short_iov[2];
-		if (bpf_probe_read_user(short_iov, sizeof(short_iov), (void *)s->address)) {
-			s->failed = 1;
-			return 1;
-		}
-		s->sum += short_iov[1];
-		s->address += sizeof(short_iov);
-		s->left--;
-		return 0;
-	}
+	__u64 sum = 0;
 	__builtin_memset(iov, 0, sizeof(iov));
-	if (bpf_probe_read_user(iov, n * 16, (void *)s->address)) {
-		s->failed = 1;
-		return 1;
-	}
+	__u64 bytes = count < IOV_CHUNK ? count : IOV_CHUNK;
+	bytes *= compat ? 8 : 16;
+	/* Compared right before the call: older verifiers do not carry bounds
+	 * through the product. */
+	barrier_var(bytes);
+	if (bytes > sizeof(iov))
+		bytes = sizeof(iov);
+	if (bpf_probe_read_user(iov, bytes, (void *)address))
+		return NO_SIZE;
 #pragma unroll
 	for (int i = 0; i < IOV_CHUNK; i++)
-		s->sum += iov[2 * i + 1];
-	s->address += 16 * n;
-	s->left -= n;
-	return 0;
+		/* Of a 32-bit program: both in one word. */
+		sum += compat ? iov[i] >> 32 : iov[2 * i + 1];
+	return sum;
+}
+
+static long iov_step(__u64 index, struct iov_sum *s)
+{
+	__u64 done = index * IOV_CHUNK;
+	if (done >= s->count)
+		return 1;
+	__u64 bytes =
+		iov_chunk(s->address + (s->compat ? 8 : 16) * done, s->count - done, s->compat);
+	s->sum = bytes == NO_SIZE ? NO_SIZE : s->sum + bytes;
+	return bytes == NO_SIZE;
 }
 
 /* Bytes that a vector asks for; NO_SIZE when it can't be read. */
 __noinline __u64 iov_bytes(__u64 address, __u64 count, bool compat)
 {
-	struct iov_sum s = { .address = address, .left = count, .compat = compat };
+	struct iov_sum s = { .address = address, .count = count, .compat = compat };
 	if (count > IOV_MAX)
 		return NO_SIZE;
-	bpf_loop(compat ? IOV_MAX : IOV_MAX / IOV_CHUNK, iov_step, &s, 0);
-	return s.failed ? NO_SIZE : s.sum;
+	LOOP(IOV_MAX / IOV_CHUNK, iov_step, &s);
+	return s.sum;
 }
 
 /* A position that the program passed by pointer, as it was before the call
@@ -268,9 +274,10 @@ static __always_inline __s64 offset_by_pointer(__u64 address, __s64 ret)
 /* Where I/O at the descriptor's own position began, seen after it. */
 static __always_inline __s64 offset_at_position(struct file *file, __s64 ret)
 {
-	if (!is_seekable(file->f_inode->i_mode))
+	if (!is_seekable(file_mode(file)))
 		return NO_OFFSET;
-	return ret > 0 ? file->f_pos - ret : file->f_pos;
+	__s64 position = READ(file, f_pos);
+	return ret > 0 ? position - ret : position;
 }
 
 /* The directory that a relative path starts from. */
@@ -298,7 +305,7 @@ static __always_inline long append_string(struct scratch *scratch, __u32 at, __u
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
 static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
-				 struct pt_regs *regs, struct call_record *call)
+				 struct pt_regs *regs, struct call_record *made, bool pending)
 {
 	bool compat = state->call_flags & STASH_COMPAT;
 	const volatile struct call_desc *desc = desc_of(state->number, compat);
@@ -309,11 +316,15 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 	struct wide_call_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
+	/* In map memory from here on: of what lies on the stack the verifier
+	 * would follow every combination. */
+	record->call = *made;
+	struct call_record *call = &record->call;
 	call->kind = RECORD_WIDE_CALL;
 	record->fd2 = -1;
 	record->offset2 = NO_OFFSET;
-	bool full = config.detail == DETAIL_FULL && !(call->flags & CALL_PENDING);
-	bool user_memory = config.detail != DETAIL_RAW && !(call->flags & CALL_PENDING);
+	bool full = config.detail == DETAIL_FULL && !pending;
+	bool user_memory = config.detail != DETAIL_RAW && !pending;
 	if (config.detail != DETAIL_FULL)
 		call->flags |= CALL_NO_STRINGS;
 	__u64 now = call->ts_ns + call->dur_ns;
@@ -423,7 +434,6 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			}
 		}
 	}
-	record->call = *call;
 	at &= SCRATCH_BYTES - 1;
 	bool sent = wide_output(scratch->data, at);
 	scratch_put(scratch);
@@ -444,8 +454,8 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	call.fd = -1;
 	call.ts_ns = state->enter_ns;
 	call.dur_ns = now - state->enter_ns;
-	call.pid = task->tgid;
-	call.tid = task->pid;
+	call.pid = READ_TYPED(task, tgid);
+	call.tid = READ_TYPED(task, pid);
 	call.ret = ret;
 	call.file = state->file;
 	call.aux = 0;
@@ -458,7 +468,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		call.fd = fd_argument(regs, desc->fd, compat);
 		/* When another thread gave the descriptor to another file
 		 * meanwhile, nobody can tell which of the two the call found. */
-		if (task->files && task->files->count.counter > 1 && !desc->releases && !pending) {
+		if (!desc->releases && !pending && descriptors_are_shared(task)) {
 			struct file *file = file_of_fd(task, call.fd);
 			if (file && (__u64)file != state->file_ptr)
 				call.file = 0;
@@ -488,7 +498,9 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		if (at_position) {
 			call.offset = state->entry_pos;
 			if (same && !pending) {
-				call.offset = ret > 0 ? file->f_pos - ret : file->f_pos;
+				call.offset = READ(file, f_pos);
+				if (ret > 0)
+					call.offset -= ret;
 				if (state->call_flags & STASH_SHARED) {
 					call.flags |= CALL_SHARED_POSITION;
 					if (desc->aux == NO_ARG)
@@ -504,7 +516,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		} else if (same && state->call_flags & STASH_APPEND && flags & DESC_WRITES &&
 			   ret > 0) {
 			/* pwrite(2): Linux appends whatever the offset. */
-			call.offset = file->f_inode->i_size - ret;
+			call.offset = READ(READ(file, f_inode), i_size) - ret;
 		}
 	} else if (at_position) {
 		call.offset = NO_OFFSET;
@@ -519,7 +531,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 
 	bool sent;
 	if (wide) {
-		sent = wide_call(task, state, regs, &call);
+		sent = wide_call(task, state, regs, &call, pending);
 		if (sent)
 			COUNT(wide_calls);
 	} else {
@@ -529,21 +541,24 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		lose(&call, flags);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+/* `regs` as for enter(). */
+static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 {
-	__u32 number = syscall_number(regs);
 	if (number >= MAX_NUMBERS)
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	bool compat = is_compat(task);
 	const volatile struct call_desc *desc = desc_of(number, compat);
 	if (unlikely(desc->flags & DESC_RENAMES) && ret == 0)
 		__sync_fetch_and_add(&rename_epoch, 1);
 	if (!desc->selected)
 		return 0;
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (!state)
+		return 0;
+	if (!regs)
+		regs = task_registers(task, number);
+	if (!regs)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (unlikely(!state->enter_ns || state->number != number)) {
@@ -569,3 +584,29 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	}
 	return 0;
 }
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	return enter(regs, id);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	return leave(regs, syscall_number(regs), ret);
+}
+
+#if HAVE_CLASSIC
+SEC("tracepoint/raw_syscalls/sys_enter")
+int sys_enter_classic(struct trace_event_raw_sys_enter *ctx)
+{
+	return enter(NULL, ctx->id);
+}
+
+SEC("tracepoint/raw_syscalls/sys_exit")
+int sys_exit_classic(struct trace_event_raw_sys_exit *ctx)
+{
+	return leave(NULL, ctx->id, ctx->ret);
+}
+#endif

@@ -8,9 +8,8 @@
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
 
-static long cgroup_step(__u64 index, struct walk_context *context)
+SCRATCH_STEP(cgroup_step)
 {
-	struct scratch *scratch = context->scratch;
 	struct walk *w = &scratch->walk;
 	struct kernfs_node *node = (struct kernfs_node *)w->dentry;
 	struct kernfs_node *parent;
@@ -77,11 +76,10 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 				at = scratch->walk.at;
 			}
 		}
-		struct walk_context context = { .scratch = scratch };
 		scratch->walk.dentry = (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
 		scratch->walk.at = at;
 		scratch->walk.end = at + MAX_PATH;
-		bpf_loop(64, cgroup_step, &context, 0);
+		SCRATCH_LOOP(64, cgroup_step, scratch);
 		record->cgroup_len = scratch->walk.at - at;
 		at = scratch->walk.at;
 	}
@@ -95,10 +93,10 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 
 static __always_inline struct task_state *take_in(struct task_struct *task)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (state)
 		return state;
-	state = bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	state = task_state_make(task);
 	if (state)
 		__sync_fetch_and_add(&live_tasks, 1);
 	else
@@ -120,31 +118,43 @@ static __always_inline void announce_task(struct task_struct *task, struct task_
 /* A global function: the verifier checks it once. */
 __noinline int announce(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+#if HAVE_TYPED_CURRENT
+	struct task_struct *task = current_task();
+	struct task_state *state = task_state_of(task);
 	if (state)
 		announce_task(task, state, TASK_SEEN, true);
+#endif
 	return 0;
+}
+
+/* Whether the children of `parent` are to be taken in. */
+static __always_inline bool has_heirs(struct task_struct *parent)
+{
+	struct task_state *state = task_state_of(parent);
+	return state && !(state->flags & TASK_WAITS_FOR_EXEC);
+}
+
+static __always_inline void forked(struct task_struct *parent, struct task_struct *child)
+{
+	if (!config.follow && child->tgid != parent->tgid)
+		return;
+	struct task_state *state = take_in(child);
+	if (state)
+		announce_task(child, state, TASK_FORK, false);
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, parent, NULL, 0);
-	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
-		return 0;
-	if (!config.follow && child->tgid != parent->tgid)
-		return 0;
-	state = take_in(child);
-	if (state)
-		announce_task(child, state, TASK_FORK, false);
+	if (has_heirs(parent))
+		forked(parent, child);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct linux_binprm *bprm)
+static __always_inline int executed(struct task_struct *task, __s32 old_pid)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	task_state_moves(task, old_pid);
+	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
 	state->flags &= ~TASK_WAITS_FOR_EXEC;
@@ -155,10 +165,16 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct
 	return 0;
 }
 
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct linux_binprm *bprm)
+{
+	return executed(task, old_pid);
+}
+
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	struct scratch *scratch = scratch_get();
@@ -188,24 +204,63 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 {
 	if (!state->enter_ns)
 		return;
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct pt_regs *regs = task_registers(task, state->number);
 	if (regs)
 		complete(task, state, regs, 0, bpf_ktime_get_ns(), true);
+}
+
+static __always_inline int ended(struct task_struct *task)
+{
+	struct task_state *state = task_state_of(task);
+	if (!state)
+		return 0;
+	__sync_fetch_and_add(&live_tasks, -1);
+	if (!(state->flags & TASK_WAITS_FOR_EXEC)) {
+		complete_pending(task, state);
+		send_task(task, TASK_EXIT, false, task->pid);
+	}
+	task_state_drop(task);
+	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state)
+	return ended(task);
+}
+
+#if HAVE_CLASSIC
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+SEC("tracepoint/sched/sched_process_fork")
+int sched_process_fork_classic(struct trace_event_raw_sched_process_fork *ctx)
+{
+	struct task_struct *parent = current_task();
+	if (!has_heirs(parent))
 		return 0;
-	__sync_fetch_and_add(&live_tasks, -1);
-	if (state->flags & TASK_WAITS_FOR_EXEC)
+	struct task_struct *child = bpf_task_from_pid(ctx->child_pid);
+	if (!child) {
+		COUNT(untracked);
 		return 0;
-	complete_pending(task, state);
-	send_task(task, TASK_EXIT, false, task->pid);
+	}
+	forked(parent, child);
+	bpf_task_release(child);
 	return 0;
 }
+
+SEC("tracepoint/sched/sched_process_exec")
+int sched_process_exec_classic(struct trace_event_raw_sched_process_exec *ctx)
+{
+	return executed(current_task(), ctx->old_pid);
+}
+
+SEC("tracepoint/sched/sched_process_exit")
+int sched_process_exit_classic(void *ctx)
+{
+	return ended(current_task());
+}
+#endif
 
 /* Takes in tasks that are running already. */
 SEC("iter/task")
@@ -219,7 +274,7 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	if (!config.all_tasks && !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	if (bpf_task_storage_get(&tasks, task, NULL, 0))
+	if (task_state_of(task))
 		return 0;
 	struct task_state *state = take_in(task);
 	if (!state)
@@ -237,7 +292,7 @@ int pending(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	if (!task)
 		return 0;
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (state && !(state->flags & TASK_WAITS_FOR_EXEC))
 		complete_pending(task, state);
 	return 0;

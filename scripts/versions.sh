@@ -50,6 +50,11 @@ command stress-ng             stress-ng
 command mkfs.btrfs            btrfs-progs
 file    /usr/bin/python3      python3
 python  test.test_os          libpython3-testsuite
+command qemu-system-x86_64    qemu-system-x86
+command busybox               busybox-static
+command depmod                kmod
+command cpio                  cpio
+command xz                    xz-utils
 '
 # Tests are skipped without them; arm64 has none.
 wants_test='

@@ -55,7 +55,7 @@ static __always_inline void add_loss(struct shed_value *v, struct call_record *c
 
 /* Counts a call whose record found no room: exactly by CPU and call, and by
  * process and file as long as the map has room for that. */
-__noinline int lose(struct call_record *call, __u32 desc_flags)
+VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 {
 	if (!call)
 		return 0;
@@ -103,7 +103,9 @@ static __always_inline bool slot_output(struct call_record *call)
 	 * the test and the claim. */
 	if (cursor->head - *(volatile __u64 *)&cursor->tail >= config.slots - 8)
 		return false;
-	__u64 position = __sync_fetch_and_add(&cursor->head, 1);
+	__u64 position;
+	if (!claim_number(&cursor->head, &cursor->busy, &position))
+		return false;
 	__u32 index = cpu * config.slots + ((__u32)position & (config.slots - 1));
 	struct slot *slot = bpf_map_lookup_elem(&slots, &index);
 	if (!slot)

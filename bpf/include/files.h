@@ -8,46 +8,40 @@
 
 #include "maps.h"
 
-/* Casts a number to a readable kernel object, without a call: kernels from
- * 6.2. Loads through it cannot fault. */
-extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
-
-#define KERNEL_OBJECT(type, address)                                                               \
-	((struct type *)bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(struct type)))
-
 /* The file behind descriptor `fd` of `task`, null when there is none. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, __s32 fd)
 {
-	struct files_struct *files = task->files;
+	struct files_struct *files = READ_TYPED(task, files);
 	if (!files)
 		return NULL;
-	struct fdtable *fdt = files->fdt;
-	if (!fdt || (__u32)fd >= fdt->max_fds)
+	struct fdtable *fdt = READ_TYPED(files, fdt);
+	if (!fdt || (__u32)fd >= READ_TYPED(fdt, max_fds))
 		return NULL;
-	__u64 slot = (__u64)fdt->fd + 8 * (__u64)(__u32)fd;
-	return KERNEL_OBJECT(file, KERNEL_OBJECT(hlist_head, slot)->first);
+	return READ_POINTER(file, (__u64)READ_TYPED(fdt, fd) + 8 * (__u64)(__u32)fd);
+}
+
+/* Whether other threads use the task's table of descriptors. */
+static __always_inline bool descriptors_are_shared(struct task_struct *task)
+{
+	struct files_struct *files = READ_TYPED(task, files);
+	return files && READ_TYPED(files, count.counter) > 1;
 }
 
 /* Whether somebody else may move the position of `file`: another thread that
  * shares the table of descriptors, or another descriptor. */
 static __always_inline bool position_is_shared(struct task_struct *task, struct file *file)
 {
-	if (task->files->count.counter > 1)
+	if (descriptors_are_shared(task))
 		return true;
 	if (bpf_core_field_exists(file->f_ref))
 		/* file_ref_t counts from 0 for one reference. */
-		return file->f_ref.refcnt.counter > 0;
+		return READ(file, f_ref.refcnt.counter) > 0;
 	return BPF_CORE_READ((struct file___f_count *)file, f_count.counter) > 1;
 }
 
-struct walk_context {
-	struct scratch *scratch;
-};
-
 /* One component: appended to the scratch, followed by '/', and hashed. */
-static long walk_step(__u64 index, struct walk_context *context)
+SCRATCH_STEP(walk_step)
 {
-	struct scratch *scratch = context->scratch;
 	struct walk *w = &scratch->walk;
 	struct dentry *dentry = (struct dentry *)w->dentry;
 	struct vfsmount *mnt = (struct vfsmount *)w->mnt;
@@ -102,7 +96,6 @@ enum { MAX_DEPTH = MAX_PATH / 2 };
 static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 dentry, __u32 at,
 				      bool write)
 {
-	struct walk_context context = { .scratch = scratch };
 	struct walk *w = &scratch->walk;
 	w->dentry = dentry;
 	w->mnt = mnt;
@@ -112,7 +105,7 @@ static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 
 	w->write = write;
 	w->partial = 0;
 	w->mnt_ns = 0;
-	if (bpf_loop(MAX_DEPTH, walk_step, &context, 0) >= MAX_DEPTH)
+	if (SCRATCH_LOOP(MAX_DEPTH, walk_step, scratch) >= MAX_DEPTH)
 		w->partial = 1;
 }
 
@@ -169,52 +162,47 @@ static __always_inline __u32 device_of(struct inode *inode)
 	return BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
-/* The handle of the name that `name` describes by its addresses, and the epoch
- * at which that holds; announces it when it is new or its path has changed. 0 when there is no room for another
- * file. A global function: the verifier checks it once, not at each call. */
-__noinline __u32 file_handle(struct cached_file *name)
+/* The handle of the name of `inode` that `dentry` and `mnt` stand for, and in
+ * the upper half the epoch at which that holds, 0 if it has still to be announced;
+ * announces it when it is new or its path has changed. 0 when there is no room for another
+ * file. A global function that takes numbers only: every verifier checks it
+ * once, not at each call. */
+__noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mnt, __u64 now)
 {
-	if (!name)
-		return 0;
-	struct inode *inode = (struct inode *)name->inode;
-	struct dentry *dentry = (struct dentry *)name->dentry;
+	struct inode *inode = (struct inode *)inode_address;
+	struct dentry *dentry = (struct dentry *)dentry_address;
 	struct file_key key = {
-		.inode = name->inode,
-		.dentry = name->dentry,
-		.mnt = name->mnt,
-		.ino = name->ino,
+		.inode = inode_address,
+		.dentry = dentry_address,
+		.mnt = mnt,
+		.ino = BPF_CORE_READ(inode, i_ino),
 		.name_hash = BPF_CORE_READ(dentry, d_name.hash_len),
-		.generation = name->generation,
+		.generation = BPF_CORE_READ(inode, i_generation),
 		.dev = device_of(inode),
 	};
 	__u32 epoch = rename_epoch;
 	struct file_value *value = bpf_map_lookup_elem(&files, &key);
-	name->epoch = 0;
-	if (value && value->sent && value->epoch == epoch) {
-		name->epoch = epoch;
-		return value->handle;
-	}
+	if (value && value->sent && value->epoch == epoch)
+		return value->handle | (__u64)epoch << 32;
 	struct scratch *scratch = scratch_get();
 	if (!scratch)
 		return value ? value->handle : 0;
 	walk_path(scratch, key.mnt, key.dentry, 0, false);
 	__u64 path_hash = scratch->walk.hash;
 	if (!value) {
-		struct file_value fresh = {
-			.handle = __sync_fetch_and_add(&last_handle, 1) + 1,
-		};
+		struct file_value fresh = { .handle = next_handle(scratch) };
 		bpf_map_update_elem(&files, &key, &fresh, BPF_NOEXIST);
 		value = bpf_map_lookup_elem(&files, &key);
 	}
-	__u32 handle = 0;
+	__u64 handle = 0;
 	if (value) {
 		handle = value->handle;
 		if (!value->sent || value->path_hash != path_hash)
-			value->sent = send_file(scratch, &key, handle, name->seen_ns);
+			value->sent = send_file(scratch, &key, handle, now);
 		value->path_hash = path_hash;
 		value->epoch = epoch;
 		if (value->sent)
-			name->epoch = epoch;
+			handle |= (__u64)epoch << 32;
 		else
 			COUNT(file_retry);
 	}
@@ -233,34 +221,47 @@ static __always_inline __u32 handle_of_name(struct task_state *state, struct vfs
 	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
 	struct cached_file *cached = &state->files[slot];
 	if (likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
-		   cached->mnt == (__u64)mnt && cached->ino == inode->i_ino &&
-		   cached->generation == inode->i_generation && cached->epoch == rename_epoch))
+		   cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
+		   cached->generation == READ(inode, i_generation) &&
+		   cached->epoch == rename_epoch))
 		return cached->handle;
 	cached->inode = (__u64)inode;
 	cached->dentry = (__u64)dentry;
 	cached->mnt = (__u64)mnt;
-	cached->ino = inode->i_ino;
-	cached->seen_ns = now ? now : bpf_ktime_get_ns();
-	cached->generation = inode->i_generation;
-	cached->handle = file_handle(cached);
+	cached->ino = READ(inode, i_ino);
+	cached->generation = READ(inode, i_generation);
+	/* Numbers again, not pointers: read back from memory. */
+	volatile struct cached_file *numbers = cached;
+	__u64 found = file_handle(numbers->inode, numbers->dentry, numbers->mnt,
+				  now ? now : bpf_ktime_get_ns());
+	cached->handle = found;
+	cached->epoch = found >> 32;
 	return cached->handle;
 }
 
 /* The handle of an open file; `now` as for handle_of_name(). */
 static __always_inline __u32 handle_of(struct task_state *state, struct file *file, __u64 now)
 {
-	return handle_of_name(state, file->f_path.mnt, file->f_path.dentry, file->f_inode, now);
+	return handle_of_name(state, READ(file, f_path.mnt), READ(file, f_path.dentry),
+			      READ(file, f_inode), now);
 }
 
 /* The handle of the working directory; `now` as for handle_of_name(). */
 static __always_inline __u32 handle_of_cwd(struct task_state *state, struct task_struct *task,
 					   __u64 now)
 {
-	struct fs_struct *fs = task->fs;
+	struct fs_struct *fs = READ_TYPED(task, fs);
 	if (!fs)
 		return 0;
-	struct dentry *dentry = fs->pwd.dentry;
-	return handle_of_name(state, fs->pwd.mnt, dentry, dentry->d_inode, now);
+	struct dentry *dentry = READ_TYPED(fs, pwd.dentry);
+	return handle_of_name(state, READ_TYPED(fs, pwd.mnt), dentry, READ_TYPED(dentry, d_inode),
+			      now);
+}
+
+static __always_inline __u32 file_mode(struct file *file)
+{
+	struct inode *inode = READ(file, f_inode);
+	return READ(inode, i_mode);
 }
 
 /* The handle of the root directory where the task has another one than its
@@ -268,22 +269,24 @@ static __always_inline __u32 handle_of_cwd(struct task_state *state, struct task
 static __always_inline __u32 handle_of_root(struct task_state *state, struct task_struct *task,
 					    __u64 now)
 {
-	struct fs_struct *fs = task->fs;
-	struct nsproxy *proxy = task->nsproxy;
-	struct mnt_namespace *ns = proxy ? proxy->mnt_ns : NULL;
-	if (!fs || !ns)
+	struct fs_struct *fs = READ_TYPED(task, fs);
+	struct nsproxy *proxy = READ_TYPED(task, nsproxy);
+	if (!fs || !proxy)
 		return 0;
-	struct dentry *dentry = fs->root.dentry;
-	struct vfsmount *mnt = fs->root.mnt;
-	struct mount *top = ns->root;
-	if (mnt && dentry == mnt->mnt_root) {
+	struct mnt_namespace *ns = READ_TYPED(proxy, mnt_ns);
+	if (!ns)
+		return 0;
+	struct dentry *dentry = READ_TYPED(fs, root.dentry);
+	struct vfsmount *mnt = READ_TYPED(fs, root.mnt);
+	struct mount *top = READ_TYPED(ns, root);
+	if (mnt && dentry == READ_TYPED(mnt, mnt_root)) {
 		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		/* What is mounted on the namespace's first mount (an initramfs)
 		 * hides it. */
 		if (mount == top || BPF_CORE_READ(mount, mnt_parent) == top)
 			return 0;
 	}
-	return handle_of_name(state, mnt, dentry, dentry->d_inode, now);
+	return handle_of_name(state, mnt, dentry, READ_TYPED(dentry, d_inode), now);
 }
 
 /* Files and directories: not sockets, pipes and anonymous inodes (which have

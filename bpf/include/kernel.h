@@ -208,6 +208,7 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	__s32 pid;
 	__s32 tgid;
 	__s32 exit_code;
@@ -224,6 +225,21 @@ struct task_struct {
 } CORE;
 
 struct linux_binprm;
+
+/* What programs on classic tracepoints get. */
+struct trace_event_raw_sys_enter {
+	long id;
+} CORE;
+struct trace_event_raw_sys_exit {
+	long id;
+	long ret;
+} CORE;
+struct trace_event_raw_sched_process_fork {
+	__s32 child_pid;
+} CORE;
+struct trace_event_raw_sched_process_exec {
+	__s32 old_pid;
+} CORE;
 
 struct seq_file;
 struct bpf_iter_meta {

@@ -5,12 +5,8 @@
 #ifndef FATHOM_MAPS_H
 #define FATHOM_MAPS_H
 
-#include "kernel.h"
+#include "compat.h"
 #include "record.h"
-
-#include <bpf_helpers.h>
-#include <bpf_core_read.h>
-#include <bpf_tracing.h>
 
 #define NO_OFFSET ((__s64)(1ULL << 63))
 #define NO_SIZE (~0ULL)
@@ -24,8 +20,6 @@ const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
 /* Bumped after every rename and link on the machine: paths read before may be
  * stale. Never 0. */
 __u32 rename_epoch = 1;
-/* The last file handle given out. */
-__u32 last_handle;
 
 /* A file as one task last used it. Handle and path are good for as long as
  * every pointer and number is still the same. One cache line. */
@@ -34,11 +28,10 @@ struct cached_file {
 	__u64 dentry;
 	__u64 mnt;
 	__u64 ino;
-	__u64 seen_ns; /* when it was last found to be another file */
 	__u32 generation;
 	__u32 epoch; /* 0: the file is still to be announced */
 	__u32 handle;
-	__u32 reserved[3];
+	__u32 reserved[5];
 };
 
 enum { CACHED_FILES = 8 };
@@ -74,12 +67,86 @@ enum stash_flag {
 	STASH_COMPAT = 16, /* by a 32-bit program */
 };
 
+#if HAVE_TASK_STORAGE
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct task_state);
 } tasks SEC(".maps");
+
+/* The state of `task`, null when it is not recorded. */
+static __always_inline struct task_state *task_state_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, NULL, 0);
+}
+
+/* The same for one that is to be recorded from now on; null when there is no
+ * memory. */
+static __always_inline struct task_state *task_state_make(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* The task ends: nothing to do, its state goes with it. */
+static __always_inline void task_state_drop(struct task_struct *task)
+{
+}
+
+/* A thread that executes a program has taken the id of its leader. */
+static __always_inline void task_state_moves(struct task_struct *task, __u32 old_tid)
+{
+}
+#else
+/* By thread id, of the initial namespace. Run-time allocation is safe: these
+ * programs run in the context of a task only. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 18);
+	__type(key, __u32);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+/* What a state begins as; too large for the stack. Never written. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct task_state);
+} fresh_task SEC(".maps");
+
+static __always_inline struct task_state *task_state_of(struct task_struct *task)
+{
+	__u32 tid = READ_TYPED(task, pid);
+	return bpf_map_lookup_elem(&tasks, &tid);
+}
+
+static __always_inline struct task_state *task_state_make(struct task_struct *task)
+{
+	__u32 tid = READ_TYPED(task, pid), zero = 0;
+	struct task_state *fresh = bpf_map_lookup_elem(&fresh_task, &zero);
+	if (fresh)
+		bpf_map_update_elem(&tasks, &tid, fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&tasks, &tid);
+}
+
+static __always_inline void task_state_drop(struct task_struct *task)
+{
+	__u32 tid = READ_TYPED(task, pid);
+	bpf_map_delete_elem(&tasks, &tid);
+}
+
+static __always_inline void task_state_moves(struct task_struct *task, __u32 old_tid)
+{
+	__u32 tid = READ_TYPED(task, pid);
+	struct task_state *state = tid == old_tid ? NULL : bpf_map_lookup_elem(&tasks, &old_tid);
+	if (!state)
+		return;
+	bpf_map_update_elem(&tasks, &tid, state, BPF_ANY);
+	bpf_map_delete_elem(&tasks, &old_tid);
+}
+#endif
 
 /* Processes whose tasks the iterator `adopt` takes in. */
 struct {
@@ -105,7 +172,9 @@ struct {
  * side writes each. They count up without end. */
 struct slot_cursor {
 	__u64 head; /* next slot to write */
-	__u64 pad1[15];
+	__u32 busy; /* claim_number() */
+	__u32 pad0;
+	__u64 pad1[14];
 	__u64 tail; /* next slot to read; written by user space */
 	__u64 pad2[15];
 };
@@ -201,8 +270,9 @@ struct walk {
 	__u32 reserved;
 };
 struct scratch {
-	__u32 busy;
-	__u32 reserved;
+	__u32 busy; /* claim() */
+	__u32 index; /* which of the CPU's it is */
+	__u64 turn; /* next_handle() */
 	struct walk walk;
 	__u8 data[SCRATCH_BYTES];
 };
@@ -218,16 +288,80 @@ static __always_inline struct scratch *scratch_get(void)
 	for (__u32 i = 0; i < SCRATCHES; i++) {
 		__u32 key = i;
 		struct scratch *s = bpf_map_lookup_elem(&scratches, &key);
-		if (s && !__sync_lock_test_and_set(&s->busy, 1))
+		if (s && claim(&s->busy)) {
+			s->index = i;
 			return s;
+		}
 	}
 	return NULL;
 }
 
 static __always_inline void scratch_put(struct scratch *s)
 {
-	__sync_lock_test_and_set(&s->busy, 0);
+	release(&s->busy);
 }
+
+/* A loop whose state lies in a scratch: SCRATCH_STEP(name) { ... } is one turn,
+ * which finds it as `scratch` and returns 0 to go on; SCRATCH_LOOP calls it and
+ * gives the number of turns, `times` when no turn ended the loop: a multiple of
+ * LOOP_BATCH. */
+#if HAVE_LOOPS
+#define SCRATCH_STEP(name)                                                                         \
+	static __always_inline long name##_turn(struct scratch *scratch);                          \
+	static long name(__u64 index, struct scratch **context)                                    \
+	{                                                                                          \
+		return name##_turn(*context);                                                      \
+	}                                                                                          \
+	static __always_inline long name##_turn(struct scratch *scratch)
+#define SCRATCH_LOOP(times, name, scratch)                                                         \
+	({                                                                                         \
+		struct scratch *loop_scratch = (scratch);                                          \
+		bpf_loop(times, name, &loop_scratch, 0);                                           \
+	})
+#else
+/* Global functions, which are verified once, and loops of loops of them: thousands
+ * of turns of anything else are more than the verifier follows. */
+enum { LOOP_BATCH = 64 };
+#define SCRATCH_STEP(name)                                                                         \
+	static __always_inline long name##_turn(struct scratch *scratch);                          \
+	__noinline int name(__u32 index)                                                           \
+	{                                                                                          \
+		struct scratch *scratch = bpf_map_lookup_elem(&scratches, &index);                 \
+		return scratch ? name##_turn(scratch) : 1;                                         \
+	}                                                                                          \
+	__noinline int name##_batch(__u32 index)                                                   \
+	{                                                                                          \
+		for (__u32 turn = 0; turn < LOOP_BATCH; turn++)                                    \
+			if (name(index))                                                           \
+				return 1;                                                          \
+		return 0;                                                                          \
+	}                                                                                          \
+	static __always_inline long name##_turn(struct scratch *scratch)
+#define SCRATCH_LOOP(times, name, scratch)                                                         \
+	({                                                                                         \
+		__u32 loop_turn = 0;                                                               \
+		while (loop_turn < (times) && !name##_batch((scratch)->index))                     \
+			loop_turn += LOOP_BATCH;                                                   \
+		loop_turn;                                                                         \
+	})
+#endif
+
+#if HAVE_FETCHING_ATOMICS
+/* The last file handle given out. */
+__u32 last_handle;
+
+static __always_inline __u32 next_handle(struct scratch *scratch)
+{
+	return __sync_fetch_and_add(&last_handle, 1) + 1;
+}
+#else
+/* Each scratch of each CPU gives out every n-th number. */
+static __always_inline __u32 next_handle(struct scratch *scratch)
+{
+	__u32 first = 1 + scratch->index * config.cpus + bpf_get_smp_processor_id();
+	return first + scratch->turn++ * SCRATCHES * config.cpus;
+}
+#endif
 
 static __always_inline struct cpu_stats *cpu_stats(void)
 {
@@ -242,12 +376,19 @@ static __always_inline struct cpu_stats *cpu_stats(void)
 			__sync_fetch_and_add(&counted->member, 1);                                 \
 	} while (0)
 
-/* Sends `size` bytes of `data` through the CPU's wide ring. */
+/* Sends `size` bytes of a scratch's data, less than there are, through the CPU's
+ * wide ring. */
 static __always_inline bool wide_output(void *data, __u64 size)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&wide_rings, &cpu);
-	return ring && !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
+	if (!ring || size >= SCRATCH_BYTES)
+		return false;
+	/* Right before the call: older verifiers forget the bounds of a number
+	 * that was compared in another register or saved meanwhile. */
+	barrier_var(size);
+	size &= SCRATCH_BYTES - 1;
+	return !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
 }
 
 #endif

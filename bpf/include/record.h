@@ -296,7 +296,7 @@ struct probe_config {
 	__u32 slots; /* slots a CPU, a power of two */
 	__u32 follow; /* 1: children of recorded tasks are recorded */
 	__u32 mnt_ns; /* inode of the recorder's mount namespace */
-	__u32 reserved; /* 0 */
+	__u32 cpus; /* processors that the machine may have */
 };
 
 enum detail {

@@ -5,6 +5,8 @@
 mod adopt;
 mod command;
 mod error;
+mod features;
+mod hooks;
 mod load;
 mod mounts;
 mod privilege;
@@ -12,6 +14,7 @@ mod rings;
 mod selection;
 mod signals;
 pub mod system;
+mod variant;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;

@@ -14,17 +14,13 @@ use libbpf_rs::{
 };
 
 use crate::error::ProbeError;
+use crate::features::Features;
+use crate::hooks::Hooks;
 use crate::mounts::{self, Mounts};
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
+use crate::variant::{self, Variant};
 use crate::{Detail, adopt, missing_privilege};
-
-/// The object that `build.rs` compiled. Aligned, because libbpf reads it in
-/// place.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
-static OBJECT: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/fathom.bpf.o")));
 
 /// What and how to record.
 #[derive(Clone, Debug)]
@@ -101,35 +97,12 @@ pub struct Probe {
     slots: SlotRings,
     wide: WideRings,
     stats: Stats,
-    hooks: Vec<Hook>,
+    hooks: Hooks,
     cpus: usize,
     all_tasks: bool,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
 }
-
-/// Programs that are attached while recording, and what is missing without
-/// them. The first two carry everything else.
-const HOOKS: [(&str, &str); 6] = [
-    ("sys_enter", "no calls can be recorded"),
-    ("sys_exit", "no calls can be recorded"),
-    (
-        "sched_process_fork",
-        "children and new threads are not recorded",
-    ),
-    (
-        "sched_process_exec",
-        "commands are not recorded from their start; command lines are missing",
-    ),
-    (
-        "sched_process_exit",
-        "ends of threads and calls that they were in are missing",
-    ),
-    (
-        "task_rename",
-        "names that threads give themselves are missing",
-    ),
-];
 
 impl Probe {
     /// Loads the programs; nothing is recorded before [`Probe::attach`].
@@ -155,20 +128,26 @@ impl Probe {
         // room for bursts of path names. A power of two, as the kernel wants.
         let wide_bytes = ((options.ring_mib / 4).max(2) << 20).next_power_of_two();
 
-        let mut open = ObjectBuilder::default()
-            .name("fathom")
-            .and_then(|builder| builder.open_memory(&OBJECT.0))
-            .map_err(|source| ProbeError::Refused {
-                what: "the eBPF object".into(),
-                source,
-            })?;
-        configure(&mut open, options, cpus, per_cpu)?;
-        let object = open.load().map_err(|source| ProbeError::Refused {
-            what: "the eBPF programs".into(),
-            source,
-        })?;
-
-        let wide = wide_rings(&object, cpus, wide_bytes)?;
+        let features = Features::read()?;
+        let rings = wide_ring_maps(cpus, wide_bytes)?;
+        // The newest programs that fit; older ones when the kernel refuses them
+        // all the same. What it says of the first is what counts.
+        let mut refused = None;
+        let mut loaded = None;
+        for variant in variant::loadable(&features)? {
+            match load_variant(&variant, options, &features, &rings, cpus, per_cpu) {
+                Ok((object, mut hooks)) => {
+                    hooks.list.insert(0, programs(&variant));
+                    loaded = Some((object, hooks));
+                    break;
+                }
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        let Some((object, hooks)) = loaded else {
+            return Err(refused.unwrap_or(ProbeError::NoPrograms));
+        };
+        let wide = wide_rings(&object, rings)?;
         let slots = SlotRings::new(
             map(&object, "slots")?.as_fd(),
             map(&object, "cursors")?.as_fd(),
@@ -181,7 +160,7 @@ impl Probe {
             slots,
             wide,
             stats,
-            hooks: Vec::new(),
+            hooks,
             cpus,
             all_tasks: options.all_tasks,
             spare: Vec::new(),
@@ -194,39 +173,15 @@ impl Probe {
     /// Attaches the programs. A hook that the kernel refuses is noted in
     /// [`Probe::hooks`]; only without the system call hooks is it an error.
     pub fn attach(&mut self) -> Result<(), ProbeError> {
-        // Tasks first, so that no call is recorded of a task that is unknown.
-        for (name, without) in HOOKS.iter().rev() {
-            let program = self
-                .object
-                .progs_mut()
-                .find(|program| program.name() == *name)
-                .ok_or(ProbeError::Object("program"))?;
-            let hook = format!("tp_btf/{name}");
-            match program.attach() {
-                Ok(link) => {
-                    self.links.push(link);
-                    self.hooks.push(Hook {
-                        name: hook,
-                        attached: true,
-                        note: String::new(),
-                    });
-                }
-                Err(source) if name.starts_with("sys_") => {
-                    return Err(ProbeError::Refused { what: hook, source });
-                }
-                Err(source) => self.hooks.push(Hook {
-                    name: hook,
-                    attached: false,
-                    note: format!("{without} ({source})"),
-                }),
-            }
-        }
+        self.links = self.hooks.attach(&mut self.object)?;
         Ok(())
     }
 
-    /// Hooks that were attached or refused.
+    /// The build of the programs that was chosen, and the hooks that were
+    /// attached or refused; after [`Probe::stop`] with the runs that the kernel
+    /// left out.
     pub fn hooks(&self) -> &[Hook] {
-        &self.hooks
+        &self.hooks.list
     }
 
     /// Records task `pidfd` from the moment when it executes a program.
@@ -238,10 +193,15 @@ impl Probe {
         // call's numbers.
         let at = std::mem::offset_of!(TaskStateHead, flags);
         state[at..at + 4].copy_from_slice(&TASK_WAITS_FOR_EXEC.to_ne_bytes());
-        let key = pidfd.as_raw_fd().to_ne_bytes();
         let refused = |source| ProbeError::Refused {
             what: "state for the command".into(),
             source,
+        };
+        // Task storage takes the descriptor, the map that stands in for it the id.
+        let key = if tasks.map_type() == MapType::TaskStorage {
+            pidfd.as_raw_fd().to_ne_bytes()
+        } else {
+            pid_of(pidfd)?.to_ne_bytes()
         };
         tasks.update(&key, &state, MapFlags::ANY).map_err(refused)?;
         let live = map(&self.object, ".data.live")?;
@@ -340,6 +300,7 @@ impl Probe {
         // A program that another CPU was in when it was detached ends within
         // microseconds; the kernel has no call that waits for it.
         std::thread::sleep(std::time::Duration::from_millis(20));
+        self.hooks.count_skipped(&self.object);
         self.iterate("pending")
     }
 
@@ -461,7 +422,7 @@ fn configure(
         slots: per_cpu as u32,
         follow: (options.follow || options.all_tasks).into(),
         mnt_ns: mounts::own_namespace(),
-        reserved: 0,
+        cpus: cpus as u32,
     };
     let descs = descriptors(&options.selection);
     for mut map in open.maps_mut() {
@@ -516,26 +477,97 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
     bytes
 }
 
-/// Makes a ring buffer a CPU and puts it into the map of rings.
-fn wide_rings(object: &Object, cpus: usize, bytes: u32) -> Result<WideRings, ProbeError> {
+/// Loads one build of the programs, with the hooks that were chosen.
+fn load_variant(
+    variant: &Variant,
+    options: &ProbeOptions,
+    features: &Features,
+    rings: &[MapHandle],
+    cpus: usize,
+    per_cpu: usize,
+) -> Result<(Object, Hooks), ProbeError> {
+    let mut open = ObjectBuilder::default()
+        .name("fathom")
+        .and_then(|builder| builder.open_memory(variant.object))
+        .map_err(|source| ProbeError::Refused {
+            what: "the eBPF object".into(),
+            source,
+        })?;
+    configure(&mut open, options, cpus, per_cpu)?;
+    // Kernels before 5.10 want inner maps of the size of the first.
+    for mut map in open.maps_mut() {
+        if let (true, Some(ring)) = (map.name() == "wide_rings", rings.first()) {
+            map.set_inner_map_fd(ring.as_fd())
+                .map_err(|source| ProbeError::Refused {
+                    what: "the map of the wide rings".into(),
+                    source,
+                })?;
+        }
+    }
+    let hooks = Hooks::choose(&mut open, features)?;
+    if std::env::var_os("FATHOM_LIBBPF").is_some() {
+        for mut program in open.progs_mut() {
+            // What the verifier had to do, in its log.
+            program.set_log_level(4);
+        }
+    }
+    let object = open.load().map_err(|source| ProbeError::Refused {
+        what: format!("the eBPF programs for Linux {}", variant.since),
+        source,
+    })?;
+    Ok((object, hooks))
+}
+
+/// How the choice of programs stands in the session.
+fn programs(variant: &Variant) -> Hook {
+    Hook {
+        name: format!("programs for Linux {} and newer", variant.since),
+        attached: true,
+        note: variant.cost.into(),
+        skipped: 0,
+    }
+}
+
+/// Id of the process behind a descriptor, in the namespace of this process.
+fn pid_of(pidfd: BorrowedFd<'_>) -> Result<u32, ProbeError> {
+    let info = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+    let unknown = |source| ProbeError::NoProcess { pid: 0, source };
+    let text = std::fs::read_to_string(info).map_err(unknown)?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
+        .ok_or_else(|| unknown(std::io::Error::from_raw_os_error(libc::ESRCH)))
+}
+
+/// Makes a ring buffer a CPU.
+fn wide_ring_maps(cpus: usize, bytes: u32) -> Result<Vec<MapHandle>, ProbeError> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    (0..cpus)
+        .map(|_| {
+            MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options).map_err(
+                |source| ProbeError::Refused {
+                    what: "the wide rings".into(),
+                    source,
+                },
+            )
+        })
+        .collect()
+}
+
+/// Puts the ring buffers into the map of rings.
+fn wide_rings(object: &Object, rings: Vec<MapHandle>) -> Result<WideRings, ProbeError> {
     let refused = |source| ProbeError::Refused {
         what: "the wide rings".into(),
         source,
     };
     let outer = map(object, "wide_rings")?;
-    let mut maps = Vec::with_capacity(cpus);
-    for cpu in 0..cpus as u32 {
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            ..Default::default()
-        };
-        let ring = MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options)
-            .map_err(refused)?;
+    for (cpu, ring) in (0u32..).zip(&rings) {
         let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
         outer
             .update(&cpu.to_ne_bytes(), &fd, MapFlags::ANY)
             .map_err(refused)?;
-        maps.push(ring);
     }
-    WideRings::new(maps).map_err(refused)
+    WideRings::new(rings).map_err(refused)
 }

@@ -270,6 +270,13 @@ fn problems(
             hook.name, hook.note
         ));
     }
+    for hook in source.meta.hooks.iter().filter(|h| h.skipped > 0) {
+        problems.push(format!(
+            "the kernel left hook {} out {} times: what it would have recorded is missing",
+            hook.name,
+            units::count(hook.skipped.try_into().unwrap_or(i64::MAX))
+        ));
+    }
     problems
 }
 

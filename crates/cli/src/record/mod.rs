@@ -262,12 +262,20 @@ impl Recording {
         let duration = self.started.elapsed();
         meta.totals.seen = seen;
         meta.totals.compat = counters.compat;
+        // With the runs that the kernel left out.
+        meta.hooks = self.probe.hooks().to_vec();
         let finished = self.pipeline.finish(meta, losses)?;
         if let Some(error) = &finished.last_error {
             eprintln!("fathom: {error}");
         }
         for note in notes(&counters) {
             eprintln!("fathom: {note}");
+        }
+        for hook in self.probe.hooks().iter().filter(|hook| hook.skipped > 0) {
+            eprintln!(
+                "fathom: the kernel left hook {} out {} times: what it would have recorded is missing",
+                hook.name, hook.skipped
+            );
         }
         Ok(Summary {
             totals: finished.totals,
