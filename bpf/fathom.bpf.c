@@ -6,5 +6,7 @@
 
 #include "syscalls.bpf.h"
 #include "tasks.bpf.h"
+#include "uring.bpf.h"
+#include "aio.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -89,6 +89,11 @@ static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index)
 	return likely(index == 2) ? argument(regs, 2) : argument(regs, index);
 }
 
+/* What the calls of AIO mean for its operations: aio.bpf.h. `watch`: of enum
+ * call_watch. */
+int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs);
+int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array);
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
@@ -106,6 +111,11 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (!state || unlikely(state->flags & TASK_WAITS_FOR_EXEC))
 		return 0;
+	if (config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
+		aio_enter(desc->selected, argument(regs, 0), argument(regs, 1), argument(regs, 2));
+		if (!(desc->selected & WATCH_CALL))
+			return 0;
+	}
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
 	state->number = id;
@@ -240,6 +250,21 @@ struct stat_identity {
 };
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
+/* Takes device and inode from struct statx. */
+static __always_inline bool read_statx(struct wide_call_record *record, __u64 address)
+{
+	__u32 dev[2] = {};
+	__u64 ino = 0;
+	if (bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) ||
+	    bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT))
+		return false;
+	/* As glibc's makedev. */
+	record->stat_dev = (dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) |
+			   ((__u64)(dev[1] & ~0xff) << 12);
+	record->stat_ino = ino;
+	return true;
+}
+
 static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
 				 struct pt_regs *regs, struct call_record *call)
 {
@@ -341,17 +366,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 				call->flags |= CALL_HAS_STAT;
 			}
 		} else if (desc->statx != NO_ARG) {
-			__u64 address = argument(regs, desc->statx);
-			__u32 dev[2] = {};
-			__u64 ino = 0;
-			if (!bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) &&
-			    !bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT)) {
-				/* As glibc's makedev. */
-				record->stat_dev = (dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) |
-						   ((__u64)(dev[1] & ~0xff) << 12);
-				record->stat_ino = ino;
+			if (read_statx(record, argument(regs, desc->statx)))
 				call->flags |= CALL_HAS_STAT;
-			}
 		}
 	}
 	record->call = *call;
@@ -461,9 +477,19 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state || !state->enter_ns || state->number != number)
+	if (!state)
+		return 0;
+	bool entered = state->enter_ns && state->number == number;
+	bool watched = config.aio && unlikely(desc->selected & ~WATCH_CALL);
+	if (!entered && !watched)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
+	if (watched) {
+		bool reaps = desc->selected & WATCH_AIO_REAP;
+		aio_exit(desc->selected, ret, argument(regs, 1), argument(regs, reaps ? 3 : 2));
+		if (!entered)
+			return 0;
+	}
 	complete(task, state, regs, ret, now, false);
 	if (unlikely(state->timed_ns)) {
 		struct cpu_stats *counters = cpu_stats();

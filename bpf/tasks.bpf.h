@@ -4,6 +4,7 @@
  */
 #include "include/emit.h"
 #include "include/files.h"
+#include "include/operations.h"
 
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
@@ -199,13 +200,16 @@ int adopt(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* At the end: records the calls that have not returned. */
+/* At the end: records the calls that have not returned, and the operations
+ * that have not ended. */
 SEC("iter/task")
 int pending(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	if (!task)
 		return 0;
+	if (ctx->meta->seq_num == 0)
+		op_pending();
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (state && !(state->flags & TASK_WAITS_FOR_EXEC))
 		complete_pending(task, state);

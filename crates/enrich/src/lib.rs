@@ -36,6 +36,7 @@ mod enricher;
 mod files;
 mod fs;
 mod losses;
+mod operations;
 mod paths;
 mod plan;
 mod positions;

@@ -6,6 +6,7 @@ mod adopt;
 mod command;
 mod error;
 mod load;
+mod operations;
 mod privilege;
 mod rings;
 mod selection;

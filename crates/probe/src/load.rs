@@ -8,7 +8,7 @@ use fathom_model::abi::{
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
-use fathom_model::syscalls::SYSCALLS;
+use fathom_model::syscalls::{Api, SYSCALLS};
 use libbpf_rs::{
     IterOpts, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
 };
@@ -16,7 +16,7 @@ use libbpf_rs::{
 use crate::error::ProbeError;
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
-use crate::{Detail, adopt, missing_privilege};
+use crate::{Detail, adopt, missing_privilege, operations};
 
 /// The object that `build.rs` compiled. Aligned, because libbpf reads it in
 /// place.
@@ -101,6 +101,7 @@ pub struct Probe {
     wide: WideRings,
     stats: Stats,
     hooks: Vec<Hook>,
+    operations: Vec<operations::Choice>,
     cpus: usize,
     all_tasks: bool,
     spare: Vec<Vec<u8>>,
@@ -161,6 +162,7 @@ impl Probe {
                 source,
             })?;
         configure(&mut open, options, cpus, per_cpu)?;
+        let operations = operations::choose(&mut open, &options.selection);
         let object = open.load().map_err(|source| ProbeError::Refused {
             what: "the eBPF programs".into(),
             source,
@@ -180,6 +182,7 @@ impl Probe {
             wide,
             stats,
             hooks: Vec::new(),
+            operations,
             cpus,
             all_tasks: options.all_tasks,
             spare: Vec::new(),
@@ -216,6 +219,11 @@ impl Probe {
                     note: format!("{without} ({source})"),
                 }),
             }
+        }
+        for choice in &self.operations {
+            let (link, hook) = choice.attach(&mut self.object);
+            self.links.extend(link);
+            self.hooks.push(hook);
         }
         Ok(())
     }
@@ -455,8 +463,14 @@ fn configure(
         detail: options.detail as u32,
         slots: per_cpu as u32,
         follow: (options.follow || options.all_tasks).into(),
+        aio: operations::selects_aio(&options.selection).into(),
+        reserved: 0,
     };
-    let descs = descriptors(&options.selection);
+    let constants = [
+        (".rodata.config", config.to_bytes().to_vec()),
+        (".rodata.descs", descriptors(&options.selection)),
+        (".rodata.opdescs", operations::descriptors(&options.selection)),
+    ];
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let refused = |source| ProbeError::Refused {
@@ -465,12 +479,7 @@ fn configure(
         };
         if let Some((_, entries)) = sizes.iter().find(|(n, _)| *n == name) {
             map.set_max_entries(*entries as u32).map_err(refused)?;
-        } else if name == ".rodata.config" || name == ".rodata.descs" {
-            let bytes: &[u8] = if name == ".rodata.config" {
-                &config.to_bytes()
-            } else {
-                &descs
-            };
+        } else if let Some((_, bytes)) = constants.iter().find(|(n, _)| *n == name) {
             let value = map
                 .initial_value_mut()
                 .ok_or(ProbeError::Object("constants"))?;
@@ -487,7 +496,7 @@ fn configure(
 fn descriptors(selection: &Selection) -> Vec<u8> {
     let mut bytes = vec![0; MAX_NUMBERS as usize * CallDesc::SIZE];
     for (index, call) in SYSCALLS.iter().enumerate() {
-        let Some(number) = call.number() else {
+        let Some(number) = call.number().filter(|_| call.api == Api::Syscall) else {
             continue;
         };
         let mut desc = call.desc(index);
@@ -497,6 +506,9 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
         if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE) {
             slot.copy_from_slice(&desc.to_bytes());
         }
+    }
+    if operations::selects_aio(selection) {
+        operations::watch_aio(&mut bytes);
     }
     bytes
 }
