@@ -111,10 +111,14 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (!state || unlikely(state->flags & TASK_WAITS_FOR_EXEC))
 		return 0;
+	__u64 aio_ns = 0;
 	if (config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
+		__u64 before = bpf_ktime_get_ns();
 		aio_enter(desc->selected, argument(regs, 0), argument(regs, 1), argument(regs, 2));
 		if (!(desc->selected & WATCH_CALL))
 			return 0;
+		aio_ns = bpf_ktime_get_ns() - before;
+		state->aio_ns = aio_ns;
 	}
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
@@ -159,7 +163,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	}
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
-	state->enter_ns = now;
+	state->enter_ns = now - aio_ns;
 	state->timed_ns = began ? now - began : 0;
 	return 0;
 }
@@ -489,6 +493,9 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		aio_exit(desc->selected, ret, argument(regs, 1), argument(regs, reaps ? 3 : 2));
 		if (!entered)
 			return 0;
+		/* The call begins before its operations, but what taking them in
+		 * took is not its own. */
+		now -= state->aio_ns;
 	}
 	complete(task, state, regs, ret, now, false);
 	if (unlikely(state->timed_ns)) {

@@ -286,6 +286,11 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 			late = (__u64)file_of_fd(task, ret);
 		}
 	}
+	/* A worker also carries out what is linked to its request, and only the
+	 * completion shows that. The thread of a ring counts as a worker too. */
+	struct task_struct *worker = bpf_get_current_task_btf();
+	if (worker->flags & PF_IO_WORKER && worker->pid != (__s32)op->tid)
+		op->flags |= OP_WORKER;
 	if (late && config.detail != DETAIL_RAW) {
 		/* By way of memory, which makes a number of the pointer. */
 		*(volatile __u64 *)&op->file_ptr = late;

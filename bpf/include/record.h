@@ -128,7 +128,7 @@ enum operation_flag {
 	OP_CQE_SKIP = 64,
 	/* Submitted by the kernel's thread of the ring (SQPOLL). */
 	OP_SQPOLL = 128,
-	/* Handed to a worker thread (io-wq). */
+	/* Carried out by a worker thread (io-wq). */
 	OP_WORKER = 256,
 	/* Another completion follows: multishot. */
 	OP_MORE = 512,

@@ -17,4 +17,5 @@ mod processes;
 mod running;
 mod stored;
 mod strace_compared;
+mod uring;
 mod waiting;

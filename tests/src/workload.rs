@@ -13,7 +13,7 @@ pub fn workload(name: &str) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
     let source = sources.join(format!("{name}.c"));
     let mut hasher = DefaultHasher::new();
-    for file in [&source, &sources.join("truth.h")] {
+    for file in [&source, &sources.join("truth.h"), &sources.join("uring.h")] {
         fs::read(file)
             .unwrap_or_else(|e| panic!("{}: {e}", file.display()))
             .hash(&mut hasher);

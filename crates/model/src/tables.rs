@@ -282,7 +282,7 @@ tables! {
         /// Of an operation, null for a call. The flags with which it was submitted
         /// (FIXED_FILE, DRAIN, LINK, HARDLINK, ASYNC, BUFFER_SELECT, CQE_SKIP: the
         /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
-        /// kernel's thread of the ring; WORKER, handed to a worker thread; DIRECT,
+        /// kernel's thread of the ring; WORKER, carried out by a worker thread; DIRECT,
         /// opened as a registered file; MORE, further completions follow;
         /// REAPED, the end is when the completion was found, the operation itself
         /// ended before; UNSEEN, it ended, but how and when was not seen. 0: none.
