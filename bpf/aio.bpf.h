@@ -42,16 +42,6 @@ struct iocb {
 	__u32 resfd;
 };
 
-/* Completions of a context that were looked at, counted on without end from the
- * position at which it was first seen. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, __u64);
-} aio_turns SEC(".maps");
-
 struct aio_search {
 	__u64 table;
 	__u64 user_id; /* 0: every context is harvested */
@@ -149,12 +139,13 @@ __noinline __u64 aio_harvest(__u64 context, __u64 now)
 	};
 	if (!reap.entries)
 		return 0;
-	__u64 *seen = bpf_map_lookup_elem(&aio_turns, &context);
-	if (!seen) {
-		__u64 tail = BPF_CORE_READ(ctx, tail);
-		bpf_map_update_elem(&aio_turns, &context, &tail, BPF_NOEXIST);
-		return tail;
+	struct aio_state *state = bpf_map_lookup_elem(&aio_states, &context);
+	if (!state) {
+		struct aio_state fresh = { .seen = BPF_CORE_READ(ctx, tail) };
+		bpf_map_update_elem(&aio_states, &context, &fresh, BPF_NOEXIST);
+		return fresh.seen;
 	}
+	__u64 *seen = &state->seen;
 	/* One CPU takes each stretch; when another was faster, once more. */
 	for (int i = 0; i < 4; i++) {
 		__u64 from = *(volatile __u64 *)seen;
@@ -271,7 +262,7 @@ static long unsubmit_step(__u64 index, struct aio_batch *batch)
 		return 1;
 	struct operation *op = bpf_map_lookup_elem(&operations, &key);
 	if (op && !__sync_lock_test_and_set(&op->claimed, 1))
-		bpf_map_delete_elem(&operations, &key);
+		op_forget(&key, op);
 	return 0;
 }
 
@@ -323,9 +314,12 @@ __noinline int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array)
 	if (watch & WATCH_AIO_DESTROY) {
 		if (ret)
 			return 0;
-		/* It has waited for all; how they ended can no longer be seen. */
-		bpf_for_each_map_elem(&operations, destroyed_step, &context, 0);
-		bpf_map_delete_elem(&aio_turns, &context);
+		/* It has waited for all; how they ended can no longer be seen. The
+		 * search takes milliseconds. */
+		struct aio_state *known = bpf_map_lookup_elem(&aio_states, &context);
+		if (known && known->live)
+			bpf_for_each_map_elem(&operations, destroyed_step, &context, 0);
+		bpf_map_delete_elem(&aio_states, &context);
 		return 0;
 	}
 	if (watch & WATCH_AIO_SUBMIT) {

@@ -41,15 +41,8 @@ enum {
 #define IORING_FILE_INDEX_ALLOC 0xffffffffU
 #define SPLICE_F_FD_IN_FIXED (1U << 31)
 
-/* Requests that complete more than once, by ring and user_data: their further
- * completions do not name the request. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 131072);
-	__type(key, struct op_key);
-	__type(value, __u64);
-} shots SEC(".maps");
+/* A ring of completions was found full: from then on all requests are indexed. */
+__u32 overflow_seen;
 
 static __always_inline bool is_multishot(struct sqe *sqe)
 {
@@ -111,6 +104,18 @@ static __always_inline bool uring_recorded(struct task_struct *task)
 	return true;
 }
 
+/* Makes a request known by its ring and user_data. */
+static __always_inline void index_request(struct op_key *key, struct operation *op)
+{
+	struct op_key data = { .owner = op->ring, .id = op->user_data };
+	op->indexed = 1;
+	if (bpf_map_update_elem(&op_index, &data, &key->owner, BPF_NOEXIST)) {
+		__u64 *request = bpf_map_lookup_elem(&op_index, &data);
+		if (request && *request != key->owner)
+			*request = OP_AMBIGUOUS;
+	}
+}
+
 /* A request was made of the entry at `address`. */
 static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 {
@@ -148,9 +153,10 @@ static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 				   : (__u64)file_of_fd(task, start.sqe.fd_in);
 	}
 	op_begin(&key, &start);
-	if (unlikely(is_multishot(&start.sqe))) {
-		struct op_key shot = { .owner = start.ring, .id = start.sqe.user_data };
-		bpf_map_update_elem(&shots, &shot, &key.owner, BPF_ANY);
+	if (unlikely(is_multishot(&start.sqe) || overflow_seen)) {
+		struct operation *op = bpf_map_lookup_elem(&operations, &key);
+		if (op)
+			index_request(&key, op);
 	}
 	return 0;
 }
@@ -235,18 +241,17 @@ static __always_inline __s64 uring_offset(struct operation *op,
 }
 
 /* Completion `ret` of the request at address `req`; 0: not told which. */
-static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s32 ret,
-				     __u32 cqe_flags)
+static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s32 ret, __u64 now)
 {
 	struct op_key key = { .owner = req };
-	struct op_key shot = { .owner = ring, .id = user_data };
-	struct op_end end = { .ret = ret };
+	struct op_end end = { .ret = ret, .now = now };
 	bool more = !req;
 	if (more) {
-		__u64 *of = bpf_map_lookup_elem(&shots, &shot);
-		if (!of)
+		struct op_key data = { .owner = ring, .id = user_data };
+		__u64 *request = bpf_map_lookup_elem(&op_index, &data);
+		if (!request || *request == OP_AMBIGUOUS)
 			return 0;
-		key.owner = *of;
+		key.owner = *request;
 		end.flags = OP_MORE;
 	} else if (ret == 0) {
 		struct io_kiocb *object = KERNEL_OBJECT(io_kiocb, req);
@@ -256,7 +261,6 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 	struct operation *op = bpf_map_lookup_elem(&operations, &key);
 	if (!op || !op->ts_ns)
 		return 0;
-	end.now = bpf_ktime_get_ns();
 	const volatile struct call_desc *desc = op_desc(op->number);
 	__u64 file = op->file_ptr;
 	/* Found only now: another one, or one that was opened. */
@@ -270,7 +274,7 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 			struct file *object = KERNEL_OBJECT(file, found);
 			if (!config.all_file_types && !is_storage(object->f_inode->i_mode)) {
 				if (!more)
-					bpf_map_delete_elem(&operations, &key);
+					op_forget(&key, op);
 				return 0;
 			}
 		}
@@ -305,9 +309,6 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 		return 0;
 	}
 	op_finish(&key, op, &end);
-	__u64 *of = bpf_map_lookup_elem(&shots, &shot);
-	if (unlikely(of && *of == req))
-		bpf_map_delete_elem(&shots, &shot);
 	return 0;
 }
 
@@ -315,37 +316,22 @@ SEC("tp_btf/io_uring_complete")
 int BPF_PROG(uring_complete, struct io_ring_ctx *ring, void *req, struct io_uring_cqe *cqe)
 {
 	return uring_end(*(volatile __u64 *)&ring, (__u64)req, cqe->user_data, cqe->res,
-			 cqe->flags);
+			 bpf_ktime_get_ns());
 }
 
 /* Up to 6.13 or so the completion came by value. */
 SEC("tp_btf/io_uring_complete")
-int BPF_PROG(uring_complete_values, void *ring, void *req, __u64 user_data, int res,
-	     __u32 cqe_flags)
+int BPF_PROG(uring_complete_values, void *ring, void *req, __u64 user_data, int res)
 {
-	return uring_end((__u64)ring, (__u64)req, user_data, res, cqe_flags);
+	return uring_end((__u64)ring, (__u64)req, user_data, res, bpf_ktime_get_ns());
 }
 
-struct overflowed {
-	__u64 ring;
-	__u64 user_data;
-	struct op_key key;
-	__u32 found;
-	__u32 several;
-};
-
-static long overflow_step(struct bpf_map *map, const void *key, void *value, void *context)
+static long index_step(struct bpf_map *map, const void *key, void *value, void *context)
 {
-	struct overflowed *o = context;
+	struct op_key at = *(const struct op_key *)key;
 	struct operation *op = value;
-	if (op->ring != o->ring || op->user_data != o->user_data || op->claimed)
-		return 0;
-	if (o->found) {
-		o->several = 1;
-		return 1;
-	}
-	o->key = *(const struct op_key *)key;
-	o->found = 1;
+	if (op->ring && !op->claimed)
+		index_request(&at, op);
 	return 0;
 }
 
@@ -354,12 +340,15 @@ static long overflow_step(struct bpf_map *map, const void *key, void *value, voi
 SEC("tp_btf/io_uring_cqe_overflow")
 int BPF_PROG(uring_cqe_overflow, void *context, __u64 user_data, int res, __u32 cqe_flags)
 {
-	__u64 ring = (__u64)context;
+	struct op_key data = { .owner = (__u64)context, .id = user_data };
+	__u64 now = bpf_ktime_get_ns();
+	/* Takes milliseconds, but only once in a recording. */
+	if (!overflow_seen && !__sync_lock_test_and_set(&overflow_seen, 1))
+		bpf_for_each_map_elem(&operations, index_step, NULL, 0);
 	if (cqe_flags & IORING_CQE_F_MORE)
-		return uring_end(ring, 0, user_data, res, cqe_flags);
-	struct overflowed o = { .ring = ring, .user_data = user_data };
-	bpf_for_each_map_elem(&operations, overflow_step, &o, 0);
-	if (!o.found || o.several)
+		return uring_end(data.owner, 0, user_data, res, now);
+	__u64 *request = bpf_map_lookup_elem(&op_index, &data);
+	if (!request || *request == OP_AMBIGUOUS)
 		return 0;
-	return uring_end(ring, o.key.owner, user_data, res, cqe_flags);
+	return uring_end(data.owner, *request, user_data, res, now);
 }

@@ -68,6 +68,8 @@ struct operation {
 	__u32 file2;
 	__u32 claimed; /* whoever sets it writes the record */
 	__u32 named; /* op_names has an entry */
+	__u32 indexed; /* op_index has an entry */
+	__u32 reserved;
 };
 
 /* Operations on their way. */
@@ -78,6 +80,34 @@ struct {
 	__type(key, struct op_key);
 	__type(value, struct operation);
 } operations SEC(".maps");
+
+/* Some completions of io_uring do not name the request: the further ones of a
+ * multishot request, and all while the ring of completions is full. Requests
+ * by ring and user_data; OP_AMBIGUOUS when several have the same. Only kept for
+ * multishot requests, until a ring of completions is found full. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 131072);
+	__type(key, struct op_key);
+	__type(value, __u64);
+} op_index SEC(".maps");
+#define OP_AMBIGUOUS (~0ULL)
+
+/* What is known of the contexts of AIO. */
+struct aio_state {
+	/* Completions that were looked at, counted on without end from the
+	 * position at which the context was first seen. */
+	__u64 seen;
+	__u64 live; /* operations that have not ended */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct aio_state);
+} aio_states SEC(".maps");
 
 /* The strings of those that have some; string2 follows string1. */
 struct op_names {
@@ -343,6 +373,25 @@ __noinline int op_record(struct op_key *key, struct operation *op, struct op_end
 	return 0;
 }
 
+/* Forgets an operation. */
+static __always_inline void op_forget(struct op_key *key, struct operation *op)
+{
+	if (op->named)
+		bpf_map_delete_elem(&op_names, key);
+	if (op->indexed) {
+		struct op_key data = { .owner = op->ring, .id = op->user_data };
+		__u64 *request = bpf_map_lookup_elem(&op_index, &data);
+		if (request && *request == key->owner)
+			bpf_map_delete_elem(&op_index, &data);
+	}
+	if (key->id) {
+		struct aio_state *context = bpf_map_lookup_elem(&aio_states, &key->owner);
+		if (context)
+			__sync_fetch_and_add(&context->live, -1);
+	}
+	bpf_map_delete_elem(&operations, key);
+}
+
 /* The operation is over: writes its record, unless another CPU does, and
  * forgets it. */
 static __always_inline void op_finish(struct op_key *key, struct operation *op, struct op_end *end)
@@ -350,9 +399,7 @@ static __always_inline void op_finish(struct op_key *key, struct operation *op, 
 	if (__sync_lock_test_and_set(&op->claimed, 1))
 		return;
 	op_record(key, op, end);
-	if (op->named)
-		bpf_map_delete_elem(&op_names, key);
-	bpf_map_delete_elem(&operations, key);
+	op_forget(key, op);
 }
 
 /* Writes what is known of an operation of which no end was seen; `flags`: of
@@ -441,6 +488,11 @@ __noinline int op_begin(struct op_key *key, struct op_start *start)
 	op->file = handle;
 	op->file2 = handle2;
 	op->size = NO_SIZE;
+	if (key->id) {
+		struct aio_state *context = bpf_map_lookup_elem(&aio_states, &key->owner);
+		if (context)
+			__sync_fetch_and_add(&context->live, 1);
+	}
 	if (desc->iov != NO_ARG) {
 		if (config.detail != DETAIL_RAW)
 			op->size = iov_bytes(op->args[desc->iov & 7], op->args[desc->iovcnt & 7]);

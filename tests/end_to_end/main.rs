@@ -7,6 +7,7 @@
 // A step that fails is a failed test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod aio;
 mod command;
 mod damage;
 mod fio;

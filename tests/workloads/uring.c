@@ -379,7 +379,8 @@ static void order_operations(void)
 	add(X(.fd = fd, .size = 100, .offset = 0),
 	    E(WRITE, LINK, .fd = fd, .addr = AT(buffer), .len = 100));
 	add(X(.fd = fd, .op_flags = "LINK|WORKER"), E(FSYNC, LINK, .fd = fd));
-	add(X(.fd = fd, .size = 100, .offset = 0, .op_flags = "0"),
+	/* The worker goes on with what is linked. */
+	add(X(.fd = fd, .size = 100, .offset = 0, .op_flags = "WORKER"),
 	    E(READ, .fd = fd, .addr = AT(buffer), .len = 100));
 	finish(3);
 	add(X(.fd = fd, .size = 9, .op_flags = "LINK"),
