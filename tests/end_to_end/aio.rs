@@ -64,8 +64,8 @@ fn every_storage_operation() {
 #[test]
 fn operations_without_their_calls() {
     need_root!();
-    let (_, all) = record(&[]);
-    let (_, some) = record(&["--syscalls", "IOCB_CMD_PREAD,IOCB_CMD_PWRITEV"]);
+    let (_all_dir, all) = record(&[]);
+    let (_some_dir, some) = record(&["--syscalls", "IOCB_CMD_PREAD,IOCB_CMD_PWRITEV"]);
     let count = |recording: &Recording, condition: &str| {
         recording.number(&format!("SELECT count(*) FROM syscalls WHERE {condition}"))
     };

@@ -11,6 +11,7 @@ mod aio;
 mod command;
 mod damage;
 mod fio;
+mod fio_async;
 mod ground_truth;
 mod losses;
 mod names;

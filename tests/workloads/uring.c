@@ -145,6 +145,7 @@ static void data_operations(void)
 	    E(READ, .fd = BAD_FD, .addr = AT(buffer), .len = 64));
 	one(X(.fd = fd, .size = 10, .offset = 5000000000L),
 	    E(WRITE, .fd = fd, .addr = AT(buffer), .len = 10, .off = 5000000000ULL));
+	one(X(.fd = BAD_FD, .size = 10), E(WRITE, .fd = BAD_FD, .addr = AT(buffer), .len = 10));
 	one(X(.fd = fd, .size = 512, .offset = 512, .flags = "RWF_DSYNC"),
 	    E(WRITE, .fd = fd, .addr = AT(buffer), .len = 512, .off = 512, .op_flags = 2));
 	one(X(.fd = fd, .size = 512, .op_flags = "ASYNC|WORKER", .offset = 1024),
