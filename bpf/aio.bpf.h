@@ -236,10 +236,8 @@ static long submit_step(__u64 index, struct aio_batch *batch)
 			.addr = iocb.buf,
 			.op_flags = iocb.rw_flags,
 			.user_data = iocb.data,
-			/* The kernel moves less than 2 GiB at a time, and refuses
-			 * more segments than 1024. */
-			.len = iocb.nbytes < NO_SIZE32 ? iocb.nbytes : NO_SIZE32,
 		},
+		.len = iocb.nbytes,
 	};
 	const volatile struct call_desc *desc = op_desc(start.number);
 	if (!desc->selected)

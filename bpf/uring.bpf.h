@@ -78,11 +78,11 @@ static __always_inline void normalize(struct op_start *start)
 		    opcode == IORING_OP_PIPE) &&
 		   sqe->fd_in) {
 		start->flags |= OP_DIRECT;
-	} else if (opcode == IORING_OP_FADVISE && sqe->addr && sqe->addr < NO_SIZE32) {
+	} else if (opcode == IORING_OP_FADVISE && sqe->addr) {
 		/* Since 6.10 the length has 64 bits and a place of its own. */
-		sqe->len = sqe->addr;
-	} else if (opcode == IORING_OP_MADVISE && sqe->off && sqe->off < NO_SIZE32) {
-		sqe->len = sqe->off;
+		start->len = sqe->addr;
+	} else if (opcode == IORING_OP_MADVISE && sqe->off) {
+		start->len = sqe->off;
 	}
 }
 
@@ -134,6 +134,7 @@ static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 	bpf_probe_read_kernel(&start.sqe, sizeof(start.sqe), (void *)address);
 	/* What the kernel has taken counts, whatever is in the entry by now. */
 	start.sqe.opcode = req->opcode;
+	start.len = start.sqe.len;
 	start.flags = start.sqe.flags & 0x7f;
 	if (task->flags & PF_IO_WORKER)
 		start.flags |= OP_SQPOLL;

@@ -11,125 +11,12 @@
 
 #include "emit.h"
 #include "files.h"
-
-const volatile struct call_desc op_descs[MAX_OPERATIONS] SEC(".rodata.opdescs");
-
-static __always_inline const volatile struct call_desc *op_desc(__u64 number)
-{
-	barrier_var(number);
-	return &op_descs[number & (MAX_OPERATIONS - 1)];
-}
-
-/* include/uapi/linux/io_uring.h: an entry of the submission queue. An iocb is
- * brought into the same form. */
-struct sqe {
-	__u8 opcode;
-	__u8 flags;
-	__u16 ioprio;
-	__s32 fd;
-	__u64 off;
-	__u64 addr;
-	__u32 len;
-	__u32 op_flags;
-	__u64 user_data;
-	__u16 buf_index;
-	__u16 personality;
-	__u32 fd_in;
-	__u64 addr3;
-	__u64 pad;
-};
-
-/* The fields in the order of operations.def. */
-enum { ARG_FD, ARG_OFF, ARG_ADDR, ARG_LEN, ARG_FLAGS, ARG_FD_IN, ARG_ADDR3, OP_ARGS = 8 };
-
-/* io_uring: the address of the request, 0. AIO: the address of the context,
- * the user's of the iocb. */
-struct op_key {
-	__u64 owner;
-	__u64 id;
-};
-
-struct operation {
-	__u64 args[OP_ARGS];
-	__u64 ts_ns; /* 0: still being filled in */
-	__u64 user_data;
-	__u64 ring; /* struct io_ring_ctx */
-	__u64 file_ptr; /* struct file behind the descriptor */
-	__u64 size; /* bytes asked for, NO_SIZE if there are none */
-	__u64 turn; /* AIO: completions before this one are of others */
-	__u64 done_ns; /* AIO: when the I/O ended, 0 if that was not seen */
-	__s64 done_ret; /* AIO: with what result */
-	__s64 done_offset; /* AIO: where it took place */
-	__u32 number; /* place in op_descs */
-	__u32 flags; /* enum operation_flag */
-	__u32 pid;
-	__u32 tid;
-	__u32 file; /* handle */
-	__u32 file2;
-	__u32 claimed; /* whoever sets it writes the record */
-	__u32 named; /* op_names has an entry */
-	__u32 indexed; /* op_index has an entry */
-	__u32 reserved;
-};
-
-/* Operations on their way. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 131072);
-	__type(key, struct op_key);
-	__type(value, struct operation);
-} operations SEC(".maps");
-
-/* Some completions of io_uring do not name the request: the further ones of a
- * multishot request, and all while the ring of completions is full. Requests
- * by ring and user_data; OP_AMBIGUOUS when several have the same. Only kept for
- * multishot requests, until a ring of completions is found full. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 131072);
-	__type(key, struct op_key);
-	__type(value, __u64);
-} op_index SEC(".maps");
-#define OP_AMBIGUOUS (~0ULL)
-
-/* What is known of the contexts of AIO. */
-struct aio_state {
-	/* Completions that were looked at, counted on without end from the
-	 * position at which the context was first seen. */
-	__u64 seen;
-	__u64 live; /* operations that have not ended */
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, struct aio_state);
-} aio_states SEC(".maps");
-
-/* The strings of those that have some; string2 follows string1. */
-struct op_names {
-	__u32 dir1;
-	__u32 dir2;
-	__u32 flags; /* enum call_flag */
-	__u16 len1;
-	__u16 len2;
-	__u64 how[3];
-	__u8 text[2 * MAX_PATH];
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 8192);
-	__type(key, struct op_key);
-	__type(value, struct op_names);
-} op_names SEC(".maps");
+#include "operation_state.h"
 
 /* What is known of an operation as it begins. */
 struct op_start {
 	struct sqe sqe;
+	__u64 len; /* sqe.len, or where it has more bits */
 	__u64 ring;
 	__u64 file; /* struct file behind the descriptor */
 	__u64 file2;
@@ -415,7 +302,8 @@ __noinline int op_give_up(struct op_key *key, struct operation *op, __u32 flags)
 		.pending = 1,
 	};
 	const volatile struct call_desc *desc = op_desc(op->number);
-	if (desc->offset != NO_ARG && (__s64)op->args[desc->offset & 7] >= 0)
+	if (op->seekable && desc->offset != NO_ARG && desc->flags & DESC_RET_BYTES &&
+	    (__s64)op->args[desc->offset & 7] >= 0)
 		end.offset = op->args[desc->offset & 7];
 	op_finish(key, op, &end);
 	return 0;
@@ -434,12 +322,15 @@ __noinline int op_begin(struct op_key *key, struct op_start *start)
 	if (!state)
 		return 0;
 	__u32 handle = 0, handle2 = 0;
+	bool seekable = false;
 	if (start->file || start->file2) {
 		bool storage = config.all_file_types;
 		struct file *file = KERNEL_OBJECT(file, start->file);
 		struct file *file2 = KERNEL_OBJECT(file, start->file2);
-		if (start->file)
+		if (start->file) {
 			storage |= is_storage(file->f_inode->i_mode);
+			seekable = is_seekable(file->f_inode->i_mode);
+		}
 		if (start->file2)
 			storage |= is_storage(file2->f_inode->i_mode);
 		if (!storage)
@@ -473,7 +364,7 @@ __noinline int op_begin(struct op_key *key, struct op_start *start)
 	op->args[ARG_FD] = (__s64)start->sqe.fd;
 	op->args[ARG_OFF] = start->sqe.off;
 	op->args[ARG_ADDR] = start->sqe.addr;
-	op->args[ARG_LEN] = start->sqe.len;
+	op->args[ARG_LEN] = start->len;
 	op->args[ARG_FLAGS] = start->sqe.op_flags;
 	op->args[ARG_FD_IN] = start->sqe.fd_in;
 	op->args[ARG_ADDR3] = start->sqe.addr3;
@@ -487,6 +378,7 @@ __noinline int op_begin(struct op_key *key, struct op_start *start)
 	op->tid = task->pid;
 	op->file = handle;
 	op->file2 = handle2;
+	op->seekable = seekable;
 	op->size = NO_SIZE;
 	if (key->id) {
 		struct aio_state *context = bpf_map_lookup_elem(&aio_states, &key->owner);

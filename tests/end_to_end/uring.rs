@@ -223,12 +223,13 @@ fn an_operation_that_never_ends() {
     let recording = running.wait();
     recording.complete();
     let rows = recording.rows(
-        "SELECT ret, errno, syscalls.size, file_type FROM syscalls JOIN files USING (file_id)
+        "SELECT ret, \"offset\", syscalls.size, file_type FROM syscalls JOIN files USING (file_id)
          WHERE syscall = 'IORING_OP_READ'",
     );
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].text("file_type"), Some("fifo"));
     assert_eq!(rows[0].int("size"), Some(512));
+    assert_eq!(rows[0].int("offset"), None);
     // Null, or cancelled as the program ended.
     assert!(rows[0].int("ret").is_none_or(|ret| ret < 0), "{rows:?}");
 }

@@ -170,6 +170,9 @@ static void data_operations(void)
 	one(X(.fd = fd, .offset = 0, .size = 4096, .args = "advice=POSIX_FADV_WILLNEED"),
 	    E(FADVISE, .fd = fd, .len = 4096, .op_flags = POSIX_FADV_WILLNEED));
 	one(X(.fd = fd), E(FADVISE, .fd = fd, .op_flags = 99));
+	/* A length of more than 32 bits, since 6.10 where `addr` is. */
+	one(X(.fd = fd, .offset = 8, .size = 5000000000L),
+	    E(FADVISE, .fd = fd, .off = 8, .addr = 5000000000ULL));
 	one(X(.fd = fd, .size = NONE, .args = "length=12345"),
 	    E(FTRUNCATE, .fd = fd, .off = 12345));
 	one(X(.fd = fd), E(FTRUNCATE, .fd = fd, .off = ~0ULL));
