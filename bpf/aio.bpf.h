@@ -52,7 +52,7 @@ struct aio_search {
 static __always_inline void aio_ended(struct op_key *key, __u64 turn, __s64 ret, __u64 seen)
 {
 	struct operation *op = bpf_map_lookup_elem(&operations, key);
-	if (!op || !op->ts_ns || op->turn > turn)
+	if (!op || op->turn > turn)
 		return;
 	const volatile struct call_desc *desc = op_desc(op->number);
 	struct op_end end = { .now = seen, .ret = ret, .offset = NO_OFFSET };
@@ -82,7 +82,7 @@ int BPF_PROG(aio_dio_complete, struct kiocb *iocb, int error, long ret)
 		.id = BPF_CORE_READ(req, ki_res.obj),
 	};
 	struct operation *op = bpf_map_lookup_elem(&operations, &key);
-	if (!op || !op->ts_ns)
+	if (!op)
 		return 0;
 	op->done_ns = bpf_ktime_get_ns();
 	op->done_ret = ret;
@@ -227,26 +227,30 @@ static long submit_step(__u64 index, struct aio_batch *batch)
 	batch->taken++;
 	if (iocb.opcode >= MAX_OPERATIONS - AIO_OPERATIONS)
 		return 0;
-	struct op_start start = {
-		.number = AIO_OPERATIONS + iocb.opcode,
-		.turn = batch->turn,
-		.sqe = {
-			.fd = iocb.fd,
-			.off = iocb.offset,
-			.addr = iocb.buf,
-			.op_flags = iocb.rw_flags,
-			.user_data = iocb.data,
+	struct operation op = {
+		.args = {
+			[ARG_FD] = (__s64)iocb.fd,
+			[ARG_OFF] = iocb.offset,
+			[ARG_ADDR] = iocb.buf,
+			[ARG_LEN] = iocb.nbytes,
+			[ARG_FLAGS] = iocb.rw_flags,
 		},
-		.len = iocb.nbytes,
+		.user_data = iocb.data,
+		.turn = batch->turn,
+		.number = AIO_OPERATIONS + iocb.opcode,
 	};
-	const volatile struct call_desc *desc = op_desc(start.number);
+	const volatile struct call_desc *desc = op_desc(op.number);
 	if (!desc->selected)
 		return 0;
 	if (desc->fd != NO_ARG) {
 		struct task_struct *task = bpf_get_current_task_btf();
-		start.file = (__u64)file_of_fd(task, iocb.fd);
+		op.file_ptr = (__u64)file_of_fd(task, iocb.fd);
 	}
-	op_begin(&key, &start);
+	if (op_begin(&key, &op)) {
+		struct aio_state *context = bpf_map_lookup_elem(&aio_states, &batch->context);
+		if (context)
+			__sync_fetch_and_add(&context->live, 1);
+	}
 	return 0;
 }
 

@@ -65,24 +65,33 @@ static __always_inline bool is_multishot(struct sqe *sqe)
 	return false;
 }
 
-/* Brings fields that some operations use in their own way to their places. */
-static __always_inline void normalize(struct op_start *start)
+/* Brings the fields of an entry to their places, also those that some operations
+ * use in their own way. */
+static __always_inline void take_entry(struct operation *op, struct sqe *sqe)
 {
-	struct sqe *sqe = &start->sqe;
 	__u8 opcode = sqe->opcode;
+	op->args[ARG_FD] = (__s64)sqe->fd;
+	op->args[ARG_OFF] = sqe->off;
+	op->args[ARG_ADDR] = sqe->addr;
+	op->args[ARG_LEN] = sqe->len;
+	op->args[ARG_FLAGS] = sqe->op_flags;
+	op->args[ARG_FD_IN] = sqe->fd_in;
+	op->args[ARG_ADDR3] = sqe->addr3;
+	op->user_data = sqe->user_data;
+	op->flags = sqe->flags & 0x7f;
 	if (opcode == IORING_OP_CLOSE && sqe->fd_in) {
-		sqe->fd = sqe->fd_in - 1;
-		start->flags |= OP_FIXED_FILE;
+		op->args[ARG_FD] = (__s64)(__s32)(sqe->fd_in - 1);
+		op->flags |= OP_FIXED_FILE;
 	} else if ((opcode == IORING_OP_OPENAT || opcode == IORING_OP_OPENAT2 ||
 		    opcode == IORING_OP_ACCEPT || opcode == IORING_OP_SOCKET ||
 		    opcode == IORING_OP_PIPE) &&
 		   sqe->fd_in) {
-		start->flags |= OP_DIRECT;
+		op->flags |= OP_DIRECT;
 	} else if (opcode == IORING_OP_FADVISE && sqe->addr) {
 		/* Since 6.10 the length has 64 bits and a place of its own. */
-		start->len = sqe->addr;
+		op->args[ARG_LEN] = sqe->addr;
 	} else if (opcode == IORING_OP_MADVISE && sqe->off) {
-		start->len = sqe->off;
+		op->args[ARG_LEN] = sqe->off;
 	}
 }
 
@@ -129,35 +138,32 @@ static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 		return 0;
 	struct io_ring_ctx *ring = req->ctx;
 	struct op_key key = { .owner = *(volatile __u64 *)&req };
-	struct op_start start = { .number = req->opcode };
-	start.ring = *(volatile __u64 *)&ring;
-	bpf_probe_read_kernel(&start.sqe, sizeof(start.sqe), (void *)address);
+	struct sqe sqe = {};
+	bpf_probe_read_kernel(&sqe, sizeof(sqe), (void *)address);
 	/* What the kernel has taken counts, whatever is in the entry by now. */
-	start.sqe.opcode = req->opcode;
-	start.len = start.sqe.len;
-	start.flags = start.sqe.flags & 0x7f;
+	sqe.opcode = req->opcode;
+	struct operation op = { .number = req->opcode };
+	op.ring = *(volatile __u64 *)&ring;
+	take_entry(&op, &sqe);
 	if (task->flags & PF_IO_WORKER)
-		start.flags |= OP_SQPOLL;
-	normalize(&start);
-	bool fixed = start.flags & OP_FIXED_FILE;
+		op.flags |= OP_SQPOLL;
 	if (desc->fd == ARG_FD || desc->fd2 == ARG_FD) {
-		__u64 file = fixed ? fixed_file(start.ring, start.sqe.fd)
-				   : (__u64)file_of_fd(task, start.sqe.fd);
+		__s32 fd = op.args[ARG_FD];
+		__u64 file = op.flags & OP_FIXED_FILE ? fixed_file(op.ring, fd)
+						      : (__u64)file_of_fd(task, fd);
 		if (desc->fd == ARG_FD)
-			start.file = file;
+			op.file_ptr = file;
 		else
-			start.file2 = file;
+			op.file2_ptr = file;
 	}
-	if (desc->fd == ARG_FD_IN) {
-		fixed = start.sqe.op_flags & SPLICE_F_FD_IN_FIXED;
-		start.file = fixed ? fixed_file(start.ring, start.sqe.fd_in)
-				   : (__u64)file_of_fd(task, start.sqe.fd_in);
-	}
-	op_begin(&key, &start);
-	if (unlikely(is_multishot(&start.sqe) || overflow_seen)) {
-		struct operation *op = bpf_map_lookup_elem(&operations, &key);
-		if (op)
-			index_request(&key, op);
+	if (desc->fd == ARG_FD_IN)
+		op.file_ptr = sqe.op_flags & SPLICE_F_FD_IN_FIXED
+				      ? fixed_file(op.ring, sqe.fd_in)
+				      : (__u64)file_of_fd(task, sqe.fd_in);
+	if (op_begin(&key, &op) && unlikely(is_multishot(&sqe) || overflow_seen)) {
+		struct operation *kept = bpf_map_lookup_elem(&operations, &key);
+		if (kept)
+			index_request(&key, kept);
 	}
 	return 0;
 }
@@ -260,7 +266,7 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 			__sync_fetch_and_add(&rename_epoch, 1);
 	}
 	struct operation *op = bpf_map_lookup_elem(&operations, &key);
-	if (!op || !op->ts_ns)
+	if (!op)
 		return 0;
 	const volatile struct call_desc *desc = op_desc(op->number);
 	__u64 file = op->file_ptr;

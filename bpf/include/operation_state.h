@@ -46,10 +46,11 @@ struct op_key {
 
 struct operation {
 	__u64 args[OP_ARGS];
-	__u64 ts_ns; /* 0: still being filled in */
+	__u64 ts_ns; /* submission */
 	__u64 user_data;
 	__u64 ring; /* struct io_ring_ctx */
 	__u64 file_ptr; /* struct file behind the descriptor */
+	__u64 file2_ptr; /* and behind the second one */
 	__u64 size; /* bytes asked for, NO_SIZE if there are none */
 	__u64 turn; /* AIO: completions before this one are of others */
 	__u64 done_ns; /* AIO: when the I/O ended, 0 if that was not seen */

@@ -13,19 +13,7 @@
 #include "files.h"
 #include "operation_state.h"
 
-/* What is known of an operation as it begins. */
-struct op_start {
-	struct sqe sqe;
-	__u64 len; /* sqe.len, or where it has more bits */
-	__u64 ring;
-	__u64 file; /* struct file behind the descriptor */
-	__u64 file2;
-	__u64 turn;
-	__u32 number;
-	__u32 flags; /* enum operation_flag */
-};
-
-/* And as it ends. */
+/* What is known of an operation as it ends. */
 struct op_end {
 	__u64 now;
 	__s64 ret;
@@ -309,82 +297,42 @@ __noinline int op_give_up(struct op_key *key, struct operation *op, __u32 flags)
 	return 0;
 }
 
-/* An operation begins, made by the present task. */
-__noinline int op_begin(struct op_key *key, struct op_start *start)
+/* An operation begins, made by the present task: `op` has its arguments, number,
+ * flags, files and what it is known by. Returns whether it is recorded. */
+__noinline int op_begin(struct op_key *key, struct operation *op)
 {
-	if (!key || !start)
+	if (!key || !op)
 		return 0;
-	const volatile struct call_desc *desc = op_desc(start->number);
+	const volatile struct call_desc *desc = op_desc(op->number);
 	if (desc->all_types && !config.all_file_types)
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (!state)
 		return 0;
-	__u32 handle = 0, handle2 = 0;
-	bool seekable = false;
-	if (start->file || start->file2) {
+	if (op->file_ptr || op->file2_ptr) {
 		bool storage = config.all_file_types;
-		struct file *file = KERNEL_OBJECT(file, start->file);
-		struct file *file2 = KERNEL_OBJECT(file, start->file2);
-		if (start->file) {
-			storage |= is_storage(file->f_inode->i_mode);
-			seekable = is_seekable(file->f_inode->i_mode);
+		struct file *file = KERNEL_OBJECT(file, op->file_ptr);
+		struct file *file2 = KERNEL_OBJECT(file, op->file2_ptr);
+		if (op->file_ptr) {
+			__u32 mode = file->f_inode->i_mode;
+			storage |= is_storage(mode);
+			op->seekable = is_seekable(mode);
 		}
-		if (start->file2)
+		if (op->file2_ptr)
 			storage |= is_storage(file2->f_inode->i_mode);
 		if (!storage)
 			return 0;
 		if (config.detail != DETAIL_RAW) {
-			if (start->file)
-				handle = handle_of(state, file, 0);
-			if (start->file2)
-				handle2 = handle_of(state, file2, 0);
+			if (op->file_ptr)
+				op->file = handle_of(state, file, 0);
+			if (op->file2_ptr)
+				op->file2 = handle_of(state, file2, 0);
 		}
 	}
-	/* One that ended without a trace left its address to this one. */
-	struct operation *op = bpf_map_lookup_elem(&operations, key);
-	if (op)
-		op_give_up(key, op, OP_UNSEEN);
-	static const struct operation none;
-	bpf_map_update_elem(&operations, key, &none, BPF_NOEXIST);
-	op = bpf_map_lookup_elem(&operations, key);
-	if (!op) {
-		struct call_record call = {
-			.flags = CALL_PENDING,
-			.syscall = desc->syscall,
-			.ts_ns = bpf_ktime_get_ns(),
-			.pid = task->tgid,
-			.tid = task->pid,
-			.file = handle,
-		};
-		lose(&call, desc->flags);
-		return 0;
-	}
-	op->args[ARG_FD] = (__s64)start->sqe.fd;
-	op->args[ARG_OFF] = start->sqe.off;
-	op->args[ARG_ADDR] = start->sqe.addr;
-	op->args[ARG_LEN] = start->len;
-	op->args[ARG_FLAGS] = start->sqe.op_flags;
-	op->args[ARG_FD_IN] = start->sqe.fd_in;
-	op->args[ARG_ADDR3] = start->sqe.addr3;
-	op->user_data = start->sqe.user_data;
-	op->ring = start->ring;
-	op->file_ptr = start->file;
-	op->turn = start->turn;
-	op->number = start->number;
-	op->flags = start->flags;
 	op->pid = task->tgid;
 	op->tid = task->pid;
-	op->file = handle;
-	op->file2 = handle2;
-	op->seekable = seekable;
 	op->size = NO_SIZE;
-	if (key->id) {
-		struct aio_state *context = bpf_map_lookup_elem(&aio_states, &key->owner);
-		if (context)
-			__sync_fetch_and_add(&context->live, 1);
-	}
 	if (desc->iov != NO_ARG) {
 		if (config.detail != DETAIL_RAW)
 			op->size = iov_bytes(op->args[desc->iov & 7], op->args[desc->iovcnt & 7]);
@@ -397,7 +345,25 @@ __noinline int op_begin(struct op_key *key, struct op_start *start)
 		op_read_names(key, op);
 	/* Last, so that what is done above does not count as the operation's time. */
 	op->ts_ns = bpf_ktime_get_ns();
-	return 0;
+	if (unlikely(bpf_map_update_elem(&operations, key, op, BPF_NOEXIST))) {
+		/* One that ended without a trace left its address to this one. */
+		struct operation *before = bpf_map_lookup_elem(&operations, key);
+		if (before)
+			op_give_up(key, before, OP_UNSEEN);
+		if (!before || bpf_map_update_elem(&operations, key, op, BPF_NOEXIST)) {
+			struct call_record call = {
+				.flags = CALL_PENDING,
+				.syscall = desc->syscall,
+				.ts_ns = op->ts_ns,
+				.pid = op->pid,
+				.tid = op->tid,
+				.file = op->file,
+			};
+			lose(&call, desc->flags);
+			return 0;
+		}
+	}
+	return 1;
 }
 
 struct bpf_map;
@@ -406,8 +372,7 @@ static long op_pending_step(struct bpf_map *map, const void *key, void *value, v
 {
 	struct op_key at = *(const struct op_key *)key;
 	struct operation *op = value;
-	if (op->ts_ns)
-		op_give_up(&at, op, 0);
+	op_give_up(&at, op, 0);
 	return 0;
 }
 
