@@ -62,8 +62,8 @@ static __always_inline void aio_ended(struct op_key *key, __u64 turn, __s64 ret,
 	} else {
 		end.flags = OP_REAPED;
 		struct file *file = KERNEL_OBJECT(file, op->file_ptr);
-		bool appends = op->file_ptr && desc->flags & DESC_WRITES &&
-			       file->f_flags & O_APPEND;
+		bool appends =
+			op->file_ptr && desc->flags & DESC_WRITES && file->f_flags & O_APPEND;
 		if (desc->offset != NO_ARG && !appends)
 			end.offset = op->args[ARG_OFF];
 	}

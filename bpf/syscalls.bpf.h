@@ -263,8 +263,8 @@ static __always_inline bool read_statx(struct wide_call_record *record, __u64 ad
 	    bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT))
 		return false;
 	/* As glibc's makedev. */
-	record->stat_dev = (dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) |
-			   ((__u64)(dev[1] & ~0xff) << 12);
+	record->stat_dev =
+		(dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) | ((__u64)(dev[1] & ~0xff) << 12);
 	record->stat_ino = ino;
 	return true;
 }

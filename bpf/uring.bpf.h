@@ -291,8 +291,8 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 		struct task_struct *task = bpf_get_current_task_btf();
 		if (op->flags & OP_DIRECT) {
 			__u32 index = op->args[ARG_FD_IN];
-			late = fixed_file(
-				ring, index == IORING_FILE_INDEX_ALLOC ? (__u32)ret : index - 1);
+			late = fixed_file(ring, index == IORING_FILE_INDEX_ALLOC ? (__u32)ret
+										 : index - 1);
 		} else if (task->tgid == (__s32)op->pid) {
 			late = (__u64)file_of_fd(task, ret);
 		}

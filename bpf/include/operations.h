@@ -84,8 +84,7 @@ __noinline int op_read_names(struct op_key *key, struct operation *op)
 			names->flags |= CALL_HAS_HOW;
 	}
 	if (desc->string1 != NO_ARG) {
-		__s32 dirfd =
-			desc->dirfd1 != NO_ARG ? (__s32)op->args[desc->dirfd1 & 7] : AT_FDCWD;
+		__s32 dirfd = desc->dirfd1 != NO_ARG ? (__s32)op->args[desc->dirfd1 & 7] : AT_FDCWD;
 		long n = full ? append_string(scratch, at, op->args[desc->string1 & 7]) : -1;
 		if (n < 0) {
 			names->flags |= CALL_STRING1_PARTIAL;
@@ -98,8 +97,7 @@ __noinline int op_read_names(struct op_key *key, struct operation *op)
 		}
 	}
 	if (desc->string2 != NO_ARG) {
-		__s32 dirfd =
-			desc->dirfd2 != NO_ARG ? (__s32)op->args[desc->dirfd2 & 7] : AT_FDCWD;
+		__s32 dirfd = desc->dirfd2 != NO_ARG ? (__s32)op->args[desc->dirfd2 & 7] : AT_FDCWD;
 		at &= SCRATCH_BYTES / 2 - 1;
 		long n = full ? append_string(scratch, at, op->args[desc->string2 & 7]) : -1;
 		if (n < 0) {
@@ -190,8 +188,7 @@ __noinline int op_wide(struct op_key *key, struct operation *op, struct call_rec
 	return sent;
 }
 
-static __always_inline bool op_slot(struct operation *op, struct call_record *call,
-				    __u32 op_flags)
+static __always_inline bool op_slot(struct operation *op, struct call_record *call, __u32 op_flags)
 {
 	struct operation_record record = {
 		.kind = RECORD_OPERATION,
@@ -339,8 +336,7 @@ __noinline int op_begin(struct op_key *key, struct operation *op)
 	} else if (desc->size != NO_ARG) {
 		op->size = op->args[desc->size & 7];
 	}
-	bool strings =
-		desc->string1 != NO_ARG || desc->string2 != NO_ARG || desc->how != NO_ARG;
+	bool strings = desc->string1 != NO_ARG || desc->string2 != NO_ARG || desc->how != NO_ARG;
 	if (strings && config.detail != DETAIL_RAW)
 		op_read_names(key, op);
 	/* Last, so that what is done above does not count as the operation's time. */

@@ -355,8 +355,8 @@ fn argument(word: &str) -> Option<String> {
     let role = match word {
         "-" => "Ignored".to_string(),
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
-        | "iov" | "iovcnt" | "offset" | "offset2" | "offset_ptr" | "offset_ptr2" | "how" | "seek"
-        | "length" | "stat" | "statx" | "ring" => camel(word),
+        | "iov" | "iovcnt" | "offset" | "offset2" | "offset_ptr" | "offset_ptr2" | "how"
+        | "seek" | "length" | "stat" | "statx" | "ring" => camel(word),
         _ => {
             let (name, kind) = word.split_once(':')?;
             return Some(format!("Arg::Value {{ name: {name:?}, kind: {kind:?} }}"));

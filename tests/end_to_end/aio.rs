@@ -50,7 +50,10 @@ fn every_operation() {
         unseen[0][0]
     ));
     assert_eq!(rows.len(), 1);
-    assert_eq!((rows[0].int("ret"), rows[0].text("op_flags")), (None, Some("UNSEEN")));
+    assert_eq!(
+        (rows[0].int("ret"), rows[0].text("op_flags")),
+        (None, Some("UNSEEN"))
+    );
 }
 
 #[test]

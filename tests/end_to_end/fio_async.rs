@@ -6,7 +6,14 @@ use std::path::PathBuf;
 
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
 
-const PATTERNS: [&str; 6] = ["read", "write", "randread", "randwrite", "readwrite", "randrw"];
+const PATTERNS: [&str; 6] = [
+    "read",
+    "write",
+    "randread",
+    "randwrite",
+    "readwrite",
+    "randrw",
+];
 
 /// Direction, offset and length.
 type Operation = (String, i64, i64);
@@ -21,8 +28,19 @@ fn fio(engine: &str, options: &[&str]) -> Run {
     let scratch = Scratch::new();
     let file = |pattern: &str| scratch.work().join(pattern);
     let mut record = Record::new(&scratch)
-        .command(["fio", "--size=1m", "--thread", "--fallocate=none", "--invalidate=0"])
-        .command(["--stonewall", "--iodepth=8", "--bsrange=4k-16k", "--output=/dev/null"])
+        .command([
+            "fio",
+            "--size=1m",
+            "--thread",
+            "--fallocate=none",
+            "--invalidate=0",
+        ])
+        .command([
+            "--stonewall",
+            "--iodepth=8",
+            "--bsrange=4k-16k",
+            "--output=/dev/null",
+        ])
         .command([format!("--ioengine={engine}")])
         .command(options);
     for pattern in PATTERNS {
@@ -30,7 +48,10 @@ fn fio(engine: &str, options: &[&str]) -> Run {
         record = record
             .command([format!("--name={pattern}"), format!("--rw={pattern}")])
             .command([format!("--filename={}", file(pattern).display())])
-            .command([format!("--write_iolog={}", log(&scratch, pattern).display())]);
+            .command([format!(
+                "--write_iolog={}",
+                log(&scratch, pattern).display()
+            )]);
     }
     let recording = record.run().must_exit(0);
     recording.complete();
@@ -107,7 +128,11 @@ impl Run {
 const AIO: (&[&str], &[&str]) = (&["IOCB_CMD_PREAD"], &["IOCB_CMD_PWRITE"]);
 const URING: (&[&str], &[&str]) = (
     &["IORING_OP_READ", "IORING_OP_READV", "IORING_OP_READ_FIXED"],
-    &["IORING_OP_WRITE", "IORING_OP_WRITEV", "IORING_OP_WRITE_FIXED"],
+    &[
+        "IORING_OP_WRITE",
+        "IORING_OP_WRITEV",
+        "IORING_OP_WRITE_FIXED",
+    ],
 );
 
 #[test]

@@ -59,8 +59,21 @@ fn is_complete(logs: &[Log]) {
             .map(|s| s.name.trim_start_matches("IORING_OP_"))
     };
     // They need a network, or a kernel that is newer than most.
-    let never = ["ACCEPT", "CONNECT", "BIND", "LISTEN", "RECV_ZC", "SEND_ZC", "SENDMSG_ZC"];
-    let new = ["FTRUNCATE", "READV_FIXED", "WRITEV_FIXED", "FIXED_FD_INSTALL"];
+    let never = [
+        "ACCEPT",
+        "CONNECT",
+        "BIND",
+        "LISTEN",
+        "RECV_ZC",
+        "SEND_ZC",
+        "SENDMSG_ZC",
+    ];
+    let new = [
+        "FTRUNCATE",
+        "READV_FIXED",
+        "WRITEV_FIXED",
+        "FIXED_FD_INSTALL",
+    ];
     let missing = |made: &BTreeSet<&str>, but: &[&str]| -> Vec<&str> {
         declared()
             .filter(|n| !made.contains(format!("IORING_OP_{n}").as_str()))
@@ -148,7 +161,10 @@ fn reads_that_the_kernels_thread_submits() {
         assert_eq!(row.int("ret"), row.int("size"));
         assert_eq!(row.text("path"), Some(file.as_str()));
         let fixed = if i % 2 == 1 { "FIXED_FILE|" } else { "" };
-        assert_eq!(row.text("op_flags"), Some(format!("{fixed}SQPOLL").as_str()));
+        assert_eq!(
+            row.text("op_flags"),
+            Some(format!("{fixed}SQPOLL").as_str())
+        );
         assert_ne!(row.int("tid"), row.int("pid"));
         assert!(row.text("comm").unwrap().starts_with("iou-sqp-"), "{row:?}");
     }

@@ -106,8 +106,7 @@ static void buffered(const char *path)
 	submit(&bad, 1, -1);
 	/* The third is refused, so the fourth is not looked at. */
 	struct job batch[4] = { PREAD(fd, 11, 1, .size = 11, .offset = 1),
-				PREAD(fd, 12, 2, .size = 12, .offset = 2), bad,
-				PREAD(fd, 13, 3) };
+				PREAD(fd, 12, 2, .size = 12, .offset = 2), bad, PREAD(fd, 13, 3) };
 	submit(batch, 4, 2);
 	/* The same control blocks again. */
 	struct job again[3] = { PREAD(fd, 21, 1, .size = 21, .offset = 1),
@@ -146,8 +145,8 @@ static void polled(void)
 	int ends[2];
 	if (pipe(ends))
 		truth_die("pipe");
-	struct job ready = job("IOCB_CMD_POLL", 5, ends[1], NULL, 0, 0,
-			       X(.fd = ends[1], .not_storage = 1));
+	struct job ready =
+		job("IOCB_CMD_POLL", 5, ends[1], NULL, 0, 0, X(.fd = ends[1], .not_storage = 1));
 	ready.iocb.aio_buf = POLLOUT;
 	one(ready);
 	T(close, X(.fd = ends[0], .not_storage = 1), ends[0]);

@@ -22,32 +22,110 @@ static const char *in_dir(const char *name)
 }
 
 static const char *const names[] = {
-	[0] = "NOP",		[1] = "READV",		 [2] = "WRITEV",
-	[3] = "FSYNC",		[4] = "READ_FIXED",	 [5] = "WRITE_FIXED",
-	[6] = "POLL_ADD",	[7] = "POLL_REMOVE",	 [8] = "SYNC_FILE_RANGE",
-	[9] = "SENDMSG",	[10] = "RECVMSG",	 [11] = "TIMEOUT",
-	[12] = "TIMEOUT_REMOVE", [13] = "ACCEPT",	 [14] = "ASYNC_CANCEL",
-	[15] = "LINK_TIMEOUT",	[16] = "CONNECT",	 [17] = "FALLOCATE",
-	[18] = "OPENAT",	[19] = "CLOSE",		 [20] = "FILES_UPDATE",
-	[21] = "STATX",		[22] = "READ",		 [23] = "WRITE",
-	[24] = "FADVISE",	[25] = "MADVISE",	 [26] = "SEND",
-	[27] = "RECV",		[28] = "OPENAT2",	 [29] = "EPOLL_CTL",
-	[30] = "SPLICE",	[31] = "PROVIDE_BUFFERS", [32] = "REMOVE_BUFFERS",
-	[33] = "TEE",		[34] = "SHUTDOWN",	 [35] = "RENAMEAT",
-	[36] = "UNLINKAT",	[37] = "MKDIRAT",	 [38] = "SYMLINKAT",
-	[39] = "LINKAT",	[40] = "MSG_RING",	 [41] = "FSETXATTR",
-	[42] = "SETXATTR",	[43] = "FGETXATTR",	 [44] = "GETXATTR",
-	[45] = "SOCKET",	[49] = "READ_MULTISHOT", [54] = "FIXED_FD_INSTALL",
-	[55] = "FTRUNCATE",	[60] = "READV_FIXED",	 [61] = "WRITEV_FIXED",
+	[0] = "NOP",
+	[1] = "READV",
+	[2] = "WRITEV",
+	[3] = "FSYNC",
+	[4] = "READ_FIXED",
+	[5] = "WRITE_FIXED",
+	[6] = "POLL_ADD",
+	[7] = "POLL_REMOVE",
+	[8] = "SYNC_FILE_RANGE",
+	[9] = "SENDMSG",
+	[10] = "RECVMSG",
+	[11] = "TIMEOUT",
+	[12] = "TIMEOUT_REMOVE",
+	[13] = "ACCEPT",
+	[14] = "ASYNC_CANCEL",
+	[15] = "LINK_TIMEOUT",
+	[16] = "CONNECT",
+	[17] = "FALLOCATE",
+	[18] = "OPENAT",
+	[19] = "CLOSE",
+	[20] = "FILES_UPDATE",
+	[21] = "STATX",
+	[22] = "READ",
+	[23] = "WRITE",
+	[24] = "FADVISE",
+	[25] = "MADVISE",
+	[26] = "SEND",
+	[27] = "RECV",
+	[28] = "OPENAT2",
+	[29] = "EPOLL_CTL",
+	[30] = "SPLICE",
+	[31] = "PROVIDE_BUFFERS",
+	[32] = "REMOVE_BUFFERS",
+	[33] = "TEE",
+	[34] = "SHUTDOWN",
+	[35] = "RENAMEAT",
+	[36] = "UNLINKAT",
+	[37] = "MKDIRAT",
+	[38] = "SYMLINKAT",
+	[39] = "LINKAT",
+	[40] = "MSG_RING",
+	[41] = "FSETXATTR",
+	[42] = "SETXATTR",
+	[43] = "FGETXATTR",
+	[44] = "GETXATTR",
+	[45] = "SOCKET",
+	[49] = "READ_MULTISHOT",
+	[54] = "FIXED_FD_INSTALL",
+	[55] = "FTRUNCATE",
+	[60] = "READV_FIXED",
+	[61] = "WRITEV_FIXED",
 };
 enum {
-	NOP = 0, READV, WRITEV, FSYNC, READ_FIXED, WRITE_FIXED, POLL_ADD, POLL_REMOVE,
-	SYNC_RANGE, SENDMSG, RECVMSG, TIMEOUT, TIMEOUT_REMOVE, ACCEPT, ASYNC_CANCEL,
-	LINK_TIMEOUT, CONNECT, FALLOCATE, OPENAT, CLOSE, FILES_UPDATE, STATX, READ, WRITE,
-	FADVISE, MADVISE, SEND, RECV, OPENAT2, EPOLL_CTL, SPLICE, PROVIDE_BUFFERS,
-	REMOVE_BUFFERS, TEE, SHUTDOWN, RENAMEAT, UNLINKAT, MKDIRAT, SYMLINKAT, LINKAT,
-	MSG_RING, FSETXATTR, SETXATTR, FGETXATTR, GETXATTR, SOCKET, READ_MULTISHOT = 49,
-	FIXED_FD_INSTALL = 54, FTRUNCATE = 55, READV_FIXED = 60, WRITEV_FIXED = 61,
+	NOP = 0,
+	READV,
+	WRITEV,
+	FSYNC,
+	READ_FIXED,
+	WRITE_FIXED,
+	POLL_ADD,
+	POLL_REMOVE,
+	SYNC_RANGE,
+	SENDMSG,
+	RECVMSG,
+	TIMEOUT,
+	TIMEOUT_REMOVE,
+	ACCEPT,
+	ASYNC_CANCEL,
+	LINK_TIMEOUT,
+	CONNECT,
+	FALLOCATE,
+	OPENAT,
+	CLOSE,
+	FILES_UPDATE,
+	STATX,
+	READ,
+	WRITE,
+	FADVISE,
+	MADVISE,
+	SEND,
+	RECV,
+	OPENAT2,
+	EPOLL_CTL,
+	SPLICE,
+	PROVIDE_BUFFERS,
+	REMOVE_BUFFERS,
+	TEE,
+	SHUTDOWN,
+	RENAMEAT,
+	UNLINKAT,
+	MKDIRAT,
+	SYMLINKAT,
+	LINKAT,
+	MSG_RING,
+	FSETXATTR,
+	SETXATTR,
+	FGETXATTR,
+	GETXATTR,
+	SOCKET,
+	READ_MULTISHOT = 49,
+	FIXED_FD_INSTALL = 54,
+	FTRUNCATE = 55,
+	READV_FIXED = 60,
+	WRITEV_FIXED = 61,
 };
 
 static unsigned char supported[256];
@@ -258,8 +336,8 @@ static void name_operations(void)
 		 E(OPENAT2, .fd = AT_FDCWD, .addr = AT(a), .off = AT(&how), .len = sizeof how));
 	ident((int)fd, a);
 	how.resolve = 1ULL << 40;
-	one(X(.arg = a), E(OPENAT2, .fd = AT_FDCWD, .addr = AT(a), .off = AT(&how),
-			   .len = sizeof how));
+	one(X(.arg = a),
+	    E(OPENAT2, .fd = AT_FDCWD, .addr = AT(a), .off = AT(&how), .len = sizeof how));
 	one(X(.fd = NONE, .arg = "a", .path = a),
 	    E(STATX, .fd = AT_FDCWD, .addr = AT("a"), .off = AT(more), .len = 0x7ff));
 	one(X(.arg = missing),
@@ -313,7 +391,8 @@ static void pipe_operations(void)
 	if (pipe(ends) || pipe(others) || socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
 		truth_die("pipe");
 	one(X(.fd = fd, .size = 1000, .offset = 128),
-	    E(SPLICE, .fd = ends[1], .fd_in = (unsigned)fd, .addr = 128, .off = ~0ULL, .len = 1000));
+	    E(SPLICE, .fd = ends[1], .fd_in = (unsigned)fd, .addr = 128, .off = ~0ULL,
+	      .len = 1000));
 	one(X(.fd = fd, .size = 10),
 	    E(SPLICE, .fd = fd, .fd_in = (unsigned)fd, .addr = 0, .off = 0, .len = 10));
 	one(X(.fd = ends[0], .size = 500, .not_storage = 1),
@@ -342,8 +421,8 @@ static void pipe_operations(void)
 	one(X(.fd = BAD_FD), E(POLL_ADD, .fd = BAD_FD, .op_flags = 4));
 	one(X(.fd = pair[0], .not_storage = 1), E(SHUTDOWN, .fd = pair[0], .len = 2));
 	one(X(.fd = BAD_FD), E(SHUTDOWN, .fd = BAD_FD, .len = 2));
-	long made = one(X(.fd = NONE, .not_storage = 1),
-			E(SOCKET, .fd = AF_UNIX, .off = SOCK_STREAM));
+	long made =
+		one(X(.fd = NONE, .not_storage = 1), E(SOCKET, .fd = AF_UNIX, .off = SOCK_STREAM));
 	one(X(.fd = NONE, .not_storage = 1), E(SOCKET, .fd = 12345, .off = SOCK_STREAM));
 	if (made >= 0)
 		T(close, X(.fd = made, .not_storage = 1), made);
@@ -374,8 +453,8 @@ static void order_operations(void)
 	one(X(.fd = NONE), E(TIMEOUT_REMOVE, .addr = 4242));
 	one(X(.fd = NONE), E(ASYNC_CANCEL, .addr = 4242));
 	one(X(.fd = NONE), E(POLL_REMOVE, .addr = 4242));
-	one(X(.fd = NONE), E(PROVIDE_BUFFERS, .fd = 4, .addr = AT(buffer), .len = 64,
-			     .buf_index = 9));
+	one(X(.fd = NONE),
+	    E(PROVIDE_BUFFERS, .fd = 4, .addr = AT(buffer), .len = 64, .buf_index = 9));
 	one(X(.fd = NONE), E(REMOVE_BUFFERS, .fd = 4, .buf_index = 9));
 	one(X(.fd = NONE), E(REMOVE_BUFFERS, .fd = 4, .buf_index = 10));
 	one(X(.fd = NONE), E(MSG_RING, .fd = fd, .len = 1));
@@ -402,8 +481,8 @@ static void order_operations(void)
 	add(X(.fd = ends[0], .not_storage = 1), E(POLL_ADD, .fd = ends[0], .op_flags = 1));
 	add(X(.fd = NONE), E(ASYNC_CANCEL, .addr = AT(serial - 1)));
 	finish(2);
-	add(X(.fd = fd, .size = 10, .offset = 4), E(READ, .fd = fd, .addr = AT(buffer), .len = 10,
-						    .off = 4));
+	add(X(.fd = fd, .size = 10, .offset = 4),
+	    E(READ, .fd = fd, .addr = AT(buffer), .len = 10, .off = 4));
 	add(X(.fd = fd, .op_flags = "DRAIN|WORKER"), E(FSYNC, DRAIN, .fd = fd));
 	finish(2);
 	T(close, X(.fd = ends[0], .not_storage = 1), ends[0]);
@@ -420,8 +499,8 @@ static void multishot(void)
 		return;
 	if (pipe(ends))
 		truth_die("pipe");
-	one(X(.fd = NONE), E(PROVIDE_BUFFERS, .fd = 8, .addr = AT(buffer), .len = 512,
-			     .buf_index = 3));
+	one(X(.fd = NONE),
+	    E(PROVIDE_BUFFERS, .fd = 8, .addr = AT(buffer), .len = 512, .buf_index = 3));
 	long id = serial++;
 	struct entry entry = E(READ_MULTISHOT, BUFFER_SELECT, .fd = ends[0], .buf_index = 3,
 			       .user_data = (unsigned long long)id);
@@ -436,7 +515,8 @@ static void multishot(void)
 		else
 			T(close, X(.fd = ends[1], .not_storage = 1), ends[1]);
 		T(io_uring_enter, X(), ring.fd, 0, 1, ENTER_GETEVENTS, NULL, 0L);
-		if (!ring_take(&ring, &c) || (long)c.user_data != id || !(c.flags & F_MORE) != (i == 4))
+		if (!ring_take(&ring, &c) || (long)c.user_data != id ||
+		    !(c.flags & F_MORE) != (i == 4))
 			truth_die("multishot");
 		printf("shot %ld %d\n", id, c.res);
 	}

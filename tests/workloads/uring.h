@@ -75,8 +75,7 @@ static void ring_map(struct ring *ring, int fd, struct ring_params *params)
 		bytes = cq_bytes;
 	int flags = MAP_SHARED | MAP_POPULATE, access = PROT_READ | PROT_WRITE;
 	char *rings = mmap(NULL, bytes, access, flags, fd, 0);
-	ring->entries =
-		mmap(NULL, params->sq_entries * entry, access, flags, fd, 0x10000000);
+	ring->entries = mmap(NULL, params->sq_entries * entry, access, flags, fd, 0x10000000);
 	if (rings == MAP_FAILED || ring->entries == MAP_FAILED)
 		truth_die("mapping the ring");
 	ring->fd = fd;

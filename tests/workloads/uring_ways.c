@@ -176,8 +176,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} ways[] = { { "sqpoll", sqpoll },     { "threads", threads }, { "overflow", overflow },
-		     { "skip", skip },	       { "pending", pending }, { "flood", flood } };
+	} ways[] = { { "sqpoll", sqpoll }, { "threads", threads }, { "overflow", overflow },
+		     { "skip", skip },	   { "pending", pending }, { "flood", flood } };
 	for (unsigned i = 0; i < sizeof ways / sizeof ways[0]; i++)
 		if (!strcmp(argv[1], ways[i].name))
 			ways[i].run();

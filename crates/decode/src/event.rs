@@ -58,9 +58,7 @@ impl Event<'_> {
     /// nanoseconds: a call when it ended, anything else when it happened.
     pub fn time_ns(&self) -> u64 {
         match self {
-            Event::Call(r) | Event::Operation { call: r, .. } => {
-                r.ts_ns.saturating_add(r.dur_ns)
-            }
+            Event::Call(r) | Event::Operation { call: r, .. } => r.ts_ns.saturating_add(r.dur_ns),
             Event::Wide { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,

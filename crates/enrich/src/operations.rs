@@ -56,7 +56,10 @@ mod tests {
             out
         };
         assert_eq!(text(0), "0");
-        assert_eq!(text(OP_LINK | OP_WORKER | OP_FIXED_FILE), "FIXED_FILE|LINK|WORKER");
+        assert_eq!(
+            text(OP_LINK | OP_WORKER | OP_FIXED_FILE),
+            "FIXED_FILE|LINK|WORKER"
+        );
         assert_eq!(text((1 << 13) - 1).split('|').count(), FLAGS.len());
     }
 }

@@ -72,7 +72,16 @@ const ARGS: &[&str] = &["syscall", "flags", "args"];
 #[test]
 fn operations_say_how_they_were_made() {
     let columns = [
-        "api", "syscall", "class", "fd", "offset", "bytes", "args", "op_flags", "user_data", "path",
+        "api",
+        "syscall",
+        "class",
+        "fd",
+        "offset",
+        "bytes",
+        "args",
+        "op_flags",
+        "user_data",
+        "path",
     ];
     let read = CallRecord {
         fd: 3,

@@ -469,7 +469,10 @@ fn configure(
     let constants = [
         (".rodata.config", config.to_bytes().to_vec()),
         (".rodata.descs", descriptors(&options.selection)),
-        (".rodata.opdescs", operations::descriptors(&options.selection)),
+        (
+            ".rodata.opdescs",
+            operations::descriptors(&options.selection),
+        ),
     ];
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();

@@ -187,7 +187,10 @@ impl Choice {
             note: format!("{} ({why})", self.without),
         };
         let Some(program) = self.program else {
-            return (None, missing("not in this kernel, or in another form".into()));
+            return (
+                None,
+                missing("not in this kernel, or in another form".into()),
+            );
         };
         let Some(program) = object.progs_mut().find(|p| p.name() == program) else {
             return (None, missing("the program is missing".into()));
