@@ -132,6 +132,11 @@ static __always_inline __u64 long_argument(struct pt_regs *regs, __u32 low, __u3
 /* Sends the record of the present task, for which there was no room before. */
 __noinline int announce(void);
 
+/* What the calls of AIO mean for its operations: aio.bpf.h. `watch`: of enum
+ * call_watch. */
+int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs);
+int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array);
+
 /* `regs` may be null: they are looked for then. */
 static __always_inline int enter(struct pt_regs *regs, long id)
 {
@@ -157,6 +162,16 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		regs = task_registers(task, id);
 	if (!regs)
 		return 0;
+	__u64 aio_ns = 0;
+	if (HAVE_OPERATIONS && config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
+		__u64 before = bpf_ktime_get_ns();
+		aio_enter(desc->selected, argument(regs, 0, false), argument(regs, 1, false),
+			  argument(regs, 2, false));
+		if (!(desc->selected & WATCH_CALL))
+			return 0;
+		aio_ns = bpf_ktime_get_ns() - before;
+		state->aio_ns = aio_ns;
+	}
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
 	state->number = id;
@@ -202,7 +217,7 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	}
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
-	state->enter_ns = now;
+	state->enter_ns = now - aio_ns;
 	state->timed_ns = began ? now - began : 0;
 	return 0;
 }
@@ -303,6 +318,21 @@ static __always_inline long append_string(struct scratch *scratch, __u32 at, __u
 
 /* struct stat begins with st_dev; struct statx: include/uapi/linux/stat.h. */
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
+
+/* Takes device and inode from struct statx. */
+static __always_inline bool read_statx(struct wide_call_record *record, __u64 address)
+{
+	__u32 dev[2] = {};
+	__u64 ino = 0;
+	if (bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) ||
+	    bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT))
+		return false;
+	/* As glibc's makedev. */
+	record->stat_dev =
+		(dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) | ((__u64)(dev[1] & ~0xff) << 12);
+	record->stat_ino = ino;
+	return true;
+}
 
 static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
 				 struct pt_regs *regs, struct call_record *made, bool pending)
@@ -421,17 +451,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 				call->flags |= CALL_HAS_STAT;
 			}
 		} else if (desc->statx != NO_ARG) {
-			__u64 address = argument(regs, desc->statx, compat);
-			__u32 dev[2] = {};
-			__u64 ino = 0;
-			if (!bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) &&
-			    !bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT)) {
-				/* As glibc's makedev. */
-				record->stat_dev = (dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) |
-						   ((__u64)(dev[1] & ~0xff) << 12);
-				record->stat_ino = ino;
+			if (read_statx(record, argument(regs, desc->statx, compat)))
 				call->flags |= CALL_HAS_STAT;
-			}
 		}
 	}
 	at &= SCRATCH_BYTES - 1;
@@ -561,7 +582,20 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 	if (!regs)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	if (unlikely(!state->enter_ns || state->number != number)) {
+	bool entered = state->enter_ns && state->number == number;
+	if (HAVE_OPERATIONS && config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
+		bool reaps = desc->selected & WATCH_AIO_REAP;
+		/* Never a 32-bit program: its calls are not marked. */
+		aio_exit(desc->selected, ret, argument(regs, 1, false),
+			 reaps ? argument(regs, 3, false) : argument(regs, 2, false));
+		if (!(desc->selected & WATCH_CALL))
+			return 0;
+		/* The call begins before its operations, but what taking them in
+		 * took is not its own. */
+		if (entered)
+			now -= state->aio_ns;
+	}
+	if (unlikely(!entered)) {
 		/* A return without an entry: seccomp has answered the call. */
 		if (state->call_flags & STASH_LEFT_OUT || state->flags & TASK_WAITS_FOR_EXEC)
 			return 0;

@@ -4,6 +4,7 @@
  */
 #include "include/emit.h"
 #include "include/files.h"
+#include "include/operations.h"
 
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
@@ -285,13 +286,18 @@ int adopt(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* At the end: records the calls that have not returned. */
+/* At the end: records the calls that have not returned, and the operations
+ * that have not ended. */
 SEC("iter/task")
 int pending(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	if (!task)
 		return 0;
+#if HAVE_OPERATIONS
+	if (ctx->meta->seq_num == 0)
+		op_pending();
+#endif
 	struct task_state *state = task_state_of(task);
 	if (state && !(state->flags & TASK_WAITS_FOR_EXEC))
 		complete_pending(task, state);

@@ -36,6 +36,9 @@
  * with preemption off. They cost more, so they serve these kernels only. */
 #define HAVE_CLASSIC (FATHOM_KERNEL >= 602)
 #define HAVE_POINTERS_TO_GLOBALS (FATHOM_KERNEL >= 517)
+/* Operations of io_uring and AIO: they need bpf_for_each_map_elem, loops and
+ * atomics. */
+#define HAVE_OPERATIONS (FATHOM_KERNEL >= 517)
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)
 /* The first word of a slot must be written last, and other processors than

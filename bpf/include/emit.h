@@ -90,8 +90,8 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 	return 0;
 }
 
-/* Puts a record into the CPU's slot ring; false when there is no room. The
- * first word is written last: user space takes a slot once its SLOT_LAP is that
+/* Puts a record into the CPU's slot ring; false when there is no room. All
+ * records of slots have the beginning of struct call_record. The first word is written last: user space takes a slot once its SLOT_LAP is that
  * of the turn. */
 static __always_inline bool slot_output(struct call_record *call)
 {
@@ -110,7 +110,7 @@ static __always_inline bool slot_output(struct call_record *call)
 	struct slot *slot = bpf_map_lookup_elem(&slots, &index);
 	if (!slot)
 		return false;
-	call->kind = RECORD_CALL | (position & config.slots ? 0 : SLOT_LAP);
+	call->kind |= position & config.slots ? 0 : SLOT_LAP;
 	__u64 *from = (__u64 *)call;
 #pragma unroll
 	for (int i = 1; i < SLOT_BYTES / 8; i++)

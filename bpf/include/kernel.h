@@ -168,7 +168,10 @@ struct fs_struct {
 	struct path pwd;
 } CORE;
 
+struct kioctx_table;
+
 struct mm_struct {
+	struct kioctx_table *ioctx_table;
 	unsigned long arg_start;
 	unsigned long arg_end;
 	struct file *exe_file;
@@ -208,6 +211,7 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
+	__u32 flags;
 	void *stack;
 	__s32 pid;
 	__s32 tgid;
@@ -222,6 +226,84 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
+} CORE;
+
+/* io_uring/rsrc.h; in it a pointer to struct file with flags in its low bits. */
+struct io_rsrc_node {
+	unsigned long file_ptr;
+} CORE;
+
+struct io_rsrc_data {
+	__u32 nr;
+	struct io_rsrc_node **nodes;
+} CORE;
+
+struct io_file_table {
+	struct io_rsrc_data data;
+} CORE;
+
+/* Before 6.13 the table of registered files was an array of such pointers. */
+struct io_fixed_file {
+	unsigned long file_ptr;
+} CORE;
+struct io_file_table___array {
+	struct io_fixed_file *files;
+} CORE;
+struct io_ring_ctx___array {
+	struct io_file_table___array file_table;
+	__u32 nr_user_files;
+} CORE;
+
+struct io_uring_sqe;
+
+struct io_uring_cqe {
+	__u64 user_data;
+	__s32 res;
+	__u32 flags;
+} CORE;
+
+struct io_ring_ctx {
+	__u32 flags;
+	__u32 *sq_array;
+	struct io_uring_sqe *sq_sqes;
+	__u32 cached_sq_head;
+	__u32 sq_entries;
+	struct io_file_table file_table;
+} CORE;
+
+struct io_kiocb {
+	struct file *file;
+	__u8 opcode;
+	struct io_ring_ctx *ctx;
+} CORE;
+
+struct kiocb {
+	struct file *ki_filp;
+	__s64 ki_pos;
+	void *ki_complete;
+} CORE;
+
+struct io_event {
+	__u64 data;
+	__u64 obj;
+	__s64 res;
+	__s64 res2;
+} CORE;
+
+struct kioctx {
+	unsigned long user_id;
+	__u32 nr_events;
+	__u32 tail;
+} CORE;
+
+struct kioctx_table {
+	__u32 nr;
+	struct kioctx *table[0];
+} CORE;
+
+struct aio_kiocb {
+	struct kioctx *ki_ctx;
+	struct io_event ki_res;
 } CORE;
 
 struct linux_binprm;
@@ -244,6 +326,7 @@ struct trace_event_raw_sched_process_exec {
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
+	__u64 seq_num;
 } CORE;
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
@@ -281,5 +364,7 @@ struct pt_regs {
 #define BTRFS_SUPER_MAGIC 0x9123683e
 #define MAX_ERRNO 4095
 #define IOV_MAX 1024
+/* include/linux/sched.h: threads that the kernel makes for io_uring. */
+#define PF_IO_WORKER 0x00000010
 
 #endif

@@ -56,6 +56,10 @@ struct task_state {
 	__u32 flags; /* enum task_flag */
 	__u32 calls; /* that were recorded of the task */
 	__u64 timed_ns; /* what the entry took, if this call is timed */
+	__u64 aio_ns; /* what aio_enter() took at the entry */
+	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
+	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
+	__u32 reserved;
 	struct cached_file files[CACHED_FILES];
 };
 

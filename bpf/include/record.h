@@ -17,10 +17,15 @@
 
 enum limits {
 	SLOT_BYTES = 64,
-	/* Calls in bpf/syscalls.def, rounded up. */
-	MAX_SYSCALLS = 128,
+	/* Calls in bpf/syscalls.def and operations in bpf/operations.def together,
+	 * rounded up. */
+	MAX_SYSCALLS = 256,
 	/* System call numbers of any architecture that we serve lie below. */
 	MAX_NUMBERS = 512,
+	/* Operations of io_uring have their number as their place among the
+	 * descriptors of operations; those of AIO begin at AIO_OPERATIONS. */
+	MAX_OPERATIONS = 128,
+	AIO_OPERATIONS = 112,
 	MAX_PATH = 4096,
 	/* Longest component of a path, NAME_MAX. */
 	MAX_NAME = 255,
@@ -46,6 +51,7 @@ enum record_kind {
 	RECORD_FILE = 3,
 	RECORD_TASK = 4,
 	RECORD_MOUNT = 5,
+	RECORD_OPERATION = 6,
 	SLOT_LAP = 128,
 };
 
@@ -77,7 +83,7 @@ enum call_flag {
 struct call_record {
 	__u8 kind; /* enum record_kind */
 	__u8 flags; /* enum call_flag */
-	__u16 syscall; /* row in bpf/syscalls.def, from 0 */
+	__u16 syscall; /* row in bpf/syscalls.def, from 0, or in operations.def after them */
 	__s32 fd; /* descriptor argument, -1 when there is none */
 	__u64 ts_ns; /* entry */
 	__u64 dur_ns; /* exit less entry */
@@ -108,7 +114,59 @@ struct wide_call_record {
 	__u64 stat_ino; /* inode of the path */
 	__u16 string1_len; /* bytes */
 	__u16 string2_len; /* bytes */
-	__u32 reserved; /* 0 */
+	__u32 op_flags; /* enum operation_flag */
+	__u64 user_data; /* of an operation */
+};
+
+/* What an operation of io_uring or AIO has beyond a call. The first seven are
+ * the kernel's IOSQE_ flags. */
+enum operation_flag {
+	/* The descriptor is an index into the ring's registered files. */
+	OP_FIXED_FILE = 1,
+	OP_DRAIN = 2,
+	OP_LINK = 4,
+	OP_HARDLINK = 8,
+	OP_ASYNC = 16,
+	OP_BUFFER_SELECT = 32,
+	OP_CQE_SKIP = 64,
+	/* Submitted by the kernel's thread of the ring (SQPOLL). */
+	OP_SQPOLL = 128,
+	/* Carried out by a worker thread (io-wq). */
+	OP_WORKER = 256,
+	/* Another completion follows: multishot. */
+	OP_MORE = 512,
+	/* The end is when the completion was found in the ring of completions:
+	 * the operation itself ended before. */
+	OP_REAPED = 1024,
+	/* It ended, but when and how was not seen; goes with CALL_PENDING. */
+	OP_UNSEEN = 2048,
+	/* The descriptor that it opened is one of the ring's registered files. */
+	OP_DIRECT = 4096,
+};
+
+enum operation_size {
+	/* The operation has no size, or one that could not be read. */
+	NO_SIZE32 = 4294967295,
+};
+
+/* One completed operation that fits a slot; in the slot ring only. Members
+ * that struct call_record has too mean the same. */
+struct operation_record {
+	__u8 kind; /* RECORD_OPERATION */
+	__u8 flags; /* enum call_flag */
+	__u16 syscall; /* row in bpf/operations.def, after those in bpf/syscalls.def */
+	__s32 fd; /* descriptor, or index with OP_FIXED_FILE; -1 when there is none */
+	__u64 ts_ns; /* submission */
+	__u64 dur_ns; /* completion less submission */
+	__u32 pid; /* thread group of tid */
+	__u32 tid; /* thread that submitted */
+	__s32 ret; /* result */
+	__u32 file; /* handle */
+	__s64 offset; /* where the I/O took place */
+	__u32 size; /* bytes asked for, NO_SIZE32 when there are none */
+	__u16 op_flags; /* enum operation_flag */
+	__u16 aux; /* first numeric argument */
+	__u64 user_data; /* as the program passed it */
 };
 
 enum file_flag {
@@ -254,9 +312,21 @@ enum call_desc_flag {
 	DESC_CHDIR = 128,
 };
 
+/* What of a call is watched. */
+enum call_watch {
+	/* The call is recorded. */
+	WATCH_CALL = 1,
+	/* Operations of AIO begin with it (io_submit), are reaped by it
+	 * (io_getevents), or end with it (io_destroy, exit_group). */
+	WATCH_AIO_SUBMIT = 2,
+	WATCH_AIO_REAP = 4,
+	WATCH_AIO_DESTROY = 8,
+	WATCH_AIO_EXIT = 16,
+};
+
 /* How to record one call: where each argument stands (0 to 5, or NO_ARG). */
 struct call_desc {
-	__u8 selected; /* 0: the call is not recorded */
+	__u8 selected; /* enum call_watch; 0: the call is not recorded */
 	__u8 syscall; /* row in bpf/syscalls.def */
 	__u8 flags; /* enum call_desc_flag */
 	__u8 fd; /* descriptor */
@@ -284,7 +354,8 @@ struct call_desc {
 	__u8 offset_shift; /* bits that the offset is to be shifted by */
 	__u8 size_hi; /* upper half of the size */
 	__u8 stat_ino; /* where the struct stat holds the inode number */
-	__u8 reserved[2]; /* 0 */
+	__u8 offset2; /* position in the second file by value */
+	__u8 all_types; /* 1: not recorded unless all types of files are */
 };
 
 /* Set before the programs are loaded. */
@@ -297,6 +368,8 @@ struct probe_config {
 	__u32 follow; /* 1: children of recorded tasks are recorded */
 	__u32 mnt_ns; /* inode of the recorder's mount namespace */
 	__u32 cpus; /* processors that the machine may have */
+	__u32 aio; /* 1: operations of AIO are recorded */
+	__u32 reserved; /* 0 */
 };
 
 enum detail {

@@ -7,9 +7,11 @@
 // A step that fails is a failed test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod aio;
 mod command;
 mod damage;
 mod fio;
+mod fio_async;
 mod ground_truth;
 mod kernel;
 mod large;
@@ -21,5 +23,6 @@ mod running;
 mod stored;
 mod strace_compared;
 mod suites;
+mod uring;
 mod waiting;
 mod workloads;

@@ -24,7 +24,7 @@ fn compiled(name: &str, more: &[&str]) -> PathBuf {
     let source = sources.join(format!("{name}.c"));
     let mut hasher = DefaultHasher::new();
     more.hash(&mut hasher);
-    for file in [&source, &sources.join("truth.h")] {
+    for file in [&source, &sources.join("truth.h"), &sources.join("uring.h")] {
         fs::read(file)
             .unwrap_or_else(|e| panic!("{}: {e}", file.display()))
             .hash(&mut hasher);

@@ -41,7 +41,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
             } else {
                 "  (not on this architecture)"
             };
-            text.push_str(&format!("{:<18} {}{here}\n", call.name, call.class.name()));
+            text.push_str(&format!("{:<26} {}{here}\n", call.name, call.class.name()));
         }
         out.write_all(text.as_bytes()).map_err(Failure::input)?;
         return Ok(0);

@@ -37,6 +37,7 @@ mod files;
 mod fs;
 mod losses;
 mod mounts;
+mod operations;
 mod paths;
 mod plan;
 mod positions;

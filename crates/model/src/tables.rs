@@ -218,26 +218,33 @@ macro_rules! tables {
 }
 
 tables! {
-    /// One row a completed storage call, and one a call that was still running
-    /// when the recording or its thread ended.
+    /// One row a completed storage call or operation of io_uring or Linux AIO, and
+    /// one a call or operation that was still running when the recording or its
+    /// thread ended. An operation that completes several times (multishot) has a
+    /// row for each completion; each begins where the one before ended.
     SYSCALLS syscalls SyscallRows key [] {
         /// Id of the request, unique in the session; counts up from 1 in the
         /// order in which calls ended.
         rid: i64 set,
-        /// When the call was entered: CLOCK_MONOTONIC nanoseconds.
+        /// When the call was entered or the operation submitted: CLOCK_MONOTONIC
+        /// nanoseconds.
         ts_ns: i64 set,
-        /// From entry to exit, nanoseconds; for a call that had not ended, the
-        /// time that it had taken so far.
+        /// From entry to exit, or from submission to completion, nanoseconds; for
+        /// a call that had not ended, the time that it had taken so far.
         dur_ns: i64 set,
         /// Process (thread group) id, as the host counts.
         pid: i32 set,
-        /// Thread id, as the host counts.
+        /// Thread id, as the host counts; of an operation the thread that
+        /// submitted it, which with SQPOLL is the kernel's thread of the ring.
         tid: i32 set,
         /// Name of the thread when the call ended.
         comm: str null,
         /// Processor on which the call ended.
         cpu: i32 set,
-        /// Name of the call, as in strace.
+        /// By which interface: syscall, io_uring or aio (an iocb of io_submit).
+        api: str set,
+        /// Name of the call, as in strace; of an operation as in the kernel's
+        /// headers: IORING_OP_READV, IOCB_CMD_PREAD.
         syscall: str set,
         /// data, metadata, directory, xattr, memory or async.
         class: str set,
@@ -246,7 +253,8 @@ tables! {
         ret: i64 null,
         /// Name of the error, null when there was none.
         errno: str null,
-        /// Descriptor that the call worked on, as passed.
+        /// Descriptor that the call worked on, as passed; with FIXED_FILE in
+        /// op_flags the index of a registered file.
         fd: i32 null,
         /// File that the call worked on, in table files.
         file_id: i64 null,
@@ -271,6 +279,17 @@ tables! {
         hash: i64 null,
         /// Further arguments, name=value, decoded as in strace.
         args: str null,
+        /// Of an operation, null for a call. The flags with which it was submitted
+        /// (FIXED_FILE, DRAIN, LINK, HARDLINK, ASYNC, BUFFER_SELECT, CQE_SKIP: the
+        /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
+        /// kernel's thread of the ring; WORKER, carried out by a worker thread; DIRECT,
+        /// opened as a registered file; MORE, further completions follow;
+        /// REAPED, the end is when the completion was found, the operation itself
+        /// ended before; UNSEEN, it ended, but how and when was not seen. 0: none.
+        op_flags: str null,
+        /// What the program passed with an operation to know it again, null for a
+        /// call: user_data of io_uring, aio_data of AIO, as a signed number.
+        user_data: i64 null,
     }
 
     /// One row a file: device, inode and generation. A recycled inode is a new

@@ -9,6 +9,7 @@ mod features;
 mod hooks;
 mod load;
 mod mounts;
+mod operations;
 mod privilege;
 mod rings;
 mod selection;

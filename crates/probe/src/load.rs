@@ -8,7 +8,7 @@ use fathom_model::abi::{
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
-use fathom_model::syscalls::{I386, SYSCALLS};
+use fathom_model::syscalls::{Api, I386, SYSCALLS};
 use libbpf_rs::{
     IterOpts, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
 };
@@ -20,7 +20,7 @@ use crate::mounts::{self, Mounts};
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::variant::{self, Variant};
-use crate::{Detail, adopt, missing_privilege};
+use crate::{Detail, adopt, missing_privilege, operations};
 
 /// What and how to record.
 #[derive(Clone, Debug)]
@@ -98,6 +98,7 @@ pub struct Probe {
     wide: WideRings,
     stats: Stats,
     hooks: Hooks,
+    operations: Vec<operations::Choice>,
     cpus: usize,
     all_tasks: bool,
     spare: Vec<Vec<u8>>,
@@ -136,15 +137,15 @@ impl Probe {
         let mut loaded = None;
         for variant in variant::loadable(&features)? {
             match load_variant(&variant, options, &features, &rings, cpus, per_cpu) {
-                Ok((object, mut hooks)) => {
+                Ok((object, mut hooks, operations)) => {
                     hooks.list.insert(0, programs(&variant));
-                    loaded = Some((object, hooks));
+                    loaded = Some((object, hooks, operations));
                     break;
                 }
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        let Some((object, hooks)) = loaded else {
+        let Some((object, hooks, operations)) = loaded else {
             return Err(refused.unwrap_or(ProbeError::NoPrograms));
         };
         let wide = wide_rings(&object, rings)?;
@@ -161,6 +162,7 @@ impl Probe {
             wide,
             stats,
             hooks,
+            operations,
             cpus,
             all_tasks: options.all_tasks,
             spare: Vec::new(),
@@ -174,6 +176,11 @@ impl Probe {
     /// [`Probe::hooks`]; only without the system call hooks is it an error.
     pub fn attach(&mut self) -> Result<(), ProbeError> {
         self.links = self.hooks.attach(&mut self.object)?;
+        for choice in &self.operations {
+            let (link, hook) = choice.attach(&mut self.object);
+            self.links.extend(link);
+            self.hooks.list.push(hook);
+        }
         Ok(())
     }
 
@@ -423,8 +430,17 @@ fn configure(
         follow: (options.follow || options.all_tasks).into(),
         mnt_ns: mounts::own_namespace(),
         cpus: cpus as u32,
+        aio: operations::selects_aio(&options.selection).into(),
+        reserved: 0,
     };
-    let descs = descriptors(&options.selection);
+    let constants = [
+        (".rodata.config", config.to_bytes().to_vec()),
+        (".rodata.descs", descriptors(&options.selection)),
+        (
+            ".rodata.opdescs",
+            operations::descriptors(&options.selection),
+        ),
+    ];
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let refused = |source| ProbeError::Refused {
@@ -433,12 +449,7 @@ fn configure(
         };
         if let Some((_, entries)) = sizes.iter().find(|(n, _)| *n == name) {
             map.set_max_entries(*entries as u32).map_err(refused)?;
-        } else if name == ".rodata.config" || name == ".rodata.descs" {
-            let bytes: &[u8] = if name == ".rodata.config" {
-                &config.to_bytes()
-            } else {
-                &descs
-            };
+        } else if let Some((_, bytes)) = constants.iter().find(|(n, _)| *n == name) {
             let value = map
                 .initial_value_mut()
                 .ok_or(ProbeError::Object("constants"))?;
@@ -463,7 +474,7 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
         }
     };
     for (index, call) in SYSCALLS.iter().enumerate() {
-        if let Some(number) = call.number() {
+        if let Some(number) = call.number().filter(|_| call.api == Api::Syscall) {
             put(number.into(), index, call.desc(index));
         }
     }
@@ -473,6 +484,9 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
                 put(MAX_NUMBERS as usize + usize::from(call.number), index, desc);
             }
         }
+    }
+    if operations::selects_aio(selection) {
+        operations::watch_aio(&mut bytes);
     }
     bytes
 }
@@ -485,7 +499,7 @@ fn load_variant(
     rings: &[MapHandle],
     cpus: usize,
     per_cpu: usize,
-) -> Result<(Object, Hooks), ProbeError> {
+) -> Result<(Object, Hooks, Vec<operations::Choice>), ProbeError> {
     let mut open = ObjectBuilder::default()
         .name("fathom")
         .and_then(|builder| builder.open_memory(variant.object))
@@ -505,6 +519,7 @@ fn load_variant(
         }
     }
     let hooks = Hooks::choose(&mut open, features)?;
+    let operations = operations::choose(&mut open, &options.selection);
     if std::env::var_os("FATHOM_LIBBPF").is_some() {
         for mut program in open.progs_mut() {
             // What the verifier had to do, in its log.
@@ -515,7 +530,7 @@ fn load_variant(
         what: format!("the eBPF programs for Linux {}", variant.since),
         source,
     })?;
-    Ok((object, hooks))
+    Ok((object, hooks, operations))
 }
 
 /// How the choice of programs stands in the session.

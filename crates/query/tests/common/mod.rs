@@ -172,6 +172,7 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
             "bio_aof\u{1b}[5m"
         })));
         rows.cpu.push((i % 2) as i32);
+        rows.api.push(text(Some(call(c.syscall).api.name())));
         rows.syscall.push(text(Some(c.syscall)));
         rows.class.push(text(Some(call(c.syscall).class.name())));
         rows.ret.push(c.ret.unwrap_or(NULL_I64));
@@ -188,6 +189,8 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
         rows.path2.push(StrId::NULL);
         rows.hash.push(NULL_I64);
         rows.args.push(StrId::NULL);
+        rows.op_flags.push(StrId::NULL);
+        rows.user_data.push(NULL_I64);
     }
     rows.into_batch(strings)
 }
