@@ -26,8 +26,10 @@ struct op_end {
 __noinline __u32 handle_of_address(__u64 address, __u64 now)
 {
 	struct file *file = KERNEL_OBJECT(file, address);
-	return file_handle((__u64)READ(file, f_inode), (__u64)READ(file, f_path.dentry),
-			   (__u64)READ(file, f_path.mnt), now);
+	/* By calls: what comes of them is a number to the verifier. */
+	return file_handle((__u64)BPF_CORE_READ(file, f_inode),
+			   (__u64)BPF_CORE_READ(file, f_path.dentry),
+			   (__u64)BPF_CORE_READ(file, f_path.mnt), now);
 }
 
 /* struct io_ring_ctx -> the registered file with that index. */
