@@ -6,7 +6,9 @@
 
 #include "syscalls.bpf.h"
 #include "tasks.bpf.h"
+#ifndef FATHOM_NO_OPERATIONS
 #include "uring.bpf.h"
 #include "aio.bpf.h"
+#endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -91,8 +91,20 @@ static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index)
 
 /* What the calls of AIO mean for its operations: aio.bpf.h. `watch`: of enum
  * call_watch. */
+#ifndef FATHOM_NO_OPERATIONS
 int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs);
 int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array);
+#else
+static __always_inline int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs)
+{
+	return 0;
+}
+
+static __always_inline int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array)
+{
+	return 0;
+}
+#endif
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
