@@ -134,8 +134,20 @@ __noinline int announce(void);
 
 /* What the calls of AIO mean for its operations: aio.bpf.h. `watch`: of enum
  * call_watch. */
+#if HAVE_OPERATIONS
 int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs);
 int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array);
+#else
+static __always_inline int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs)
+{
+	return 0;
+}
+
+static __always_inline int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array)
+{
+	return 0;
+}
+#endif
 
 /* `regs` may be null: they are looked for then. */
 static __always_inline int enter(struct pt_regs *regs, long id)

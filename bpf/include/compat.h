@@ -5,6 +5,8 @@
  * running kernel can load, told by its features, not by its version.
  *
  *   FATHOM_KERNEL  since  what it uses
+ *   613            6.13   stacks of their own for programs that call deeply:
+ *                         operations of io_uring and AIO
  *   602            6.2    bpf_rdonly_cast: kernel objects are read without a call
  *   517            5.17   bpf_loop, task storage, atomics that return a value
  *   508            5.8    none of these; BPF ring buffers and tp_btf only
@@ -22,7 +24,7 @@
 #include <bpf_tracing.h>
 
 #ifndef FATHOM_KERNEL
-#define FATHOM_KERNEL 602
+#define FATHOM_KERNEL 613
 #endif
 
 #define HAVE_CASTS (FATHOM_KERNEL >= 602)
@@ -36,9 +38,9 @@
  * with preemption off. They cost more, so they serve these kernels only. */
 #define HAVE_CLASSIC (FATHOM_KERNEL >= 602)
 #define HAVE_POINTERS_TO_GLOBALS (FATHOM_KERNEL >= 517)
-/* Operations of io_uring and AIO: they need bpf_for_each_map_elem, loops and
- * atomics. */
-#define HAVE_OPERATIONS (FATHOM_KERNEL >= 517)
+/* Operations of io_uring and AIO: together the functions that make their records
+ * need more than the 512 bytes of stack that older kernels allow. */
+#define HAVE_OPERATIONS (FATHOM_KERNEL >= 613)
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)
 /* The first word of a slot must be written last, and other processors than

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Oldest kernels of the builds (`bpf/include/compat.h`).
-const KERNELS: [&str; 3] = ["602", "517", "508"];
+const KERNELS: [&str; 4] = ["613", "602", "517", "508"];
 
 fn compile(
     clang: &str,

@@ -39,8 +39,10 @@ fn both(scratch: &Scratch, options: &[&str], command: &[PathBuf]) -> (Recording,
 /// Rows of a thread from the traced program's first call on. Before that strace
 /// prepares its child, whose calls it does not trace.
 fn rows(recording: &Recording, tid: i64) -> Vec<Row> {
+    // strace sees no operations of AIO and io_uring.
     recording.rows(&format!(
-        "SELECT * FROM syscalls WHERE tid = {tid} AND comm <> 'strace' ORDER BY ts_ns, rid"
+        "SELECT * FROM syscalls WHERE tid = {tid} AND comm <> 'strace' AND api = 'syscall'
+         ORDER BY ts_ns, rid"
     ))
 }
 
@@ -267,7 +269,7 @@ fn separate_runs_make_the_same_calls() {
         .map(|(known, call)| (known.name.to_owned(), call.errno.clone()))
         .collect();
     let rows: Vec<_> = recording
-        .rows("SELECT syscall, errno FROM syscalls ORDER BY ts_ns, rid")
+        .rows("SELECT syscall, errno FROM syscalls WHERE api = 'syscall' ORDER BY ts_ns, rid")
         .iter()
         .map(|r| {
             (

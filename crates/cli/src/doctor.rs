@@ -24,7 +24,7 @@ impl Check {
         match (self.ok, self.advice.is_empty()) {
             (false, _) => "MISSING",
             (true, true) => "ok     ",
-            (true, false) => "slower ",
+            (true, false) => "limited",
         }
     }
 }
@@ -64,7 +64,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         (false, _) => "\nWhat is missing limits recordings as said above.\n",
         (true, true) => "\nEverything that fathom uses is there.\n",
         (true, false) => {
-            "\nEverything is recorded; what is slower costs the recorded program more.\n"
+            "\nWhat is limited costs the recorded program more, or leaves out what is said above.\n"
         }
     });
     out.write_all(text.as_bytes()).map_err(Failure::input)?;

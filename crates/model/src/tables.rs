@@ -241,8 +241,6 @@ tables! {
         comm: str null,
         /// Processor on which the call ended.
         cpu: i32 set,
-        /// By which interface: syscall, io_uring or aio (an iocb of io_submit).
-        api: str set,
         /// Name of the call, as in strace; of an operation as in the kernel's
         /// headers: IORING_OP_READV, IOCB_CMD_PREAD.
         syscall: str set,
@@ -279,6 +277,8 @@ tables! {
         hash: i64 null,
         /// Further arguments, name=value, decoded as in strace.
         args: str null,
+        /// By which interface: syscall, io_uring or aio (an iocb of io_submit).
+        api: str set,
         /// Of an operation, null for a call. The flags with which it was submitted
         /// (FIXED_FILE, DRAIN, LINK, HARDLINK, ASYNC, BUFFER_SELECT, CQE_SKIP: the
         /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the

@@ -120,6 +120,15 @@ pub(crate) struct Choice {
 /// Chooses the programs to load; those that no selected operation needs, and
 /// those that do not fit the kernel, are left out.
 pub(crate) fn choose(open: &mut OpenObject, selection: &Selection) -> Vec<Choice> {
+    let is_there = |open: &OpenObject, name: &str| open.progs().any(|p| p.name() == name);
+    // A build for older kernels has none of them, and says so itself.
+    if !NEEDS
+        .iter()
+        .flat_map(|n| n.variants)
+        .any(|v| is_there(open, v.program))
+    {
+        return Vec::new();
+    }
     let btf = Btf::from_vmlinux().ok();
     let mut load = Vec::new();
     let mut choices = Vec::new();
@@ -131,7 +140,6 @@ pub(crate) fn choose(open: &mut OpenObject, selection: &Selection) -> Vec<Choice
         let fitting = need
             .variants
             .iter()
-            .filter(|v| open.progs().any(|program| program.name() == v.program))
             .find(|v| btf.as_ref().is_some_and(|btf| fits(btf, v)));
         load.extend(fitting.map(|v| v.program));
         choices.push(Choice {
@@ -191,7 +199,7 @@ impl Choice {
         let Some(program) = self.program else {
             return (
                 None,
-                missing("not in this kernel, in another form, or the kernel is too old".into()),
+                missing("not in this kernel, or in another form".into()),
             );
         };
         let Some(program) = object.progs_mut().find(|p| p.name() == program) else {

@@ -35,18 +35,29 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
     let loops = features.has_helper("BPF_FUNC_loop");
     let wanted = std::env::var("FATHOM_PROGRAMS").ok();
     let is_wanted = |since: &str, fits: bool| wanted.as_deref().map_or(fits, |w| w == since);
-    if is_wanted("6.2", loops && features.has_function("bpf_rdonly_cast")) {
+    let casts = loops && features.has_function("bpf_rdonly_cast");
+    // Only loading tells whether the kernel gives programs stacks of their own.
+    if is_wanted("6.13", casts) {
+        variants.push(Variant {
+            since: "6.13",
+            object: object!("fathom-613.bpf.o"),
+            cost: "",
+        });
+    }
+    if is_wanted("6.2", casts) {
         variants.push(Variant {
             since: "6.2",
             object: object!("fathom-602.bpf.o"),
-            cost: "",
+            cost: "operations of io_uring and AIO are not recorded, only the calls that submit \
+                   them and wait",
         });
     }
     if is_wanted("5.17", loops) {
         variants.push(Variant {
             since: "5.17",
             object: object!("fathom-517.bpf.o"),
-            cost: "recorded calls cost more: files are read through calls of the kernel",
+            cost: "recorded calls cost more: files are read through calls of the kernel; \
+                   operations of io_uring and AIO are not recorded",
         });
     }
     // Only where programs run with preemption off: not on newer kernels.
@@ -56,7 +67,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "5.8",
             object: object!("fathom-508.bpf.o"),
             cost: "recorded calls cost more: kernel objects are read through calls of the \
-                   kernel, the state of a task is looked up",
+                   kernel, the state of a task is looked up; operations of io_uring and \
+                   AIO are not recorded",
         });
     }
     if variants.is_empty() {
