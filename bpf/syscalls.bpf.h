@@ -202,6 +202,8 @@ static long iov_step(__u64 index, struct iov_sum *s)
 __noinline __u64 iov_bytes(__u64 address, __u64 count)
 {
 	struct iov_sum s = { .address = address, .count = count };
+	if (count <= IOV_CHUNK)
+		return iov_chunk(address, count);
 	if (count > IOV_MAX)
 		return NO_SIZE;
 	LOOP(IOV_MAX / IOV_CHUNK, iov_step, &s);
