@@ -282,6 +282,8 @@ static long iov_step(__u64 index, struct iov_sum *s)
 __noinline __u64 iov_bytes(__u64 address, __u64 count, bool compat)
 {
 	struct iov_sum s = { .address = address, .count = count, .compat = compat };
+	if (count <= IOV_CHUNK)
+		return iov_chunk(address, count, compat);
 	if (count > IOV_MAX)
 		return NO_SIZE;
 	LOOP(IOV_MAX / IOV_CHUNK, iov_step, &s);

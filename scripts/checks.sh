@@ -90,6 +90,19 @@ build_all() {
 	cargo build --release --locked --workspace --all-targets
 }
 
+# The programs for the architecture that this machine is not: compiled only.
+check_bpf_elsewhere() {
+	local headers kernel
+	headers=$(find target/release/build -path '*/out/include/bpf/bpf_helpers.h' -print -quit)
+	[ -n "$headers" ] || { note "libbpf's headers are not built" && return 1; }
+	for kernel in 602 517; do
+		"${CLANG:-clang}" -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror \
+			-Wno-unused-parameter -Wno-missing-field-initializers \
+			-D__TARGET_ARCH_arm64 "-DFATHOM_KERNEL=$kernel" -I bpf -I bpf/include \
+			-isystem "$(dirname -- "$headers")" -c bpf/fathom.bpf.c -o /dev/null || return
+	done
+}
+
 # Passed, failed and ignored tests in the output of test programs.
 count_results() {
 	cat -- "$1" 2>/dev/null | awk '
@@ -130,6 +143,7 @@ run_tests() {
 all_tests() {
 	run_lints
 	check "build" build_all
+	check "eBPF programs for arm64 compile" check_bpf_elsewhere
 	run_tests
 	test_kernels
 	conclude

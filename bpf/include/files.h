@@ -190,8 +190,11 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 	walk_path(scratch, key.mnt, key.dentry, 0, false);
 	__u64 path_hash = scratch->walk.hash;
 	if (!value) {
-		struct file_value fresh = { .handle = next_handle(scratch) };
-		bpf_map_update_elem(&files, &key, &fresh, BPF_NOEXIST);
+		/* Not on the stack: the frames of all callers share 512 bytes. */
+		struct file_value *fresh = (void *)scratch->data;
+		__builtin_memset(fresh, 0, sizeof(*fresh));
+		fresh->handle = next_handle(scratch);
+		bpf_map_update_elem(&files, &key, fresh, BPF_NOEXIST);
 		value = bpf_map_lookup_elem(&files, &key);
 	}
 	__u64 handle = 0;

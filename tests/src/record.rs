@@ -13,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::environment::{Scratch, fathom};
 
 /// After this long a recorder that has not ended is killed and its test fails.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// Emulated machines are slow.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A recording to be made.
 pub struct Record {
