@@ -6,5 +6,7 @@
 
 #include "syscalls.bpf.h"
 #include "tasks.bpf.h"
+#include "faults.bpf.h"
+#include "writeback.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -10,6 +10,7 @@
  */
 #include "include/emit.h"
 #include "include/files.h"
+#include "include/mappings.h"
 
 #if defined(__TARGET_ARCH_x86)
 static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
@@ -437,6 +438,19 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 	if (flags & DESC_CHDIR && ret == 0 && config.detail != DETAIL_RAW && !pending)
 		call.file = handle_of_cwd(state, task, now);
+
+	/* Calls on mapped memory (msync): the file that is mapped there. */
+	if (unlikely(desc->mapped != NO_ARG) && config.detail != DETAIL_RAW && !pending) {
+		__u64 address = argument(regs, desc->mapped);
+		bool busy;
+		__u64 found = mapping_at(task, address, false, &busy);
+		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
+		struct file *file = found ? mapped_file(vma) : NULL;
+		if (file) {
+			call.file = handle_of(state, file, now);
+			call.offset = mapped_offset(vma, address);
+		}
+	}
 
 	bool sent;
 	if (wide) {

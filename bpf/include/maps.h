@@ -18,6 +18,7 @@
 /* Set before loading: the verifier sees constants and drops what is off. In
  * sections of their own, so that the loader can fill each as a whole. */
 const volatile struct probe_config config SEC(".rodata.config");
+const volatile struct fault_config fault_config SEC(".rodata.faults");
 const volatile struct call_desc descs[MAX_NUMBERS] SEC(".rodata.descs");
 
 /* Bumped after every rename and link on the machine: paths read before may be
@@ -49,6 +50,17 @@ enum task_flag {
 	TASK_ANNOUNCED = 2,
 };
 
+/* The page fault that a task is in, see faults.bpf.h. */
+struct fault_state {
+	__u64 began_ns; /* 0: in none */
+	__u64 address;
+	__u64 around_first; /* pages that were mapped along */
+	__u64 around_last;
+	__u64 noted_inode; /* inode last noted for write-back */
+	__u32 error_code;
+	__u32 around; /* 1: the range above is set */
+};
+
 /* What hangs on every recorded task. The call members are valid between entry
  * and exit of a call that is recorded, when enter_ns is not 0. */
 struct task_state {
@@ -62,6 +74,7 @@ struct task_state {
 	__u32 flags; /* enum task_flag */
 	__u32 calls; /* that were recorded of the task */
 	__u64 timed_ns; /* what the entry took, if this call is timed */
+	struct fault_state fault;
 	struct cached_file files[CACHED_FILES];
 };
 

@@ -170,6 +170,18 @@ impl Syscall {
         self.name.contains("write")
     }
 
+    /// Position of the address whose mapping tells the file of the call: of
+    /// calls that leave the mapping as it is.
+    fn mapped_address(&self) -> u8 {
+        let mut addresses = self.args.iter();
+        match self.name {
+            "msync" | "madvise" => addresses
+                .position(|a| matches!(a, Arg::Value { name: "addr", .. }))
+                .map_or(NO_ARG as u8, |i| i as u8),
+            _ => NO_ARG as u8,
+        }
+    }
+
     /// Whether the I/O takes place at the position of the descriptor and
     /// moves it.
     pub fn uses_position(&self) -> bool {
@@ -273,7 +285,8 @@ impl Syscall {
             how: at(Arg::How),
             path1: u8::from(self.position(Arg::Path).is_some()),
             path2: u8::from(self.position(Arg::Path2).is_some()),
-            reserved: [0; 7],
+            mapped: self.mapped_address(),
+            reserved: [0; 6],
         }
     }
 }

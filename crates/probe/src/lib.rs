@@ -5,6 +5,8 @@
 mod adopt;
 mod command;
 mod error;
+mod faults;
+mod layers;
 mod load;
 mod mounts;
 mod privilege;
@@ -15,6 +17,7 @@ pub mod system;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;
+pub use layers::{Layers, LayersError};
 pub use load::{Counters, Losses, Probe, ProbeOptions};
 pub use privilege::{Privilege, missing_privilege};
 pub use selection::{Selection, SelectionError};

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CallDesc, CpuStats, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
+    CallDesc, CpuStats, LOST_FAULT, LOST_WRITEBACK, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
@@ -14,6 +14,8 @@ use libbpf_rs::{
 };
 
 use crate::error::ProbeError;
+use crate::faults::FaultHooks;
+use crate::layers::Layers;
 use crate::mounts::{self, Mounts};
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
@@ -39,6 +41,8 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
+    /// Layers besides the system calls.
+    pub layers: Layers,
 }
 
 /// Counts of the kernel side, all CPUs together.
@@ -60,6 +64,12 @@ pub struct Counters {
     pub untracked: u64,
     /// Wide records dropped because no scratch memory was free.
     pub scratch_busy: u64,
+    /// Page faults on mapped files, and those whose record found no room.
+    pub faults: (u64, u64),
+    /// Page faults whose mapping could not be looked up.
+    pub faults_unknown: u64,
+    /// Requests of write-back, and those whose record found no room.
+    pub writeback: (u64, u64),
     /// Time in the programs of the calls that were timed, nanoseconds.
     pub timed_ns: u64,
     /// Calls that were timed.
@@ -104,6 +114,7 @@ pub struct Probe {
     hooks: Vec<Hook>,
     cpus: usize,
     all_tasks: bool,
+    faults: FaultHooks,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
 }
@@ -134,6 +145,15 @@ const HOOKS: [(&str, &str); 6] = [
 impl Probe {
     /// Loads the programs; nothing is recorded before [`Probe::attach`].
     pub fn load(options: &ProbeOptions) -> Result<Self, ProbeError> {
+        Self::load_with(options, None)
+    }
+
+    /// The same, without the programs for page faults when the kernel has
+    /// refused them before.
+    fn load_with(
+        options: &ProbeOptions,
+        refused_faults: Option<String>,
+    ) -> Result<Self, ProbeError> {
         if let Some(privilege) = missing_privilege() {
             return Err(privilege.into());
         }
@@ -163,10 +183,19 @@ impl Probe {
                 source,
             })?;
         configure(&mut open, options, cpus, per_cpu)?;
-        let object = open.load().map_err(|source| ProbeError::Refused {
-            what: "the eBPF programs".into(),
-            source,
-        })?;
+        let faults = FaultHooks::prepare(&mut open, options.layers.pagecache, refused_faults)?;
+        let object = match open.load() {
+            Ok(object) => object,
+            Err(source) if faults.are_loaded() => {
+                return Self::load_with(options, Some(source.to_string()));
+            }
+            Err(source) => {
+                return Err(ProbeError::Refused {
+                    what: "the eBPF programs".into(),
+                    source,
+                });
+            }
+        };
 
         let wide = wide_rings(&object, cpus, wide_bytes)?;
         let slots = SlotRings::new(
@@ -184,6 +213,7 @@ impl Probe {
             hooks: Vec::new(),
             cpus,
             all_tasks: options.all_tasks,
+            faults,
             spare: Vec::new(),
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
@@ -221,6 +251,9 @@ impl Probe {
                 }),
             }
         }
+        let (links, hooks) = self.faults.attach(&mut self.object, self.cpus)?;
+        self.links.extend(links);
+        self.hooks.extend(hooks);
         Ok(())
     }
 
@@ -347,10 +380,15 @@ impl Probe {
     pub fn counters(&self) -> Counters {
         let mut total = Counters::default();
         for cpu in self.cpu_stats() {
-            total.seen += cpu.slot_calls + cpu.wide_calls + cpu.lost;
+            total.seen += cpu.calls();
+            total.faults.0 += cpu.faults + cpu.faults_lost;
+            total.faults.1 += cpu.faults_lost;
+            total.faults_unknown += cpu.faults_unknown;
+            total.writeback.0 += cpu.writebacks + cpu.writebacks_lost;
+            total.writeback.1 += cpu.writebacks_lost;
             total.timed_ns += cpu.cost_ns;
             total.timed_calls += cpu.cost_calls;
-            total.lost += cpu.lost;
+            total.lost += cpu.calls_lost();
             total.compat += cpu.compat;
             total.shed_overflow += cpu.shed_overflow;
             total.file_retry += cpu.file_retry;
@@ -382,7 +420,7 @@ impl Probe {
             ..Losses::default()
         };
         for cpu in 0..self.cpus as u32 {
-            for call in 0..SYSCALLS.len() as u32 {
+            for call in (0..SYSCALLS.len() as u32).chain([LOST_WRITEBACK, LOST_FAULT]) {
                 let key = (cpu * MAX_SYSCALLS + call).to_ne_bytes();
                 let value = lost
                     .lookup(&key, MapFlags::ANY)
