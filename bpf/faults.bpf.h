@@ -68,7 +68,7 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 {
 	struct fault_state *fault = &state->fault;
 	bool busy = false;
-	__u64 found = mapping_at(task, address, held, &busy);
+	__u64 found = mapping_at(task, fault, address, held, &busy);
 	if (!found) {
 		if (busy)
 			COUNT(faults_unknown);

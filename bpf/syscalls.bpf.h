@@ -443,7 +443,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	if (unlikely(desc->mapped != NO_ARG) && config.detail != DETAIL_RAW && !pending) {
 		__u64 address = argument(regs, desc->mapped);
 		bool busy;
-		__u64 found = mapping_at(task, address, false, &busy);
+		__u64 found = mapping_at(task, &state->fault, address, false, &busy);
 		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
 		struct file *file = found ? mapped_file(vma) : NULL;
 		if (file) {

@@ -126,6 +126,8 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct
 	if (!state)
 		return 0;
 	state->flags &= ~TASK_WAITS_FOR_EXEC;
+	/* Its mappings are new. */
+	state->fault.mm = 0;
 	/* A thread that executes a program takes the leader's id. */
 	if (old_pid != task->pid)
 		send_task(task, TASK_EXIT, false, old_pid);

@@ -181,11 +181,20 @@ struct maple_arange_64 {
 	void *slot[10];
 } CORE;
 
+typedef struct seqcount {
+	__u32 sequence;
+} CORE seqcount_t;
+
 struct mm_struct {
+	seqcount_t mm_lock_seq; /* from 6.14 on */
 	struct maple_tree mm_mt;
 	unsigned long arg_start;
 	unsigned long arg_end;
 	struct file *exe_file;
+} CORE;
+
+struct mm_struct___counter {
+	__s32 mm_lock_seq;
 } CORE;
 
 typedef struct {

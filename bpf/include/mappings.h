@@ -38,14 +38,14 @@ __noinline __u64 walk_mappings(__u64 mm, __u64 address)
 		return 0;
 	bpf_probe_read_kernel(&entry, 8,
 			      (void *)mm + bpf_core_field_offset(struct mm_struct, mm_mt.ma_root));
+	/* The lowest bits of the root are 10 when it is a node. */
+	if ((entry & 3) != 2 || entry <= 4096)
+		return 0;
 	for (__u32 depth = 0; depth < MAPLE_DEPTH; depth++) {
 		__u64 pivots[MAPLE_PIVOTS];
 		__u32 type = (entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
 		__u64 slots;
 		__u32 index = 0;
-		/* An internal entry: its lowest bits are 10. */
-		if ((entry & 3) != 2 || entry <= 4096)
-			return 0;
 		node = entry & ~(__u64)MAPLE_NODE_MASK;
 		__builtin_memset(pivots, 0, sizeof(pivots));
 		if (type == MAPLE_ARANGE_64) {
@@ -90,17 +90,45 @@ static long note_vma(struct task_struct *task, struct vm_area_struct *vma,
 	return 0;
 }
 
+/* Counts the changes to the mappings of the present task; 0 when the kernel (before
+ * 6.4) does not. A mapping can't be changed while a fault on it is being handled,
+ * so what was found at the same count still holds there. */
+static __always_inline __u32 mapping_changes(struct task_struct *task)
+{
+	struct mm_struct *mm = task->mm;
+	struct mm_struct___counter *older = (void *)mm;
+	__u32 sequence = 0;
+	if (bpf_core_field_exists(mm->mm_lock_seq))
+		sequence = mm->mm_lock_seq.sequence;
+	else if (bpf_core_field_exists(older->mm_lock_seq))
+		sequence = BPF_CORE_READ(older, mm_lock_seq);
+	return sequence;
+}
+
 /* The mapping of the present task at `address`, 0 when there is none or it can't
- * be looked up; the second sets *busy. `held`: the caller keeps the mapping. */
-static __always_inline __u64 mapping_at(struct task_struct *task, __u64 address, bool held,
-					bool *busy)
+ * be looked up; the second sets *busy. `held`: the kernel is in a fault there and
+ * keeps the mapping. */
+static __always_inline __u64 mapping_at(struct task_struct *task, struct fault_state *fault,
+					__u64 address, bool held, bool *busy)
 {
 	struct vma_context context = {};
 	if (held) {
+		__u32 changes = mapping_changes(task);
+		if (likely(fault->mm == (__u64)task->mm && changes == fault->mm_sequence &&
+			   address >= fault->vma_start && address < fault->vma_end))
+			return fault->vma;
 		/* Read as a number, which is what a global function takes. */
-		context.vma = walk_mappings((__u64)BPF_CORE_READ(task, mm), address);
-		if (likely(context.vma))
-			return context.vma;
+		__u64 mm = (__u64)BPF_CORE_READ(task, mm);
+		__u64 found = walk_mappings(mm, address);
+		if (likely(found)) {
+			struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
+			fault->mm = changes ? mm : 0;
+			fault->mm_sequence = changes;
+			fault->vma = found;
+			fault->vma_start = vma->vm_start;
+			fault->vma_end = vma->vm_end;
+			return found;
+		}
 	}
 	*busy = bpf_find_vma(task, address, note_vma, &context, 0) == -EBUSY;
 	return context.vma;

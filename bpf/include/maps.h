@@ -59,6 +59,13 @@ struct fault_state {
 	__u64 noted_inode; /* inode last noted for write-back */
 	__u32 error_code;
 	__u32 around; /* 1: the range above is set */
+	/* The mapping last found, good while no mapping of the process changed. */
+	__u64 mm; /* 0: none */
+	__u64 vma;
+	__u64 vma_start;
+	__u64 vma_end;
+	__u32 mm_sequence;
+	__u32 reserved;
 };
 
 /* What hangs on every recorded task. The call members are valid between entry
