@@ -106,7 +106,7 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 		}
 	}
 	__u64 vm_flags = vma->vm_flags;
-	if (vm_flags & VM_SHARED)
+	if (vm_flags & VM_MAYSHARE)
 		flags |= FAULT_SHARED;
 	if (config.detail != DETAIL_RAW) {
 		record.file = handle_of(state, file, now);

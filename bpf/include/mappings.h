@@ -7,7 +7,8 @@
 
 #include "files.h"
 
-#define VM_SHARED 0x8
+#define VM_SHARED 0x8 /* and it may be written */
+#define VM_MAYSHARE 0x80 /* shared, of a descriptor for reading only too */
 #define VM_MAYWRITE 0x20
 #define EBUSY 16
 

@@ -12,6 +12,7 @@ mod damage;
 mod fio;
 mod ground_truth;
 mod losses;
+mod mapped;
 mod names;
 mod places;
 mod processes;

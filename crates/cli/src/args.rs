@@ -150,11 +150,13 @@ pub struct ReportArgs {
 /// Options of `query`.
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
-#[command(after_help = "Tables: syscalls, faults, writeback, files, file_paths, processes, losses.
+#[command(
+    after_help = "Tables: syscalls, faults, writeback, files, file_paths, processes, losses.
 Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
 by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
-The statement can read this session only and write nothing.")]
+The statement can read this session only and write nothing."
+)]
 pub struct QueryArgs {
     /// Directory of the session
     pub session: PathBuf,

@@ -48,11 +48,7 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         );
     }
     // The capture's header was written at the start.
-    meta.totals.seen = losses
-        .cpus
-        .iter()
-        .map(|(_, cpu)| cpu.calls())
-        .sum();
+    meta.totals.seen = losses.cpus.iter().map(|(_, cpu)| cpu.calls()).sum();
     for (_, cpu) in &losses.cpus {
         meta.totals.faults.seen += cpu.faults + cpu.faults_lost;
         meta.totals.faults.lost += cpu.faults_lost;

@@ -144,13 +144,7 @@ impl Faults {
         });
     }
 
-    pub(crate) fn writeback(
-        &mut self,
-        rid: i64,
-        cpu: u32,
-        r: &WritebackRecord,
-        files: &mut Files,
-    ) {
+    pub(crate) fn writeback(&mut self, rid: i64, cpu: u32, r: &WritebackRecord, files: &mut Files) {
         let strings = &mut self.writeback_strings;
         let flags = u32::from(r.flags);
         let (mut file_id, mut path) = (NULL_I64, StrId::NULL);
@@ -199,10 +193,12 @@ impl Faults {
             return StrId::NULL;
         }
         let at = WORDS.iter().position(|w| *w == word);
-        self.words
-            .get(at.unwrap_or(WORDS.len()), self.epoch, &mut self.strings, || {
-                word
-            })
+        self.words.get(
+            at.unwrap_or(WORDS.len()),
+            self.epoch,
+            &mut self.strings,
+            || word,
+        )
     }
 
     fn file(&mut self, handle: u32, now_ns: u64, files: &mut Files) -> FileMemo {

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use fathom_model::abi::FaultConfig;
 use fathom_model::meta::Hook;
-use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::{Link, Object, OpenObject};
 
 use crate::error::ProbeError;
@@ -140,7 +140,11 @@ impl FaultHooks {
             .all(|begin| self.tracepoints.iter().any(|(n, _)| n == begin));
         if !begins && !self.events {
             self.tracepoints.clear();
-            self.miss("page faults", NO_FAULTS, "neither beginning nor end is seen");
+            self.miss(
+                "page faults",
+                NO_FAULTS,
+                "neither beginning nor end is seen",
+            );
         }
     }
 

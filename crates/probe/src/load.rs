@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CallDesc, CpuStats, LOST_FAULT, LOST_WRITEBACK, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
+    CallDesc, CpuStats, LOST_FAULT, LOST_WRITEBACK, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig,
+    ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
