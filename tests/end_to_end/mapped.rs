@@ -294,12 +294,12 @@ type Touch = (i64, bool);
 /// Runs fio's engine for mapped files; returns its touches in order.
 fn fio(scratch: &Scratch, pattern: &str) -> (Recording, Vec<Touch>, String) {
     let file = scratch.work().join(pattern);
-    fs::write(&file, vec![1; 4 << 20]).unwrap();
+    fs::write(&file, vec![1; 2 << 20]).unwrap();
     // What is dirty would stay in the page cache when fio drops the file from it.
     fs::File::open(&file).unwrap().sync_all().unwrap();
     let log = scratch.root().join(format!("{pattern}.log"));
     let recording = Record::named(scratch, pattern)
-        .command(["fio", "--name=job", "--size=4m", "--thread", "--bs=4k"])
+        .command(["fio", "--name=job", "--size=2m", "--thread", "--bs=4k"])
         .command(["--ioengine=mmap", "--fallocate=none", "--minimal"])
         .command([
             format!("--rw={pattern}"),
@@ -321,7 +321,7 @@ fn fio(scratch: &Scratch, pattern: &str) -> (Recording, Vec<Touch>, String) {
             touches.push((offset / PAGE, action == "write"));
         }
     }
-    assert_eq!(touches.len(), 1024, "{text}");
+    assert_eq!(touches.len(), 512, "{text}");
     (recording, touches, file.display().to_string())
 }
 

@@ -227,3 +227,61 @@ fn strings(column: Option<&ColumnData>, row: usize) -> StrId {
 fn non_null(value: i64) -> Option<i64> {
     (value != NULL_I64).then_some(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_model::tables::FaultRows;
+
+    #[test]
+    fn faults_that_were_not_written() {
+        let mut strings = StringTable::new();
+        let mut rows = FaultRows::default();
+        for (i, kind) in ["minor", "failed", "minor"].into_iter().enumerate() {
+            let word = strings.intern(kind.as_bytes());
+            rows.rid.push(i as i64);
+            rows.ts_ns.push(10);
+            rows.dur_ns.push(if i == 2 { NULL_I64 } else { 4 });
+            for column in [&mut rows.pid, &mut rows.tid, &mut rows.cpu] {
+                column.push(7);
+            }
+            for column in [
+                &mut rows.comm,
+                &mut rows.access,
+                &mut rows.kind,
+                &mut rows.cause,
+                &mut rows.origin,
+                &mut rows.mapping,
+                &mut rows.path,
+            ] {
+                column.push(word);
+            }
+            for column in [
+                &mut rows.address,
+                &mut rows.file_id,
+                &mut rows.offset,
+                &mut rows.around_offset,
+                &mut rows.around_bytes,
+            ] {
+                column.push(5);
+            }
+        }
+        let mut losses = WriteLosses::default();
+        losses.add(&rows.into_batch(strings));
+        let counts = RowCounts {
+            faults: 3,
+            ..RowCounts::default()
+        };
+        assert_eq!(losses.counts(), counts);
+        let (rows, strings) = LossRows::from_batch(losses.snapshot()).unwrap();
+        assert_eq!(strings.get(rows.syscall[0]), b"page_fault");
+        assert_eq!(strings.get(rows.layer[0]), b"pagecache");
+        let numbers = (
+            rows.count[0],
+            rows.errors[0],
+            rows.dur_ns[0],
+            rows.file_id[0],
+        );
+        assert_eq!((rows.count.len(), numbers), (1, (3, 1, 8, 5)));
+    }
+}
