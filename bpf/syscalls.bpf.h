@@ -310,9 +310,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
 			if (desc->path1)
-				record->dir1 = n > 0 && scratch->data[at] == '/' ?
-						       handle_of_root(state, task, now) :
-						       base_directory(state, task, record->dirfd1, now);
+				record->dir1 =
+					n > 0 && scratch->data[at] == '/'
+						? handle_of_root(state, task, now)
+						: base_directory(state, task, record->dirfd1, now);
 			n &= MAX_PATH - 1;
 			record->string1_len = n;
 			at += n;
@@ -326,9 +327,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			call->flags |= CALL_STRING2_PARTIAL;
 		} else {
 			if (desc->path2)
-				record->dir2 = n > 0 && scratch->data[at] == '/' ?
-						       handle_of_root(state, task, now) :
-						       base_directory(state, task, record->dirfd2, now);
+				record->dir2 =
+					n > 0 && scratch->data[at] == '/'
+						? handle_of_root(state, task, now)
+						: base_directory(state, task, record->dirfd2, now);
 			n &= MAX_PATH - 1;
 			record->string2_len = n;
 			at += n;
