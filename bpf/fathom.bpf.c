@@ -10,5 +10,9 @@
 #include "uring.bpf.h"
 #include "aio.bpf.h"
 #endif
+#if HAVE_FAULTS
+#include "faults.bpf.h"
+#include "writeback.bpf.h"
+#endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -10,6 +10,9 @@
  */
 #include "include/emit.h"
 #include "include/files.h"
+#if HAVE_FAULTS
+#include "include/mappings.h"
+#endif
 
 /* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. */
 #if defined(__TARGET_ARCH_x86)
@@ -563,6 +566,21 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 	if (flags & DESC_CHDIR && ret == 0 && config.detail != DETAIL_RAW && !pending)
 		call.file = handle_of_cwd(state, task, now);
+
+#if HAVE_FAULTS
+	/* Calls on mapped memory (msync): the file that is mapped there. */
+	if (unlikely(desc->mapped != NO_ARG) && config.detail != DETAIL_RAW && !pending) {
+		__u64 address = argument(regs, desc->mapped, compat);
+		bool busy;
+		__u64 found = mapping_at(task, &state->fault, address, false, &busy);
+		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
+		struct file *file = found ? mapped_file(vma) : NULL;
+		if (file) {
+			call.file = handle_of(state, file, now);
+			call.offset = mapped_offset(vma, address);
+		}
+	}
+#endif
 
 	bool sent;
 	if (wide) {

@@ -159,6 +159,8 @@ static __always_inline int executed(struct task_struct *task, __s32 old_pid)
 	if (!state)
 		return 0;
 	state->flags &= ~TASK_WAITS_FOR_EXEC;
+	/* Its mappings are new. */
+	state->fault.mm = 0;
 	/* A thread that executes a program takes the leader's id. */
 	if (old_pid != task->pid)
 		send_task(task, TASK_EXIT, false, old_pid);

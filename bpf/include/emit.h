@@ -93,7 +93,7 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 /* Puts a record into the CPU's slot ring; false when there is no room. All
  * records of slots have the beginning of struct call_record. The first word is written last: user space takes a slot once its SLOT_LAP is that
  * of the turn. */
-static __always_inline bool slot_output(struct call_record *call)
+static __always_inline bool slot_output_kind(void *record, __u8 kind)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct slot_cursor *cursor = bpf_map_lookup_elem(&cursors, &cpu);
@@ -110,8 +110,8 @@ static __always_inline bool slot_output(struct call_record *call)
 	struct slot *slot = bpf_map_lookup_elem(&slots, &index);
 	if (!slot)
 		return false;
-	call->kind |= position & config.slots ? 0 : SLOT_LAP;
-	__u64 *from = (__u64 *)call;
+	*(__u8 *)record = kind | (position & config.slots ? 0 : SLOT_LAP);
+	__u64 *from = record;
 #pragma unroll
 	for (int i = 1; i < SLOT_BYTES / 8; i++)
 		slot->words[i] = from[i];
@@ -123,6 +123,11 @@ static __always_inline bool slot_output(struct call_record *call)
 	__sync_lock_test_and_set(&slot->words[0], from[0]);
 #endif
 	return true;
+}
+
+static __always_inline bool slot_output(struct call_record *call)
+{
+	return slot_output_kind(call, RECORD_CALL);
 }
 
 #endif

@@ -170,11 +170,34 @@ struct fs_struct {
 
 struct kioctx_table;
 
+/* include/linux/maple_tree.h: the mappings of a process, from 6.1 on. */
+struct maple_tree {
+	void *ma_root;
+} CORE;
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+} CORE;
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+} CORE;
+
+typedef struct seqcount {
+	__u32 sequence;
+} CORE seqcount_t;
+
 struct mm_struct {
 	struct kioctx_table *ioctx_table;
+	seqcount_t mm_lock_seq; /* from 6.14 on */
+	struct maple_tree mm_mt;
 	unsigned long arg_start;
 	unsigned long arg_end;
 	struct file *exe_file;
+} CORE;
+
+struct mm_struct___counter {
+	__s32 mm_lock_seq;
 } CORE;
 
 typedef struct {
@@ -224,6 +247,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct mm_struct *mm;
+	__s32 pagefault_disabled;
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
 } CORE;
@@ -305,6 +329,50 @@ struct aio_kiocb {
 	struct kioctx *ki_ctx;
 	struct io_event ki_res;
 } CORE;
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+} CORE;
+
+struct address_space {
+	struct inode *host;
+} CORE;
+
+struct page {
+	struct address_space *mapping;
+	unsigned long index;
+	unsigned long compound_head;
+} CORE;
+
+/* From 6.16 on a page has no index; that of its folio counts. */
+struct folio {
+	unsigned long index;
+} CORE;
+
+struct bio_vec {
+	struct page *bv_page;
+	__u32 bv_len;
+	__u32 bv_offset;
+} CORE;
+
+struct bvec_iter {
+	__u32 bi_size;
+} CORE;
+
+struct bio {
+	__u32 bi_opf;
+	struct bvec_iter bi_iter;
+	__u16 bi_vcnt;
+	struct bio_vec *bi_io_vec;
+} CORE;
+
+enum pageflags { PG_writeback = 1 };
+
+struct kernel_siginfo;
 
 struct linux_binprm;
 

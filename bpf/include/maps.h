@@ -15,6 +15,7 @@
  * sections of their own, so that the loader can fill each as a whole. The second
  * half of the descriptors is for 32-bit programs. */
 const volatile struct probe_config config SEC(".rodata.config");
+const volatile struct fault_config fault_config SEC(".rodata.faults");
 const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
 
 /* Bumped after every rename and link on the machine: paths read before may be
@@ -43,6 +44,24 @@ enum task_flag {
 	TASK_ANNOUNCED = 2,
 };
 
+/* The page fault that a task is in, see faults.bpf.h. */
+struct fault_state {
+	__u64 began_ns; /* 0: in none */
+	__u64 address;
+	__u64 around_first; /* pages that were mapped along */
+	__u64 around_last;
+	__u64 noted_inode; /* inode last noted for write-back */
+	__u32 error_code;
+	__u32 around; /* 1: the range above is set */
+	/* The mapping last found, good while no mapping of the process changed. */
+	__u64 mm; /* 0: none */
+	__u64 vma;
+	__u64 vma_start;
+	__u64 vma_end;
+	__u32 mm_sequence;
+	__u32 reserved;
+};
+
 /* What hangs on every recorded task. The call members are valid between entry
  * and exit of a call that is recorded, when enter_ns is not 0. */
 struct task_state {
@@ -60,6 +79,7 @@ struct task_state {
 	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
 	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
 	__u32 reserved;
+	struct fault_state fault;
 	struct cached_file files[CACHED_FILES];
 };
 

@@ -214,7 +214,7 @@ static __always_inline bool op_slot(struct operation *op, struct call_record *ca
 		.aux = call->aux,
 		.user_data = op->user_data,
 	};
-	return slot_output((struct call_record *)&record);
+	return slot_output_kind(&record, RECORD_OPERATION);
 }
 
 /* Writes the record of an operation. */

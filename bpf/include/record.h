@@ -40,6 +40,9 @@ enum limits {
 	COST_SAMPLE = 256,
 	/* struct call_desc: the call has no such argument. */
 	NO_ARG = 255,
+	/* What is no call is lost under these places behind the calls. */
+	LOST_FAULT = 255,
+	LOST_WRITEBACK = 254,
 };
 
 /* First byte of every record. In the slot ring its highest bit, SLOT_LAP, tells
@@ -52,6 +55,8 @@ enum record_kind {
 	RECORD_TASK = 4,
 	RECORD_MOUNT = 5,
 	RECORD_OPERATION = 6,
+	RECORD_FAULT = 7,
+	RECORD_WRITEBACK = 8,
 	SLOT_LAP = 128,
 };
 
@@ -256,6 +261,65 @@ struct task_record {
 	__u8 comm[16]; /* name, padded with NUL */
 };
 
+enum fault_flag {
+	FAULT_WRITE = 1,
+	FAULT_EXEC = 2,
+	/* The page had to be read, or waited for. */
+	FAULT_MAJOR = 4,
+	/* It ended in SIGBUS: beyond the end of the file, or reading failed. */
+	FAULT_FAILED = 8,
+	/* The mapping is shared. */
+	FAULT_SHARED = 16,
+	/* The kernel touched the page, inside of a call. */
+	FAULT_KERNEL = 32,
+	/* The page was mapped, but not for this access. */
+	FAULT_PRESENT = 64,
+	/* The beginning was not seen: dur_ns and the access mean nothing. */
+	FAULT_NO_BEGIN = 128,
+	/* The end was not seen: dur_ns and FAULT_MAJOR mean nothing. */
+	FAULT_NO_END = 256,
+};
+
+/* A page fault on a mapped file. Members that struct call_record has too mean
+ * the same. */
+struct fault_record {
+	__u8 kind; /* RECORD_FAULT */
+	__u8 reserved; /* 0 */
+	__u16 flags; /* enum fault_flag */
+	__u32 around_bytes; /* of the range that was mapped along, 0: none */
+	__u64 ts_ns; /* when the fault was taken */
+	__u64 dur_ns; /* until the kernel had dealt with it */
+	__u32 pid; /* thread group */
+	__u32 tid; /* thread */
+	__u64 address; /* that was touched */
+	__s64 offset; /* the byte in the file that it maps */
+	__s64 around_offset; /* where the range that was mapped along begins */
+	__u32 file; /* handle */
+	__u32 reserved2; /* 0 */
+};
+
+enum writeback_flag {
+	/* The pages lie one behind the other in the file. */
+	WRITEBACK_CONTIGUOUS = 1,
+	/* Submitted in the call `syscall` of a recorded task. */
+	WRITEBACK_IN_CALL = 2,
+};
+
+/* Dirty pages of a file on their way to the device: one request of the file
+ * system to the block layer. */
+struct writeback_record {
+	__u8 kind; /* RECORD_WRITEBACK */
+	__u8 flags; /* enum writeback_flag */
+	__u16 syscall; /* row in bpf/syscalls.def */
+	__u32 file; /* handle */
+	__u64 ts_ns; /* when it was submitted */
+	__u32 pid; /* thread group that submitted it */
+	__u32 tid; /* thread */
+	__s64 offset; /* first byte in the file */
+	__u64 bytes; /* of all its pages */
+	__u8 comm[16]; /* name of the thread, padded with NUL */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
@@ -290,7 +354,11 @@ struct cpu_stats {
 	__u64 scratch_busy; /* records dropped because no scratch was free */
 	__u64 cost_ns; /* time in the programs of the calls that were timed */
 	__u64 cost_calls; /* calls that were timed */
-	__u64 reserved[5]; /* 0 */
+	__u64 faults; /* faults put into the slot ring, which slot_calls counts too */
+	__u64 faults_lost; /* faults whose record found no room; lost counts them too */
+	__u64 faults_unknown; /* faults whose mapping could not be looked up */
+	__u64 writebacks; /* write-back records put into the wide ring */
+	__u64 writebacks_lost; /* those that found no room; lost counts them too */
 };
 
 enum call_desc_flag {
@@ -356,6 +424,8 @@ struct call_desc {
 	__u8 stat_ino; /* where the struct stat holds the inode number */
 	__u8 offset2; /* position in the second file by value */
 	__u8 all_types; /* 1: not recorded unless all types of files are */
+	__u8 mapped; /* address whose mapping tells the file */
+	__u8 reserved[7]; /* 0 */
 };
 
 /* Set before the programs are loaded. */
@@ -370,6 +440,14 @@ struct probe_config {
 	__u32 cpus; /* processors that the machine may have */
 	__u32 aio; /* 1: operations of AIO are recorded */
 	__u32 reserved; /* 0 */
+};
+
+/* Page faults: set before the programs are loaded. */
+struct fault_config {
+	__u32 begins; /* 1: the beginning of a fault is seen */
+	__u32 ends; /* 1: the end of a fault is seen */
+	__u32 page_shift; /* binary logarithm of the size of a page */
+	__u32 writeback; /* 1: write-back of mapped files is recorded */
 };
 
 enum detail {

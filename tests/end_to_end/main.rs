@@ -16,6 +16,7 @@ mod ground_truth;
 mod kernel;
 mod large;
 mod losses;
+mod mapped;
 mod names;
 mod places;
 mod processes;

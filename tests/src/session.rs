@@ -149,10 +149,42 @@ impl Recording {
             "{totals:?}"
         );
         assert_eq!(
-            self.number("SELECT coalesce(sum(count), 0)::BIGINT FROM losses"),
+            self.number(
+                "SELECT coalesce(sum(count), 0)::BIGINT FROM losses WHERE layer <> 'pagecache'"
+            ),
             totals.lost,
             "{totals:?}"
         );
+        for (table, name) in [("faults", "page_fault"), ("writeback", "writeback")] {
+            self.balanced_table(table, name);
+        }
+        totals
+    }
+
+    /// The same for a table besides `syscalls`, whose losses are called `name`.
+    pub fn balanced_table(&self, table: &str, name: &str) -> Totals {
+        let meta = meta(&self.session);
+        let total = |part: &str| {
+            meta["totals"][table][part]
+                .as_i64()
+                .unwrap_or_else(|| panic!("totals.{table}.{part}: {meta}"))
+        };
+        let totals = Totals {
+            seen: total("seen"),
+            stored: total("stored"),
+            lost: total("lost"),
+        };
+        assert_eq!(
+            totals.seen,
+            totals.stored + totals.lost,
+            "{table}: {totals:?}"
+        );
+        let rows = self.number(&format!("SELECT count(*) FROM {table}"));
+        assert_eq!(rows, totals.stored, "{table}: {totals:?}");
+        let lost = self.number(&format!(
+            "SELECT coalesce(sum(count), 0)::BIGINT FROM losses WHERE syscall = '{name}'"
+        ));
+        assert_eq!(lost, totals.lost, "{table}: {totals:?}");
         totals
     }
 

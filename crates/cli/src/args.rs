@@ -83,6 +83,10 @@ pub struct RecordArgs {
     /// `all`: on sockets and pipes too; !NAME leaves out
     #[arg(long, value_name = "LIST", default_value = "storage")]
     pub syscalls: Vec<String>,
+    /// Layers to record: syscall (always), pagecache (page faults on mapped files
+    /// and their write-back); `all`
+    #[arg(long, value_name = "LIST", default_value = "syscall,pagecache")]
+    pub layers: Vec<String>,
     /// How much to read of each call
     #[arg(long, value_enum, default_value = "full")]
     pub detail: DetailArg,
@@ -146,10 +150,13 @@ pub struct ReportArgs {
 /// Options of `query`.
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
-#[command(after_help = "Tables: syscalls, files, file_paths, processes, losses.
-Views: by_syscall, by_class, by_file, by_thread, by_process, by_second, events, session.
+#[command(
+    after_help = "Tables: syscalls, faults, writeback, files, file_paths, processes, losses.
+Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
+by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
-The statement can read this session only and write nothing.")]
+The statement can read this session only and write nothing."
+)]
 pub struct QueryArgs {
     /// Directory of the session
     pub session: PathBuf,

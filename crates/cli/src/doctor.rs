@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use fathom_model::syscalls::SYSCALLS;
-use fathom_probe::{Detail, Probe, ProbeOptions, Selection, missing_privilege};
+use fathom_probe::{Detail, Layers, Probe, ProbeOptions, Selection, missing_privilege};
 
 use crate::args::DoctorArgs;
 use crate::exit::Failure;
@@ -133,6 +133,7 @@ fn checks() -> Vec<Check> {
     }
     let options = ProbeOptions {
         detail: Detail::Full,
+        layers: Layers::ALL,
         selection: Selection::storage(),
         ring_mib: 1,
         all_tasks: false,

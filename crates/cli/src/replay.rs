@@ -48,11 +48,14 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         );
     }
     // The capture's header was written at the start.
-    meta.totals.seen = losses
-        .cpus
-        .iter()
-        .map(|(_, cpu)| cpu.slot_calls + cpu.wide_calls + cpu.lost)
-        .sum();
+    meta.totals.seen = losses.cpus.iter().map(|(_, cpu)| cpu.calls()).sum();
+    for (_, cpu) in &losses.cpus {
+        meta.totals.faults.seen += cpu.faults + cpu.faults_lost;
+        meta.totals.faults.lost += cpu.faults_lost;
+        meta.totals.faults_unknown += cpu.faults_unknown;
+        meta.totals.writeback.seen += cpu.writebacks + cpu.writebacks_lost;
+        meta.totals.writeback.lost += cpu.writebacks_lost;
+    }
     meta.totals.compat = losses.cpus.iter().map(|(_, cpu)| cpu.compat).sum();
     let finished = stages.finish(meta, &losses.per_cpu, &losses.split)?;
     eprintln!(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fathom_decode::Merge;
 use fathom_enrich::{EnrichOptions, Enricher};
-use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::abi::{LOST_FAULT, LOST_WRITEBACK, ShedKey, ShedValue};
 use fathom_model::meta::{SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_session::{Finished, SessionWriter};
@@ -109,9 +109,12 @@ impl Stages {
         if let Some(damaged) = enricher.decode_losses(&stats) {
             writer.append(damaged)?;
         }
-        meta.totals.lost = lost.iter().map(|(_, _, value)| value.count).sum::<u64>()
-            + stats.slot.damaged
-            + stats.wide.damaged;
+        let calls_lost: u64 = lost
+            .iter()
+            .filter(|(_, call, _)| ![LOST_FAULT, LOST_WRITEBACK].contains(call))
+            .map(|(_, _, value)| value.count)
+            .sum();
+        meta.totals.lost = calls_lost + stats.slot.damaged + stats.wide.damaged;
         Ok(writer.finish(meta)?)
     }
 }

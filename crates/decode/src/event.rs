@@ -1,9 +1,9 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    CallRecord, FileRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_CALL,
-    RECORD_FILE, RECORD_MOUNT, RECORD_OPERATION, RECORD_TASK, RECORD_WIDE_CALL, SLOT_BYTES,
-    TaskRecord, WideCallRecord,
+    CallRecord, FaultRecord, FileRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord,
+    RECORD_CALL, RECORD_FAULT, RECORD_FILE, RECORD_MOUNT, RECORD_OPERATION, RECORD_TASK,
+    RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES, TaskRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -55,6 +55,10 @@ pub enum Event<'a> {
         /// Path of the cgroup, components from the leaf up.
         cgroup: &'a [u8],
     },
+    /// A page fault on a mapped file.
+    Fault(FaultRecord),
+    /// Dirty pages on their way to the device.
+    Writeback(WritebackRecord),
     /// A mount in the recorder's mount namespace.
     Mount {
         /// The fixed part.
@@ -76,6 +80,8 @@ impl Event<'_> {
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,
             Event::Mount { record, .. } => record.ts_ns,
+            Event::Fault(r) => r.ts_ns.saturating_add(r.dur_ns),
+            Event::Writeback(r) => r.ts_ns,
         }
     }
 
@@ -85,6 +91,12 @@ impl Event<'_> {
             self,
             Event::Call(_) | Event::Operation { .. } | Event::Wide { .. }
         )
+    }
+
+    /// Whether the event names files and threads: it comes after the events
+    /// of the same time that describe them.
+    pub fn is_request(&self) -> bool {
+        self.is_call() || matches!(self, Event::Fault(_) | Event::Writeback(_))
     }
 }
 
@@ -197,6 +209,12 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 point,
             })
         }
+        (RECORD_FAULT, Ring::Slot) => FaultRecord::parse(bytes)
+            .map(Event::Fault)
+            .ok_or_else(|| short(FaultRecord::SIZE, bytes)),
+        (RECORD_WRITEBACK, Ring::Wide) => WritebackRecord::parse(bytes)
+            .map(Event::Writeback)
+            .ok_or_else(|| short(WritebackRecord::SIZE, bytes)),
         (0, Ring::Slot) => Err(DecodeError::Empty),
         _ => Err(DecodeError::Kind { kind, ring }),
     }
@@ -207,16 +225,18 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
 #[inline]
 pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeError> {
     let [kind, _, s0, s1, _, _, _, _, times @ ..] = slot;
-    if ![RECORD_CALL, RECORD_OPERATION].contains(&u32::from(*kind)) {
-        return Err(match kind {
-            0 => DecodeError::Empty,
-            kind => DecodeError::Kind {
+    match u32::from(*kind) {
+        RECORD_CALL | RECORD_OPERATION => known(u16::from_ne_bytes([*s0, *s1]))?,
+        // Its times stand where those of a call stand.
+        RECORD_FAULT => {}
+        0 => return Err(DecodeError::Empty),
+        _ => {
+            return Err(DecodeError::Kind {
                 kind: *kind,
                 ring: Ring::Slot,
-            },
-        });
+            });
+        }
     }
-    known(u16::from_ne_bytes([*s0, *s1]))?;
     let (times, _) = times.as_chunks::<8>();
     let at = |i: usize| times.get(i).map_or(0, |t| u64::from_ne_bytes(*t));
     Ok(at(0).saturating_add(at(1)))
@@ -351,7 +371,28 @@ mod tests {
         assert_eq!((slot_time(&bytes), event.time_ns()), (Ok(7), 7));
         assert!(matches!(
             decode(Ring::Wide, &bytes),
-            Err(DecodeError::Kind { kind: 5, .. })
+            Err(DecodeError::Kind { .. })
+        ));
+    }
+
+    #[test]
+    fn a_fault_is_ordered_by_its_end() {
+        let mut bytes = [0; FaultRecord::SIZE];
+        bytes[0] = RECORD_FAULT as u8;
+        let mut record = FaultRecord::parse(&bytes).unwrap();
+        (record.ts_ns, record.dur_ns, record.flags) = (1000, 23, 0xffff);
+        let bytes = record.to_bytes();
+        let event = decode(Ring::Slot, &bytes).unwrap();
+        assert_eq!(event, Event::Fault(record));
+        assert_eq!((event.time_ns(), event.is_request()), (1023, true));
+        assert_eq!(slot_time(&bytes), Ok(1023));
+        assert!(matches!(
+            decode(Ring::Wide, &bytes),
+            Err(DecodeError::Kind { .. })
+        ));
+        assert!(matches!(
+            decode(Ring::Slot, &bytes[..63]),
+            Err(DecodeError::Short { .. })
         ));
     }
 

@@ -326,7 +326,7 @@ fn index_frames(bytes: &[u8], index: &mut Vec<Entry>, stats: &mut DecodeStats) {
         };
         match decode(Ring::Wide, record) {
             Ok(event) => index.push(Entry {
-                key: key(event.time_ns(), event.is_call()),
+                key: key(event.time_ns(), event.is_request()),
                 at: (at + FRAME) as u32,
                 len: record.len() as u32,
             }),

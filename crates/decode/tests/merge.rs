@@ -56,6 +56,8 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::File { record, .. } => record.handle,
         Event::Task { record, .. } => record.tid,
         Event::Mount { record, .. } => record.fs_dev,
+        Event::Fault(r) => r.tid,
+        Event::Writeback(r) => r.tid,
     }
 }
 

@@ -12,6 +12,7 @@ use fathom_model::{StrId, StringTable, errno};
 
 use crate::args::{self, Call};
 use crate::cache::{self, FileMemo, Recent, Small, Texts};
+use crate::faults::Faults;
 use crate::files::Files;
 use crate::losses::{self, Losses};
 use crate::operations;
@@ -53,8 +54,8 @@ impl Default for EnrichOptions {
     }
 }
 
-/// Turns events into the rows of the tables `syscalls`, `files`, `file_paths`,
-/// `processes` and `losses`.
+/// Turns events into the rows of the tables `syscalls`, `faults`, `writeback`,
+/// `files`, `file_paths`, `processes` and `losses`.
 ///
 /// Events are to come in order of time ([`fathom_decode::Merge`]). Rows gather
 /// until [`Enricher::take`] hands them out as batches; every batch has its own
@@ -74,6 +75,9 @@ pub struct Enricher {
     tasks: Tasks,
     positions: Positions,
     losses: Losses,
+    /// Rows of table `syscalls` that were made.
+    calls: u64,
+    faults: Faults,
     names: Small,
     classes: Small,
     apis: Small,
@@ -110,6 +114,8 @@ impl Enricher {
             tasks: Tasks::new(options.max_threads),
             positions: Positions::default(),
             losses: Losses::default(),
+            calls: 0,
+            faults: Faults::new(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
             apis: Small::new(SYSCALLS.len()),
@@ -179,6 +185,7 @@ impl Enricher {
             } => {
                 self.files.event(record, path, fs_path);
                 self.recent_files.forget(record.handle);
+                self.faults.forget_file(record.handle);
             }
             Event::Task {
                 record,
@@ -188,6 +195,17 @@ impl Enricher {
             } => {
                 self.tasks.event(record, cmdline, exe, cgroup);
                 self.recent_threads.forget(record.tid);
+                self.faults.forget_thread(record.tid);
+            }
+            Event::Fault(record) => {
+                self.rid += 1;
+                self.faults
+                    .fault(self.rid, cpu, record, &mut self.files, &self.tasks);
+            }
+            Event::Writeback(record) => {
+                self.rid += 1;
+                self.faults
+                    .writeback(self.rid, cpu, record, &mut self.files);
             }
             Event::Mount {
                 record,
@@ -197,18 +215,19 @@ impl Enricher {
         }
     }
 
-    /// Rows of table `syscalls` that were not taken yet.
+    /// Rows of requests (tables `syscalls`, `faults` and `writeback`) that were
+    /// not taken yet.
     pub fn pending_rows(&self) -> usize {
-        self.rows.rid.len()
+        self.rows.rid.len() + self.faults.pending_rows()
     }
 
     /// Rows of table `syscalls` that were made so far, taken or not.
     pub fn totals(&self) -> u64 {
-        self.rid as u64
+        self.calls
     }
 
-    /// The rows since the last time: at most one batch each of `syscalls`,
-    /// `files`, `file_paths` and `processes`, none that is empty. The last two
+    /// The rows since the last time: at most one batch each of `syscalls`, `faults`,
+    /// `writeback`, `files`, `file_paths` and `processes`, none that is empty. The last two
     /// and `files` have the rows that are new or changed.
     pub fn take(&mut self) -> Vec<Batch> {
         let offsets = &mut self.rows.offset;
@@ -229,8 +248,11 @@ impl Enricher {
         self.epoch = self.epoch.wrapping_add(1).max(1);
         let ((files, file_strings), (file_paths, path_strings)) = self.files.take();
         let (processes, process_strings) = self.tasks.take();
+        let [faults, writeback] = self.faults.take();
         let mut batches = vec![
             calls.into_batch(strings),
+            faults,
+            writeback,
             files.into_batch(file_strings),
             file_paths.into_batch(path_strings),
             processes.into_batch(process_strings),
@@ -370,6 +392,7 @@ impl Enricher {
         let comm = self.comm(r.tid);
 
         self.rid += 1;
+        self.calls += 1;
         let rows = &mut self.rows;
         rows.rid.push(self.rid);
         rows.ts_ns.push(signed(r.ts_ns));

@@ -33,6 +33,7 @@ mod args;
 mod cache;
 mod container;
 mod enricher;
+mod faults;
 mod files;
 mod fs;
 mod losses;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_model::StringTable;
-use fathom_model::abi::{HIST_BUCKETS, ShedKey, ShedValue};
+use fathom_model::abi::{HIST_BUCKETS, LOST_FAULT, LOST_WRITEBACK, ShedKey, ShedValue};
 use fathom_model::batch::Batch;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::LossRows;
@@ -113,11 +113,18 @@ pub(crate) fn damaged(count: u64, first_ns: u64, last_ns: u64) -> Batch {
 
 fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v: &ShedValue) {
     let (cpu, call, pid, file_id) = *key;
-    let name = SYSCALLS.get(call as usize).map_or("unknown", |s| s.name);
+    let (name, layer) = match call {
+        LOST_FAULT => ("page_fault", "pagecache"),
+        LOST_WRITEBACK => ("writeback", "pagecache"),
+        _ => {
+            let call = SYSCALLS.get(call as usize);
+            (call.map_or("unknown", |s| s.name), "syscall")
+        }
+    };
     out.stage.push(strings.intern(stage.as_bytes()));
     out.cpu.push(i32::try_from(cpu).unwrap_or(-1));
     out.syscall.push(strings.intern(name.as_bytes()));
-    out.layer.push(strings.intern(b"syscall"));
+    out.layer.push(strings.intern(layer.as_bytes()));
     out.count.push(signed(v.count));
     out.bytes.push(signed(v.bytes));
     out.first_ns.push(signed(v.first_ns));

@@ -24,6 +24,21 @@ fn array<const N: usize, const S: usize>(bytes: &[u8; S], at: usize) -> [u8; N] 
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
+impl CpuStats {
+    /// Calls seen: what the rings took and what found no room, without what is
+    /// no call.
+    pub fn calls(&self) -> u64 {
+        let others = self.faults + self.faults_lost + self.writebacks_lost;
+        (self.slot_calls + self.wide_calls + self.lost).saturating_sub(others)
+    }
+
+    /// Calls whose record found no room.
+    pub fn calls_lost(&self) -> u64 {
+        self.lost
+            .saturating_sub(self.faults_lost + self.writebacks_lost)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,7 +53,9 @@ mod tests {
     fn array_lengths_equal_their_limits() {
         assert_eq!(CpuStats::SIZE % 64, 0, "a CPU has cache lines of its own");
         assert_eq!(ShedValue::SIZE, 8 * (7 + HIST_BUCKETS as usize));
-        assert!(crate::syscalls::SYSCALLS.len() <= MAX_SYSCALLS as usize);
+        assert!(crate::syscalls::SYSCALLS.len() <= LOST_WRITEBACK.min(LOST_FAULT) as usize);
+        assert!(LOST_FAULT.max(LOST_WRITEBACK) < MAX_SYSCALLS);
+        assert_eq!(FaultRecord::SIZE, SLOT_BYTES as usize);
     }
 
     #[test]

@@ -124,6 +124,28 @@ pub struct Totals {
     /// Calls by 32-bit programs, which are not recorded and not in `seen`.
     #[serde(default)]
     pub compat: u64,
+    /// Page faults on mapped files: table `faults`.
+    #[serde(default)]
+    pub faults: Counts,
+    /// Page faults of recorded tasks that are neither in `faults` nor lost, as
+    /// nobody knows whether they were on a file: the mapping could not be looked
+    /// up.
+    #[serde(default)]
+    pub faults_unknown: u64,
+    /// Write-back of mapped files: table `writeback`.
+    #[serde(default)]
+    pub writeback: Counts,
+}
+
+/// Counts of what a table has besides calls. Always: seen = stored + lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// What passed the filters in the kernel.
+    pub seen: u64,
+    /// Rows written to the table.
+    pub stored: u64,
+    /// What is in table `losses` instead.
+    pub lost: u64,
 }
 
 /// What the recording cost.

@@ -248,6 +248,18 @@ impl Syscall {
             .any(|word| verb.starts_with(word))
     }
 
+    /// Position of the address whose mapping tells the file of the call: of
+    /// calls that leave the mapping as it is.
+    fn mapped_address(&self) -> u8 {
+        let mut addresses = self.args.iter();
+        match self.name {
+            "msync" | "madvise" => addresses
+                .position(|a| matches!(a, Arg::Value { name: "addr", .. }))
+                .map_or(NO_ARG as u8, |i| i as u8),
+            _ => NO_ARG as u8,
+        }
+    }
+
     /// Whether the I/O takes place at the position of the descriptor and
     /// moves it.
     pub fn uses_position(&self) -> bool {
@@ -355,6 +367,8 @@ impl Syscall {
             stat_ino: if at(Arg::Stat64) == none { 8 } else { 88 },
             offset2: at(Arg::Offset2),
             all_types: self.all_types.into(),
+            mapped: self.mapped_address(),
+            reserved: [0; 7],
         }
     }
 }

@@ -292,6 +292,93 @@ tables! {
         user_data: i64 null,
     }
 
+    /// One row a page fault on a mapped file: the first touch of a page, or the
+    /// first write to a page that was read before. Touches of pages that are
+    /// mapped already take no fault and have no row; a fault may map neighbours
+    /// along (around_offset), which then take none. Faults on memory without a file
+    /// are no I/O and not in here.
+    FAULTS faults FaultRows key [] {
+        /// Id of the request, unique in the session over all tables.
+        rid: i64 set,
+        /// When the fault was taken, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// Until the kernel had dealt with it, nanoseconds, waiting and trying
+        /// again included; null when beginning or end was not seen.
+        dur_ns: i64 null,
+        /// Process (thread group) id, as the host counts.
+        pid: i32 set,
+        /// Thread id, as the host counts.
+        tid: i32 set,
+        /// Name of the thread.
+        comm: str null,
+        /// Processor on which the fault ended.
+        cpu: i32 set,
+        /// read, write or exec (a fetch of instructions); null when not seen.
+        access: str null,
+        /// minor: the page was in memory. major: it had to be read, or waited
+        /// for. failed: SIGBUS, as beyond the end of the file or when reading
+        /// failed. Null when the end was not seen.
+        kind: str null,
+        /// absent: the page was not mapped. protected: it was, but not for this
+        /// access, as at the first write after a read. Null when not seen.
+        cause: str null,
+        /// user: the program touched the page. kernel: a call did, in the
+        /// program's name (read into mapped memory). Null when not seen.
+        origin: str null,
+        /// shared or private. A write to a private mapping copies the page and
+        /// does not reach the file.
+        mapping: str set,
+        /// Address that was touched.
+        address: i64 set,
+        /// File that is mapped there, in table files.
+        file_id: i64 null,
+        /// Its path at the time of the fault.
+        path: str null,
+        /// Byte in the file that the address stands for, not rounded to a page.
+        offset: i64 set,
+        /// Where the range of the file begins whose pages were mapped along as far
+        /// as they were in the page cache (fault-around); null when there was none
+        /// or the kernel does not tell.
+        around_offset: i64 null,
+        /// Bytes of that range; the page of the fault may be one of them.
+        around_bytes: i64 null,
+    }
+
+    /// One row a request in which a file system handed dirty pages of a file to
+    /// the block layer. Files that recorded tasks have taken faults on in a shared
+    /// mapping that may be written, from the first such fault on; pages that were
+    /// made dirty by write(2) or by others are among them. File systems without a
+    /// device of their own (tmpfs, network) have none.
+    WRITEBACK writeback WritebackRows key [] {
+        /// Id, unique in the session over all tables.
+        rid: i64 set,
+        /// When the request was submitted, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// Process that submitted it: a worker of the kernel's, or a task that
+        /// asked for it.
+        pid: i32 set,
+        /// Thread that submitted it.
+        tid: i32 set,
+        /// Name of that thread.
+        comm: str null,
+        /// Processor.
+        cpu: i32 set,
+        /// Call of a recorded task in which it was submitted: msync, fsync, ...;
+        /// null when it was a worker or a task that is not recorded.
+        syscall: str null,
+        /// The file, in table files.
+        file_id: i64 null,
+        /// Its path.
+        path: str null,
+        /// Byte in the file where the first page begins.
+        offset: i64 set,
+        /// Bytes of all pages of the request.
+        bytes: i64 set,
+        /// Whether the pages lie one behind the other in the file; when not,
+        /// the bytes are not those from offset on.
+        contiguous: bool set,
+    }
+
     /// One row a file: device, inode and generation. A recycled inode is a new
     /// file.
     FILES files FileRows key ["file_id"] {
@@ -379,7 +466,8 @@ tables! {
 
     /// One row a set of calls that were seen but are not in syscalls: their
     /// counts, bytes and latencies are exact all the same. The counts of all
-    /// rows and the rows of syscalls add up to what the kernel saw.
+    /// rows and the rows of syscalls add up to what the kernel saw. Rows of layer
+    /// pagecache do the same for tables faults and writeback.
     LOSSES losses LossRows key ["stage", "cpu", "syscall", "pid", "file_id"] {
         /// Where they were lost: ring (no room in the kernel's buffer), scratch
         /// (no scratch memory in the kernel), decode (damaged record) or write
@@ -387,9 +475,10 @@ tables! {
         stage: str set,
         /// Processor, -1 when not known.
         cpu: i32 set,
-        /// Name of the call.
+        /// Name of the call; page_fault for rows of table faults, writeback for
+        /// those of table writeback.
         syscall: str set,
-        /// Layer of the event: syscall.
+        /// Layer of the event: syscall or pagecache.
         layer: str set,
         /// Calls lost.
         count: i64 set,

@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ring_mib: 32,
         all_tasks: false,
         follow: true,
+        layers: fathom_probe::Layers::ALL,
     })?;
     probe.attach()?;
     // SAFETY: an all-zero set is a valid, empty one.

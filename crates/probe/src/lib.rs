@@ -5,8 +5,10 @@
 mod adopt;
 mod command;
 mod error;
+mod faults;
 mod features;
 mod hooks;
+mod layers;
 mod load;
 mod mounts;
 mod operations;
@@ -19,6 +21,7 @@ mod variant;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;
+pub use layers::{Layers, LayersError};
 pub use load::{Counters, Losses, Probe, ProbeOptions};
 pub use privilege::{Privilege, missing_privilege};
 pub use selection::{Selection, SelectionError};

@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CallDesc, CpuStats, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
+    CallDesc, CpuStats, LOST_FAULT, LOST_WRITEBACK, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig,
+    ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
@@ -14,8 +15,10 @@ use libbpf_rs::{
 };
 
 use crate::error::ProbeError;
+use crate::faults::FaultHooks;
 use crate::features::Features;
 use crate::hooks::Hooks;
+use crate::layers::Layers;
 use crate::mounts::{self, Mounts};
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
@@ -35,6 +38,8 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
+    /// Layers besides the system calls.
+    pub layers: Layers,
 }
 
 /// Counts of the kernel side, all CPUs together.
@@ -56,6 +61,12 @@ pub struct Counters {
     pub untracked: u64,
     /// Wide records dropped because no scratch memory was free.
     pub scratch_busy: u64,
+    /// Page faults on mapped files, and those whose record found no room.
+    pub faults: (u64, u64),
+    /// Page faults whose mapping could not be looked up.
+    pub faults_unknown: u64,
+    /// Requests of write-back, and those whose record found no room.
+    pub writeback: (u64, u64),
     /// Time in the programs of the calls that were timed, nanoseconds.
     pub timed_ns: u64,
     /// Calls that were timed.
@@ -101,6 +112,7 @@ pub struct Probe {
     operations: Vec<operations::Choice>,
     cpus: usize,
     all_tasks: bool,
+    faults: FaultHooks,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
 }
@@ -136,16 +148,21 @@ impl Probe {
         let mut refused = None;
         let mut loaded = None;
         for variant in variant::loadable(&features)? {
-            match load_variant(&variant, options, &features, &rings, cpus, per_cpu) {
-                Ok((object, mut hooks, operations)) => {
-                    hooks.list.insert(0, programs(&variant));
-                    loaded = Some((object, hooks, operations));
+            match load_variant(&variant, options, &features, &rings, (cpus, per_cpu), None) {
+                Ok(programs) => {
+                    loaded = Some(programs);
                     break;
                 }
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        let Some((object, hooks, operations)) = loaded else {
+        let Some(Loaded {
+            object,
+            hooks,
+            operations,
+            faults,
+        }) = loaded
+        else {
             return Err(refused.unwrap_or(ProbeError::NoPrograms));
         };
         let wide = wide_rings(&object, rings)?;
@@ -165,6 +182,7 @@ impl Probe {
             operations,
             cpus,
             all_tasks: options.all_tasks,
+            faults,
             spare: Vec::new(),
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
@@ -181,6 +199,9 @@ impl Probe {
             self.links.extend(link);
             self.hooks.list.push(hook);
         }
+        let (links, hooks) = self.faults.attach(&mut self.object, self.cpus)?;
+        self.links.extend(links);
+        self.hooks.list.extend(hooks);
         Ok(())
     }
 
@@ -315,10 +336,15 @@ impl Probe {
     pub fn counters(&self) -> Counters {
         let mut total = Counters::default();
         for cpu in self.cpu_stats() {
-            total.seen += cpu.slot_calls + cpu.wide_calls + cpu.lost;
+            total.seen += cpu.calls();
+            total.faults.0 += cpu.faults + cpu.faults_lost;
+            total.faults.1 += cpu.faults_lost;
+            total.faults_unknown += cpu.faults_unknown;
+            total.writeback.0 += cpu.writebacks + cpu.writebacks_lost;
+            total.writeback.1 += cpu.writebacks_lost;
             total.timed_ns += cpu.cost_ns;
             total.timed_calls += cpu.cost_calls;
-            total.lost += cpu.lost;
+            total.lost += cpu.calls_lost();
             total.compat += cpu.compat;
             total.shed_overflow += cpu.shed_overflow;
             total.file_retry += cpu.file_retry;
@@ -350,7 +376,7 @@ impl Probe {
             ..Losses::default()
         };
         for cpu in 0..self.cpus as u32 {
-            for call in 0..SYSCALLS.len() as u32 {
+            for call in (0..SYSCALLS.len() as u32).chain([LOST_WRITEBACK, LOST_FAULT]) {
                 let key = (cpu * MAX_SYSCALLS + call).to_ne_bytes();
                 let value = lost
                     .lookup(&key, MapFlags::ANY)
@@ -491,15 +517,23 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
     bytes
 }
 
+/// Programs that the kernel has taken.
+struct Loaded {
+    object: Object,
+    hooks: Hooks,
+    operations: Vec<operations::Choice>,
+    faults: FaultHooks,
+}
+
 /// Loads one build of the programs, with the hooks that were chosen.
 fn load_variant(
     variant: &Variant,
     options: &ProbeOptions,
     features: &Features,
     rings: &[MapHandle],
-    cpus: usize,
-    per_cpu: usize,
-) -> Result<(Object, Hooks, Vec<operations::Choice>), ProbeError> {
+    (cpus, per_cpu): (usize, usize),
+    refused_faults: Option<String>,
+) -> Result<Loaded, ProbeError> {
     let mut open = ObjectBuilder::default()
         .name("fathom")
         .and_then(|builder| builder.open_memory(variant.object))
@@ -518,19 +552,33 @@ fn load_variant(
                 })?;
         }
     }
-    let hooks = Hooks::choose(&mut open, features)?;
+    let mut hooks = Hooks::choose(&mut open, features)?;
+    hooks.list.insert(0, programs(variant));
     let operations = operations::choose(&mut open, &options.selection);
+    let faults = FaultHooks::prepare(&mut open, options.layers.pagecache, refused_faults)?;
     if std::env::var_os("FATHOM_LIBBPF").is_some() {
         for mut program in open.progs_mut() {
             // What the verifier had to do, in its log.
             program.set_log_level(4);
         }
     }
-    let object = open.load().map_err(|source| ProbeError::Refused {
-        what: format!("the eBPF programs for Linux {}", variant.since),
-        source,
-    })?;
-    Ok((object, hooks, operations))
+    match open.load() {
+        Ok(object) => Ok(Loaded {
+            object,
+            hooks,
+            operations,
+            faults,
+        }),
+        // Perhaps only the programs for page faults.
+        Err(source) if faults.are_loaded() => {
+            let why = Some(source.to_string());
+            load_variant(variant, options, features, rings, (cpus, per_cpu), why)
+        }
+        Err(source) => Err(ProbeError::Refused {
+            what: format!("the eBPF programs for Linux {}", variant.since),
+            source,
+        }),
+    }
 }
 
 /// How the choice of programs stands in the session.

@@ -48,8 +48,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "6.2",
             object: object!("fathom-602.bpf.o"),
-            cost: "operations of io_uring and AIO are not recorded, only the calls that submit \
-                   them and wait",
+            cost: "operations of io_uring and AIO, page faults on mapped files and write-back are \
+                   not recorded",
         });
     }
     if is_wanted("5.17", loops) {
@@ -57,7 +57,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "5.17",
             object: object!("fathom-517.bpf.o"),
             cost: "recorded calls cost more: files are read through calls of the kernel; \
-                   operations of io_uring and AIO are not recorded",
+                   operations of io_uring and AIO, page faults on mapped files and write-back \
+                   are not recorded",
         });
     }
     // Only where programs run with preemption off: not on newer kernels.
@@ -68,7 +69,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             object: object!("fathom-508.bpf.o"),
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \
-                   AIO are not recorded",
+                   AIO, page faults on mapped files and write-back are not recorded",
         });
     }
     if variants.is_empty() {

@@ -29,6 +29,7 @@ views![
     "by_second",
     "by_error",
     "by_latency",
+    "by_mapped_file",
     "events",
 ];
 

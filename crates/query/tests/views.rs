@@ -275,3 +275,49 @@ fn every_column_of_a_view_is_documented() {
         "docs/schema.md is out of date: run the tests with FATHOM_BLESS=1"
     );
 }
+
+#[test]
+fn page_faults_are_no_calls() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = common::fixed(dir.path());
+    let loss = |syscall, bytes| common::Loss {
+        syscall,
+        pid: 100,
+        file_id: 1,
+        count: 5,
+        errors: 2,
+        bytes,
+        each_ns: 1000,
+    };
+    files
+        .add(&common::faults(&[
+            (1, "major", "read", Some(30)),
+            (1, "failed", "write", Some(10)),
+            (2, "minor", "write", None),
+        ]))
+        .add(&common::losses(&[
+            loss("page_fault", 0),
+            loss("writeback", 700),
+        ]));
+    let db = open(&files);
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT file_id, faults, lost, major, failed, write_faults, around_bytes, total_ns, \
+             max_ns, written_back_bytes FROM by_mapped_file"
+        ),
+        ["1,7,5,1,3,1,16384,5040,1000,700", "2,1,0,0,0,1,8192,0,,0"]
+    );
+    for view in [
+        "by_syscall",
+        "by_class",
+        "by_file",
+        "by_process",
+        "by_latency",
+    ] {
+        let calls = one(&db, &format!("SELECT sum(calls)::BIGINT FROM {view}"));
+        assert_eq!(calls, 1015 + 12, "{view}");
+    }
+    let layers = "SELECT layer, name, count(*) FROM events WHERE layer <> 'syscall' GROUP BY ALL";
+    assert_eq!(rows(&db, layers), ["pagecache,page_fault,3"]);
+}

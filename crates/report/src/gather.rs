@@ -101,6 +101,7 @@ impl Report {
             classes,
             errors: errors(db)?,
             files: files(db)?,
+            mapped: mapped(db, meta)?,
             threads: threads(db)?,
             timeline: timeline(db, meta, duration_ns)?,
             latency: latency(db, &syscalls)?,
@@ -257,6 +258,31 @@ fn problems(
             loss.seen, loss.stored, loss.lost
         ));
     }
+    for (what, counts) in [
+        ("page faults on mapped files", &source.meta.totals.faults),
+        ("write-back requests", &source.meta.totals.writeback),
+    ] {
+        if counts.lost > 0 {
+            problems.push(format!(
+                "{} of {} {what} are not stored",
+                units::count(counts.lost.try_into().unwrap_or(i64::MAX)),
+                units::count(counts.seen.try_into().unwrap_or(i64::MAX))
+            ));
+        }
+    }
+    if source.meta.totals.faults_unknown > 0 {
+        problems.push(format!(
+            "{} page faults are not recorded: their mappings could not be looked up",
+            units::count(
+                source
+                    .meta
+                    .totals
+                    .faults_unknown
+                    .try_into()
+                    .unwrap_or(i64::MAX)
+            )
+        ));
+    }
     if loss.compat > 0 {
         problems.push(format!(
             "{} calls by 32-bit programs were not recorded: on this architecture fathom records 64-bit programs only",
@@ -340,6 +366,34 @@ fn files(db: &Db) -> Result<Files, ReportError> {
         by_time,
         by_bytes,
         by_calls,
+    })
+}
+
+fn mapped(db: &Db, meta: &SessionMeta) -> Result<Mapped, ReportError> {
+    let sql = format!("SELECT *, count(*) OVER () AS files FROM by_mapped_file LIMIT {TOP}");
+    let mut count = 0;
+    let by_time = rows(db, &sql, |row| {
+        count = row.int("files")?;
+        Ok(MappedFile {
+            file_id: row.maybe_int("file_id")?,
+            path: row.maybe_text("path")?,
+            faults: row.int("faults")?,
+            major: row.int("major")?,
+            failed: row.int("failed")?,
+            write_faults: row.int("write_faults")?,
+            total_ns: row.int("total_ns")?,
+            max_ns: row.maybe_int("max_ns")?,
+            written_back_bytes: row.int("written_back_bytes")?,
+        })
+    })?;
+    let totals = &meta.totals;
+    Ok(Mapped {
+        seen: totals.faults.seen,
+        stored: totals.faults.stored,
+        lost: totals.faults.lost,
+        unknown: totals.faults_unknown,
+        count,
+        by_time,
     })
 }
 

@@ -21,6 +21,8 @@ pub struct Report {
     pub errors: Vec<ErrorCount>,
     /// Files that stand out.
     pub files: Files,
+    /// Mapped files that stand out.
+    pub mapped: Mapped,
     /// Threads that stand out.
     pub threads: Threads,
     /// Calls and bytes over time.
@@ -183,6 +185,47 @@ pub struct Files {
     pub by_bytes: Vec<FileActivity>,
     /// Those on which the most calls were made.
     pub by_calls: Vec<FileActivity>,
+}
+
+/// Page faults and write-back of a mapped file, lost ones included where not said
+/// otherwise.
+#[derive(Clone, Debug, Serialize)]
+pub struct MappedFile {
+    /// Id in table `files`; null: faults that the kernel could not split.
+    pub file_id: Option<i64>,
+    /// Path.
+    pub path: Option<String>,
+    /// Page faults.
+    pub faults: i64,
+    /// Stored faults whose page had to be read.
+    pub major: i64,
+    /// Faults that ended in SIGBUS.
+    pub failed: i64,
+    /// Stored faults by writes.
+    pub write_faults: i64,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// Longest duration; null when none was measured.
+    pub max_ns: Option<i64>,
+    /// Bytes written back.
+    pub written_back_bytes: i64,
+}
+
+/// Mapped files that stand out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Mapped {
+    /// Page faults on mapped files that the kernel side saw.
+    pub seen: u64,
+    /// Rows of table `faults`.
+    pub stored: u64,
+    /// Page faults in table `losses`.
+    pub lost: u64,
+    /// Page faults of which nobody knows whether they were on a file.
+    pub unknown: u64,
+    /// Files with faults or write-back.
+    pub count: i64,
+    /// Those whose faults took the most time.
+    pub by_time: Vec<MappedFile>,
 }
 
 /// A thread.

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use fathom_model::abi::HIST_BUCKETS;
 use fathom_model::batch::NULL_I64;
-use fathom_model::tables::{LossRows, SYSCALLS};
+use fathom_model::tables::{FAULTS, LossRows, SYSCALLS, Table, WRITEBACK};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
 /// Pairs of process and file that are told apart for each call; the rest is
@@ -23,20 +23,37 @@ struct Loss {
     hist: Vec<i64>,
 }
 
-/// Counts rows of table `syscalls` by call, process and file.
+/// Counts rows of the tables of requests by call, process and file.
 #[derive(Default)]
 pub(crate) struct WriteLosses {
     /// Names of calls: there are few.
     names: StringTable,
     losses: HashMap<(StrId, i32, i64), Loss>,
-    count: u64,
+    counts: RowCounts,
     changed: bool,
+}
+
+/// Rows by table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowCounts {
+    pub(crate) syscalls: u64,
+    pub(crate) faults: u64,
+    pub(crate) writeback: u64,
+}
+
+/// What the rows of a table are called that has no column for it.
+const FAULT_NAME: &str = "page_fault";
+const WRITEBACK_NAME: &str = "writeback";
+
+/// Whether the rows of a table are counted when they can't be written.
+pub(crate) fn counts(table: &Table) -> bool {
+    [SYSCALLS.name, FAULTS.name, WRITEBACK.name].contains(&table.name)
 }
 
 impl WriteLosses {
     /// Rows counted so far.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
+    pub(crate) fn counts(&self) -> RowCounts {
+        self.counts
     }
 
     /// Whether rows were counted since the last [`WriteLosses::snapshot`].
@@ -44,14 +61,31 @@ impl WriteLosses {
         self.changed
     }
 
-    /// Counts the rows of a batch of table `syscalls`.
+    /// Counts the rows of a batch of a table of requests.
     pub(crate) fn add(&mut self, batch: &Batch) {
-        let view = SyscallView::new(batch);
+        let view = RowView::new(batch);
+        let rows = batch.len() as u64;
+        let name_of_all = match batch.table.name {
+            name if name == FAULTS.name => {
+                self.counts.faults += rows;
+                Some(self.names.intern(FAULT_NAME.as_bytes()))
+            }
+            name if name == WRITEBACK.name => {
+                self.counts.writeback += rows;
+                Some(self.names.intern(WRITEBACK_NAME.as_bytes()))
+            }
+            _ => {
+                self.counts.syscalls += rows;
+                None
+            }
+        };
         let mut names: Vec<Option<StrId>> = vec![None; batch.strings.len() + 1];
         for row in 0..batch.len() {
             let id = strings(view.syscall, row);
             let known = names.get(id.0 as usize).copied().flatten();
-            let name = known.unwrap_or_else(|| self.names.intern(batch.strings.get(id)));
+            let name = name_of_all
+                .or(known)
+                .unwrap_or_else(|| self.names.intern(batch.strings.get(id)));
             if let Some(slot) = names.get_mut(id.0 as usize) {
                 *slot = Some(name);
             }
@@ -62,17 +96,19 @@ impl WriteLosses {
             let file = non_null(integer(view.file_id, row)).unwrap_or(-1);
             self.add_row(name, pid, file, &view, row);
         }
-        self.count += batch.len() as u64;
         self.changed |= !batch.is_empty();
     }
 
-    fn add_row(&mut self, name: StrId, pid: i32, file: i64, view: &SyscallView<'_>, row: usize) {
+    fn add_row(&mut self, name: StrId, pid: i32, file: i64, view: &RowView<'_>, row: usize) {
         let dur_ns = non_null(integer(view.dur_ns, row)).unwrap_or(0).max(0);
         let end_ns = non_null(integer(view.ts_ns, row))
             .unwrap_or(0)
             .saturating_add(dur_ns);
         let bytes = non_null(integer(view.bytes, row)).unwrap_or(0);
-        let failed = strings(view.errno, row) != StrId::NULL;
+        let failed = view.failed.map_or_else(
+            || strings(view.errno, row) != StrId::NULL,
+            |failed| strings(view.kind, row) == failed,
+        );
         let full = self.losses.len() >= MAX_SPLITS;
         let new = || Loss {
             count: 0,
@@ -107,13 +143,19 @@ impl WriteLosses {
     pub(crate) fn snapshot(&mut self) -> Batch {
         self.changed = false;
         let mut table = StringTable::new();
-        let (stage, layer) = (table.intern(b"write"), table.intern(b"syscall"));
+        let stage = table.intern(b"write");
         let mut rows = LossRows::default();
         for ((name, pid, file), loss) in &self.losses {
             rows.stage.push(stage);
             rows.cpu.push(-1);
-            rows.syscall.push(table.intern(self.names.get(*name)));
-            rows.layer.push(layer);
+            let name = self.names.get(*name);
+            let layer = if [FAULT_NAME.as_bytes(), WRITEBACK_NAME.as_bytes()].contains(&name) {
+                "pagecache"
+            } else {
+                "syscall"
+            };
+            rows.syscall.push(table.intern(name));
+            rows.layer.push(table.intern(layer.as_bytes()));
             rows.count.push(loss.count);
             rows.bytes.push(loss.bytes);
             rows.first_ns.push(loss.first_ns);
@@ -130,9 +172,12 @@ impl WriteLosses {
 }
 
 /// The columns that matter here.
-struct SyscallView<'a> {
+struct RowView<'a> {
     syscall: Option<&'a ColumnData>,
     errno: Option<&'a ColumnData>,
+    /// Of faults, and what it says of those that failed.
+    kind: Option<&'a ColumnData>,
+    failed: Option<StrId>,
     pid: Option<&'a ColumnData>,
     file_id: Option<&'a ColumnData>,
     ts_ns: Option<&'a ColumnData>,
@@ -140,15 +185,22 @@ struct SyscallView<'a> {
     bytes: Option<&'a ColumnData>,
 }
 
-impl<'a> SyscallView<'a> {
+impl<'a> RowView<'a> {
     fn new(batch: &'a Batch) -> Self {
         let column = |name: &str| {
-            let at = SYSCALLS.columns.iter().position(|c| c.name == name)?;
+            let at = batch.table.columns.iter().position(|c| c.name == name)?;
             batch.columns.get(at)
         };
         Self {
             syscall: column("syscall"),
             errno: column("errno"),
+            kind: column("kind"),
+            failed: column("kind").map(|_| {
+                (1..=batch.strings.len() as u32)
+                    .map(StrId)
+                    .find(|id| batch.strings.get(*id) == b"failed")
+                    .unwrap_or(StrId(u32::MAX))
+            }),
             pid: column("pid"),
             file_id: column("file_id"),
             ts_ns: column("ts_ns"),
@@ -174,4 +226,62 @@ fn strings(column: Option<&ColumnData>, row: usize) -> StrId {
 
 fn non_null(value: i64) -> Option<i64> {
     (value != NULL_I64).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_model::tables::FaultRows;
+
+    #[test]
+    fn faults_that_were_not_written() {
+        let mut strings = StringTable::new();
+        let mut rows = FaultRows::default();
+        for (i, kind) in ["minor", "failed", "minor"].into_iter().enumerate() {
+            let word = strings.intern(kind.as_bytes());
+            rows.rid.push(i as i64);
+            rows.ts_ns.push(10);
+            rows.dur_ns.push(if i == 2 { NULL_I64 } else { 4 });
+            for column in [&mut rows.pid, &mut rows.tid, &mut rows.cpu] {
+                column.push(7);
+            }
+            for column in [
+                &mut rows.comm,
+                &mut rows.access,
+                &mut rows.kind,
+                &mut rows.cause,
+                &mut rows.origin,
+                &mut rows.mapping,
+                &mut rows.path,
+            ] {
+                column.push(word);
+            }
+            for column in [
+                &mut rows.address,
+                &mut rows.file_id,
+                &mut rows.offset,
+                &mut rows.around_offset,
+                &mut rows.around_bytes,
+            ] {
+                column.push(5);
+            }
+        }
+        let mut losses = WriteLosses::default();
+        losses.add(&rows.into_batch(strings));
+        let counts = RowCounts {
+            faults: 3,
+            ..RowCounts::default()
+        };
+        assert_eq!(losses.counts(), counts);
+        let (rows, strings) = LossRows::from_batch(losses.snapshot()).unwrap();
+        assert_eq!(strings.get(rows.syscall[0]), b"page_fault");
+        assert_eq!(strings.get(rows.layer[0]), b"pagecache");
+        let numbers = (
+            rows.count[0],
+            rows.errors[0],
+            rows.dur_ns[0],
+            rows.file_id[0],
+        );
+        assert_eq!((rows.count.len(), numbers), (1, (3, 1, 8, 5)));
+    }
 }

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fathom_model::meta::{SessionMeta, Totals};
-use fathom_model::tables::{SYSCALLS, TABLES, Table};
+use fathom_model::meta::{Counts, SessionMeta, Totals};
+use fathom_model::tables::{FAULTS, SYSCALLS, TABLES, Table, WRITEBACK};
 
 use crate::catalog::{Catalog, lock};
 use crate::error::SessionError;
@@ -21,6 +21,9 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     /// Rows of table `syscalls` that could not be written.
     pub(crate) lost: AtomicU64,
+    /// The same for tables `faults` and `writeback`.
+    pub(crate) lost_faults: AtomicU64,
+    pub(crate) lost_writeback: AtomicU64,
     /// Ends the compactor.
     pub(crate) stop: AtomicBool,
     meta: Mutex<Meta>,
@@ -48,6 +51,8 @@ impl Shared {
             catalog: Catalog::new(),
             queue: Queue::new(queue_bytes),
             lost: AtomicU64::new(0),
+            lost_faults: AtomicU64::new(0),
+            lost_writeback: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             meta: Mutex::new(Meta {
                 meta,
@@ -72,11 +77,17 @@ impl Shared {
 
     /// Counts of the recorder with those of the writer.
     pub(crate) fn complete_totals(&self, totals: &Totals) -> Totals {
-        let stored = index_of(&SYSCALLS).map_or(0, |i| self.catalog.table(i).rows());
-        let lost = totals.lost + self.lost.load(Ordering::Relaxed);
+        let stored = |table| index_of(table).map_or(0, |i| self.catalog.table(i).rows());
+        let counts = |counts: &Counts, table, lost: &AtomicU64| Counts {
+            seen: counts.seen,
+            stored: stored(table),
+            lost: counts.lost + lost.load(Ordering::Relaxed),
+        };
         Totals {
-            stored,
-            lost,
+            stored: stored(&SYSCALLS),
+            lost: totals.lost + self.lost.load(Ordering::Relaxed),
+            faults: counts(&totals.faults, &FAULTS, &self.lost_faults),
+            writeback: counts(&totals.writeback, &WRITEBACK, &self.lost_writeback),
             ..totals.clone()
         }
     }

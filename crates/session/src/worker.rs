@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fathom_model::Batch;
-use fathom_model::tables::{LOSSES, SYSCALLS, TABLES};
+use fathom_model::tables::{LOSSES, TABLES};
 
 use crate::catalog::PartInfo;
 use crate::compact::GROUP_BYTES;
 use crate::encode::Encoder;
 use crate::error::SessionError;
 use crate::layout::PartRange;
-use crate::losses::WriteLosses;
+use crate::losses::{self, RowCounts, WriteLosses};
 use crate::queue::Popped;
 use crate::shared::{Shared, index_of};
 use crate::writer::WriterOptions;
@@ -50,7 +50,7 @@ pub(crate) struct Worker {
     meta_due: Instant,
     losses_due: Instant,
     reserve_due: Instant,
-    /// The last part of table `syscalls` could not be written.
+    /// The last part of a table of requests could not be written.
     failing: bool,
 }
 
@@ -167,22 +167,22 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes a part of table `i`. If that fails, calls are counted as lost,
+    /// Writes a part of table `i`. If that fails, requests are counted as lost,
     /// and rows of other tables wait.
     fn store(&mut self, i: usize, part: Held) -> Result<(), SessionError> {
-        let is_syscalls = TABLES[i].name == SYSCALLS.name;
+        let is_request = losses::counts(TABLES[i]);
         if self.held[i].is_empty() {
             match self.write(i, &part) {
                 Ok(()) => {
-                    self.failing &= !is_syscalls;
+                    self.failing &= !is_request;
                     return Ok(());
                 }
                 Err(e) => self.shared.note(&e),
             }
         }
-        if is_syscalls {
+        if is_request {
             self.failing = true;
-            return self.lose(part);
+            return self.lose(i, part);
         }
         if self.held_bytes + part.bytes.len() > MAX_HELD_BYTES {
             self.shared.catalog.table(i).dropped += part.rows;
@@ -207,18 +207,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Counts the calls of a part that could not be written.
-    fn lose(&mut self, part: Held) -> Result<(), SessionError> {
+    /// Counts the requests of a part of table `i` that could not be written.
+    fn lose(&mut self, i: usize, part: Held) -> Result<(), SessionError> {
         let losses = &mut self.losses;
-        decode::for_each_batch(&SYSCALLS, Bytes::from(part.bytes), |batch| {
+        decode::for_each_batch(TABLES[i], Bytes::from(part.bytes), |batch| {
             losses.add(batch)
         })
         .map_err(SessionError::parquet(
-            &self.shared.storage.table_dir(SYSCALLS.name),
+            &self.shared.storage.table_dir(TABLES[i].name),
         ))?;
-        self.shared
-            .lost
-            .store(self.losses.count(), Ordering::Relaxed);
+        let (shared, counts) = (&self.shared, self.losses.counts());
+        shared.lost.store(counts.syscalls, Ordering::Relaxed);
+        shared.lost_faults.store(counts.faults, Ordering::Relaxed);
+        shared
+            .lost_writeback
+            .store(counts.writeback, Ordering::Relaxed);
         Ok(())
     }
 
@@ -243,7 +246,7 @@ impl Worker {
 
     fn end(&mut self) -> Result<(), SessionError> {
         self.close_parts()?;
-        if self.losses.count() > 0 {
+        if self.losses.counts() != RowCounts::default() {
             let batch = self.losses.snapshot();
             self.push(&batch)?;
             self.close_parts()?;

@@ -9,11 +9,11 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fathom_model::meta::{Clock, Cost, Options, SessionMeta, State, Totals};
+use fathom_model::meta::{Clock, Cost, Counts, Options, SessionMeta, State, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{
-    Command, Conditions, Detail, Probe, ProbeError, ProbeOptions, Selection, Signals, User,
+    Command, Conditions, Detail, Layers, Probe, ProbeError, ProbeOptions, Selection, Signals, User,
     monotonic_ns, realtime_ns, system,
 };
 
@@ -48,7 +48,9 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         DetailArg::Fds => Detail::Fds,
         DetailArg::Full => Detail::Full,
     };
+    let layers = Layers::parse(&args.layers).map_err(Failure::input)?;
     let options = ProbeOptions {
+        layers,
         detail,
         selection,
         ring_mib: args.ring_mib,
@@ -223,6 +225,7 @@ impl Recording {
             stored: stats.rows,
             lost: counters.lost,
             compat: counters.compat,
+            ..pagecache_totals(&counters)
         });
         self.status.show(&status::Progress {
             elapsed: self.started.elapsed(),
@@ -260,8 +263,11 @@ impl Recording {
         };
         self.status.clear();
         let duration = self.started.elapsed();
-        meta.totals.seen = seen;
-        meta.totals.compat = counters.compat;
+        meta.totals = Totals {
+            seen,
+            compat: counters.compat,
+            ..pagecache_totals(&counters)
+        };
         // With the runs that the kernel left out.
         meta.hooks = self.probe.hooks().to_vec();
         let finished = self.pipeline.finish(meta, losses)?;
@@ -287,6 +293,21 @@ impl Recording {
     }
 }
 
+/// Counts of page faults and write-back as the kernel side has them.
+fn pagecache_totals(counters: &fathom_probe::Counters) -> Totals {
+    let counts = |(seen, lost): (u64, u64)| Counts {
+        seen,
+        lost,
+        stored: 0,
+    };
+    Totals {
+        faults: counts(counters.faults),
+        faults_unknown: counters.faults_unknown,
+        writeback: counts(counters.writeback),
+        ..Totals::default()
+    }
+}
+
 /// What the user should know about the recording besides its losses.
 fn notes(counters: &fathom_probe::Counters) -> Vec<String> {
     let mut notes = Vec::new();
@@ -300,6 +321,13 @@ fn notes(counters: &fathom_probe::Counters) -> Vec<String> {
         notes.push(format!(
             "{} threads are not recorded: the kernel had no memory for their state",
             counters.untracked
+        ));
+    }
+    if counters.faults_unknown > 0 {
+        notes.push(format!(
+            "{} page faults are not recorded: nobody knows whether they were on a file, as their \
+             mappings could not be looked up",
+            counters.faults_unknown
         ));
     }
     notes
@@ -334,6 +362,10 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
             .join(" ")
     };
     let mut other = Vec::new();
+    let layers = args.layers.join(",");
+    if layers != Layers::ALL.names() {
+        other.push(format!("--layers {layers}"));
+    }
     if let Some(user) = &args.user {
         other.push(format!("--user {user}"));
     }

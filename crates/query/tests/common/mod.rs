@@ -13,7 +13,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, State, Totals};
 use fathom_model::syscalls::{SYSCALLS, Syscall};
-use fathom_model::tables::{FileRows, LossRows, ProcessRows, SyscallRows};
+use fathom_model::tables::{FaultRows, FileRows, LossRows, ProcessRows, SyscallRows};
 use fathom_model::{Batch, ColumnData, StrId, StringTable, batch::NULL_I32, batch::NULL_I64};
 use parquet::arrow::ArrowWriter;
 
@@ -262,7 +262,11 @@ pub fn losses(rows_in: &[Loss]) -> Batch {
         rows.stage.push(strings.intern(b"ring"));
         rows.cpu.push(1);
         rows.syscall.push(strings.intern(loss.syscall.as_bytes()));
-        rows.layer.push(strings.intern(b"syscall"));
+        let layer: &[u8] = match loss.syscall {
+            "page_fault" | "writeback" => b"pagecache",
+            _ => b"syscall",
+        };
+        rows.layer.push(strings.intern(layer));
         rows.count.push(loss.count);
         rows.bytes.push(loss.bytes);
         rows.first_ns.push(START + 1_000_000);
@@ -275,6 +279,33 @@ pub fn losses(rows_in: &[Loss]) -> Batch {
         let mut hist = vec![0; 40];
         hist[loss.each_ns.ilog2() as usize] = loss.count;
         rows.hist.push(hist);
+    }
+    rows.into_batch(strings)
+}
+
+/// Rows of table faults: file, kind and access, duration.
+pub fn faults(rows_in: &[(i64, &str, &str, Option<i64>)]) -> Batch {
+    let mut strings = StringTable::new();
+    let mut rows = FaultRows::default();
+    for (i, (file_id, kind, access, dur_ns)) in rows_in.iter().enumerate() {
+        rows.rid.push(1_000_000 + i as i64);
+        rows.ts_ns.push(START + i as i64);
+        rows.dur_ns.push(dur_ns.unwrap_or(NULL_I64));
+        for column in [&mut rows.pid, &mut rows.tid, &mut rows.cpu] {
+            column.push(100);
+        }
+        rows.comm.push(strings.intern(b"redis-server"));
+        rows.access.push(strings.intern(access.as_bytes()));
+        rows.kind.push(strings.intern(kind.as_bytes()));
+        rows.cause.push(strings.intern(b"absent"));
+        rows.origin.push(strings.intern(b"user"));
+        rows.mapping.push(strings.intern(b"shared"));
+        rows.address.push(0x7000_0000);
+        rows.file_id.push(*file_id);
+        rows.path.push(StrId::NULL);
+        rows.offset.push(4096);
+        rows.around_offset.push(4096);
+        rows.around_bytes.push(8192);
     }
     rows.into_batch(strings)
 }
@@ -316,6 +347,7 @@ pub fn meta() -> SessionMeta {
             stored: 1015,
             lost: 12,
             compat: 0,
+            ..Totals::default()
         },
         exit_status: Some(0),
         cost: Cost {

@@ -49,6 +49,7 @@ pub fn to_html(report: &Report) -> String {
     calls(&mut out, report);
     errors(&mut out, report);
     files(&mut out, report);
+    mapped(&mut out, report);
     threads(&mut out, report);
     loss(&mut out, report);
     cost(&mut out, report);
@@ -303,6 +304,48 @@ fn files(out: &mut String, report: &Report) {
             rows,
         );
     }
+    out.push_str("</section>\n");
+}
+
+fn mapped(out: &mut String, report: &Report) {
+    let mapped = &report.mapped;
+    if mapped.by_time.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "<section>\n<h2>Mapped files by time in page faults</h2>\n<p class=\"dim\">{} in all, \
+         {} faults</p>",
+        count(mapped.count),
+        count(signed(mapped.seen))
+    );
+    let most = mapped.by_time.first().map_or(1, |f| f.total_ns);
+    let rows = mapped.by_time.iter().map(|f| {
+        let path = f.path.clone();
+        vec![
+            Cell::Path(path.unwrap_or_else(|| "(file without a known path)".into())),
+            Cell::Bar(plots::bar(f.total_ns, 0, most)),
+            Cell::Right(count(f.faults)),
+            Cell::Right(count(f.major)),
+            Cell::Right(count(f.failed)),
+            Cell::Right(count(f.write_faults)),
+            Cell::Right(f.max_ns.map_or("–".into(), duration)),
+            Cell::Right(duration(f.total_ns)),
+            Cell::Right(bytes(f.written_back_bytes)),
+        ]
+    });
+    let titles = [
+        "path",
+        "",
+        "faults",
+        "major",
+        "failed",
+        "by write",
+        "max",
+        "total",
+        "written back",
+    ];
+    table(out, &titles, rows);
     out.push_str("</section>\n");
 }
 

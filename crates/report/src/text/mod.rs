@@ -1,6 +1,7 @@
 //! The report for a terminal.
 
 mod lines;
+mod mapped;
 mod style;
 mod table;
 
@@ -37,6 +38,7 @@ pub fn to_text(report: &Report, width: usize, color: bool) -> String {
     page.calls();
     page.errors();
     page.files();
+    page.mapped();
     page.threads();
     page.loss();
     page.cost();

@@ -1,0 +1,236 @@
+//! Rows of tables `faults` and `writeback`.
+
+use fathom_model::abi::{
+    FAULT_EXEC, FAULT_FAILED, FAULT_KERNEL, FAULT_MAJOR, FAULT_NO_BEGIN, FAULT_NO_END,
+    FAULT_PRESENT, FAULT_SHARED, FAULT_WRITE, FaultRecord, NO_OFFSET, WRITEBACK_CONTIGUOUS,
+    WRITEBACK_IN_CALL, WritebackRecord,
+};
+use fathom_model::batch::{Batch, NULL_I64};
+use fathom_model::syscalls::SYSCALLS;
+use fathom_model::tables::{FaultRows, WritebackRows};
+use fathom_model::{StrId, StringTable};
+
+use crate::cache::{self, FileMemo, Recent, Small};
+use crate::files::Files;
+use crate::tasks::Tasks;
+use crate::{id, signed, text};
+
+/// The words that the text columns of table `faults` have.
+const WORDS: [&str; 12] = [
+    "read",
+    "write",
+    "exec",
+    "minor",
+    "major",
+    "failed",
+    "absent",
+    "protected",
+    "user",
+    "kernel",
+    "shared",
+    "private",
+];
+
+/// Rows that were not taken yet.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    rows: FaultRows,
+    strings: StringTable,
+    words: Small,
+    recent_files: Recent<FileMemo>,
+    recent_threads: Recent<StrId>,
+    writeback: WritebackRows,
+    writeback_strings: StringTable,
+    /// Number of the present batch, from 1.
+    epoch: u32,
+}
+
+impl Faults {
+    pub(crate) fn new() -> Self {
+        Self {
+            rows: FaultRows::default(),
+            strings: StringTable::new(),
+            words: Small::new(WORDS.len()),
+            recent_files: cache::recent_files(),
+            recent_threads: cache::recent_threads(),
+            writeback: WritebackRows::default(),
+            writeback_strings: StringTable::new(),
+            epoch: 1,
+        }
+    }
+
+    /// Rows of both tables that were not taken yet.
+    pub(crate) fn pending_rows(&self) -> usize {
+        self.rows.rid.len() + self.writeback.rid.len()
+    }
+
+    /// The record of a file came: what is remembered of it may be old.
+    pub(crate) fn forget_file(&mut self, handle: u32) {
+        self.recent_files.forget(handle);
+    }
+
+    /// The same for a thread.
+    pub(crate) fn forget_thread(&mut self, tid: u32) {
+        self.recent_threads.forget(tid);
+    }
+
+    pub(crate) fn fault(
+        &mut self,
+        rid: i64,
+        cpu: u32,
+        r: &FaultRecord,
+        files: &mut Files,
+        tasks: &Tasks,
+    ) {
+        let flags = u32::from(r.flags);
+        let has = |flag: u32| flags & flag != 0;
+        let (begin, end) = (!has(FAULT_NO_BEGIN), !has(FAULT_NO_END));
+        let file = self.file(r.file, r.ts_ns.saturating_add(r.dur_ns), files);
+        let comm = self.comm(r.tid, tasks);
+        let access = match (has(FAULT_WRITE), has(FAULT_EXEC)) {
+            (true, _) => "write",
+            (false, true) => "exec",
+            (false, false) => "read",
+        };
+        let kind = match (has(FAULT_FAILED), has(FAULT_MAJOR)) {
+            (true, _) => "failed",
+            (false, true) => "major",
+            (false, false) => "minor",
+        };
+        let cause = if has(FAULT_PRESENT) {
+            "protected"
+        } else {
+            "absent"
+        };
+        let origin = if has(FAULT_KERNEL) { "kernel" } else { "user" };
+        let mapping = if has(FAULT_SHARED) {
+            "shared"
+        } else {
+            "private"
+        };
+        let access = self.word(access, begin);
+        let kind = self.word(kind, end);
+        let cause = self.word(cause, begin);
+        let origin = self.word(origin, begin);
+        let mapping = self.word(mapping, true);
+        let around = begin && r.around_bytes > 0 && r.around_offset != NO_OFFSET;
+        let rows = &mut self.rows;
+        rows.rid.push(rid);
+        rows.ts_ns.push(signed(r.ts_ns));
+        rows.dur_ns.push(if begin && end {
+            signed(r.dur_ns)
+        } else {
+            NULL_I64
+        });
+        rows.pid.push(id(r.pid));
+        rows.tid.push(id(r.tid));
+        rows.comm.push(comm);
+        rows.cpu.push(id(cpu));
+        rows.access.push(access);
+        rows.kind.push(kind);
+        rows.cause.push(cause);
+        rows.origin.push(origin);
+        rows.mapping.push(mapping);
+        rows.address.push(signed(r.address));
+        rows.file_id.push(file.file_id);
+        rows.path.push(file.path);
+        rows.offset.push(r.offset.max(0));
+        rows.around_offset
+            .push(if around { r.around_offset } else { NULL_I64 });
+        rows.around_bytes.push(if around {
+            i64::from(r.around_bytes)
+        } else {
+            NULL_I64
+        });
+    }
+
+    pub(crate) fn writeback(&mut self, rid: i64, cpu: u32, r: &WritebackRecord, files: &mut Files) {
+        let strings = &mut self.writeback_strings;
+        let flags = u32::from(r.flags);
+        let (mut file_id, mut path) = (NULL_I64, StrId::NULL);
+        if r.file != 0 {
+            let file = files.by_handle(r.file, r.ts_ns);
+            file_id = file.id;
+            if let Some(bytes) = &file.path {
+                path = strings.intern(text::lossless(bytes).as_bytes());
+            }
+        }
+        let name = r.comm.split(|b| *b == 0).next().unwrap_or_default();
+        let comm = strings.intern(text::lossless(name).as_bytes());
+        let syscall = SYSCALLS
+            .get(usize::from(r.syscall))
+            .filter(|_| flags & WRITEBACK_IN_CALL != 0)
+            .map_or(StrId::NULL, |call| strings.intern(call.name.as_bytes()));
+        let rows = &mut self.writeback;
+        rows.rid.push(rid);
+        rows.ts_ns.push(signed(r.ts_ns));
+        rows.pid.push(id(r.pid));
+        rows.tid.push(id(r.tid));
+        rows.comm.push(comm);
+        rows.cpu.push(id(cpu));
+        rows.syscall.push(syscall);
+        rows.file_id.push(file_id);
+        rows.path.push(path);
+        rows.offset.push(r.offset.max(0));
+        rows.bytes.push(signed(r.bytes));
+        rows.contiguous.push(flags & WRITEBACK_CONTIGUOUS != 0);
+    }
+
+    /// The rows since the last time, a batch each table.
+    pub(crate) fn take(&mut self) -> [Batch; 2] {
+        // 0 stands for no batch in the caches.
+        self.epoch = self.epoch.wrapping_add(1).max(1);
+        let faults = std::mem::take(&mut self.rows);
+        let writeback = std::mem::take(&mut self.writeback);
+        [
+            faults.into_batch(std::mem::take(&mut self.strings)),
+            writeback.into_batch(std::mem::take(&mut self.writeback_strings)),
+        ]
+    }
+
+    fn word(&mut self, word: &'static str, known: bool) -> StrId {
+        if !known {
+            return StrId::NULL;
+        }
+        let at = WORDS.iter().position(|w| *w == word);
+        self.words.get(
+            at.unwrap_or(WORDS.len()),
+            self.epoch,
+            &mut self.strings,
+            || word,
+        )
+    }
+
+    fn file(&mut self, handle: u32, now_ns: u64, files: &mut Files) -> FileMemo {
+        if handle == 0 {
+            return FileMemo {
+                file_id: NULL_I64,
+                path: StrId::NULL,
+            };
+        }
+        if let Some(memo) = self.recent_files.get(handle, self.epoch) {
+            return memo;
+        }
+        let file = files.by_handle(handle, now_ns);
+        let path = file.path.as_ref().map_or(StrId::NULL, |path| {
+            self.strings.intern(text::lossless(path).as_bytes())
+        });
+        let memo = FileMemo {
+            file_id: file.id,
+            path,
+        };
+        self.recent_files.put(handle, self.epoch, memo);
+        memo
+    }
+
+    fn comm(&mut self, tid: u32, tasks: &Tasks) -> StrId {
+        if let Some(comm) = self.recent_threads.get(tid, self.epoch) {
+            return comm;
+        }
+        let comm = tasks
+            .comm(tid)
+            .map_or(StrId::NULL, |comm| self.strings.intern(comm.as_bytes()));
+        self.recent_threads.put(tid, self.epoch, comm);
+        comm
+    }
+}

@@ -1,0 +1,68 @@
+-- One row a file that was mapped and touched: its page faults, lost ones included, and its
+-- write-back. Faults that the kernel could not split share a row with null.
+--
+-- file_id: The file, in table files.
+-- path: Its path, the latest known.
+-- fs_type: Type of the file system.
+-- faults: Page faults: stored ones and lost ones.
+-- lost: Of which are not in table faults; exact in faults, failed, total_ns and max_ns.
+-- major: Stored faults whose page had to be read, or waited for.
+-- failed: Faults that ended in SIGBUS.
+-- write_faults: Stored faults by writes, those to private mappings included.
+-- around_bytes: Bytes of the ranges that stored faults mapped along, as far as they were in
+--   the page cache.
+-- total_ns: Sum of the durations, nanoseconds.
+-- p50_ns: Median duration of the stored faults, nanoseconds. Exact up to 20 million stored
+--   calls, beyond that an estimate (t-digest).
+-- p90_ns: 90th percentile, like p50_ns.
+-- p99_ns: 99th percentile, like p50_ns.
+-- max_ns: Longest duration, lost faults included, nanoseconds.
+-- written_back_bytes: Bytes that were written back to the device (table writeback), lost
+--   requests included.
+SELECT
+    file_id, path, fs_type, faults, lost, major, failed, write_faults, around_bytes, total_ns,
+    q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns, written_back_bytes
+FROM (
+    SELECT
+        file_id,
+        sum(faults)::BIGINT AS faults,
+        sum(lost)::BIGINT AS lost,
+        sum(major)::BIGINT AS major,
+        sum(failed)::BIGINT AS failed,
+        sum(write_faults)::BIGINT AS write_faults,
+        sum(around_bytes)::BIGINT AS around_bytes,
+        sum(total_ns)::BIGINT AS total_ns,
+        max(max_ns) AS max_ns,
+        any_value(q) AS q,
+        sum(written_back)::BIGINT AS written_back_bytes
+    FROM (
+        SELECT
+            file_id, count(*) AS faults, 0 AS lost, count(*) FILTER (kind = 'major') AS major,
+            count(*) FILTER (kind = 'failed') AS failed,
+            count(*) FILTER (access = 'write') AS write_faults,
+            coalesce(sum(around_bytes), 0) AS around_bytes,
+            coalesce(sum(dur_ns), 0) AS total_ns, max(dur_ns) AS max_ns,
+            duration_percentiles(dur_ns) AS q, 0 AS written_back
+        FROM faults
+        GROUP BY file_id
+        UNION ALL
+        SELECT
+            nullif(file_id, -1), sum(count), sum(count), 0, sum(errors), 0, 0, sum(dur_ns),
+            max(max_dur_ns), NULL, 0
+        FROM losses
+        WHERE syscall = 'page_fault'
+        GROUP BY 1
+        UNION ALL
+        SELECT file_id, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, sum(bytes)
+        FROM writeback
+        GROUP BY 1
+        UNION ALL
+        SELECT nullif(file_id, -1), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, sum(bytes)
+        FROM losses
+        WHERE syscall = 'writeback'
+        GROUP BY 1
+    )
+    GROUP BY file_id
+)
+LEFT JOIN (SELECT file_id, path, fs_type FROM files) USING (file_id)
+ORDER BY total_ns DESC, file_id
