@@ -10,6 +10,7 @@
  */
 #include "include/emit.h"
 #include "include/files.h"
+#include "include/content.h"
 
 #if defined(__TARGET_ARCH_x86)
 static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
@@ -240,6 +241,47 @@ struct stat_identity {
 };
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
+/* Whether a command of fcntl takes a struct flock. */
+static __always_inline bool takes_lock(__u32 command)
+{
+	return (command >= F_GETLK && command <= F_SETLKW) ||
+	       (command >= F_OFD_GETLK && command <= F_OFD_SETLKW);
+}
+
+/* Appends what an argument points to in place of the second string; returns
+ * where the next bytes go. */
+static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_call_record *record,
+					   const volatile struct call_desc *desc,
+					   struct pt_regs *regs, struct call_record *call, __u32 at)
+{
+	__u64 address = 0;
+	__u32 bytes = STRUCT_BYTES;
+	if (desc->lock != NO_ARG && takes_lock(call->aux)) {
+		address = argument(regs, desc->lock);
+	} else if (desc->times != NO_ARG) {
+		address = argument(regs, desc->times);
+		bytes = desc->times_bytes & (2 * STRUCT_BYTES - 1);
+	}
+	at &= SCRATCH_BYTES / 2 - 1;
+	if (!address || bpf_probe_read_user(scratch->data + at, bytes, (void *)address))
+		return at;
+	record->string2_len = bytes;
+	return at + bytes;
+}
+
+/* Whether an empty path stands for the descriptor before it: AT_EMPTY_PATH,
+ * which has another meaning among the flags of open. */
+static __always_inline bool is_descriptor(const volatile struct call_desc *desc,
+					  struct pt_regs *regs, __u32 flags)
+{
+	char first;
+	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD ||
+	    !(flags & AT_EMPTY_PATH))
+		return false;
+	__u64 address = argument(regs, desc->string1);
+	return !address || (!bpf_probe_read_user(&first, 1, (void *)address) && !first);
+}
+
 static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
 				 struct pt_regs *regs, struct call_record *call)
 {
@@ -305,12 +347,13 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	if (desc->string1 != NO_ARG) {
 		record->dirfd1 = desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1) : AT_FDCWD;
 		long n = full ? append_string(scratch, at, argument(regs, desc->string1)) : -1;
+		/* Without strings the file behind a descriptor is still named. */
+		if (config.detail == DETAIL_FDS && user_memory && is_descriptor(desc, regs, call->aux))
+			n = 0;
 		if (n < 0) {
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
-			if (desc->path1 && scratch->data[at] != '/')
-				record->dir1 = base_directory(state, task, record->dirfd1, now);
-			else if (n == 0 && desc->path1)
+			if (desc->path1 && (n == 0 || scratch->data[at] != '/'))
 				record->dir1 = base_directory(state, task, record->dirfd1, now);
 			n &= MAX_PATH - 1;
 			record->string1_len = n;
@@ -331,6 +374,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			at += n;
 		}
 	}
+	if (full)
+		at = append_struct(scratch, record, desc, regs, call, at);
 	if (user_memory && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
 			struct stat_identity id;
@@ -359,6 +404,24 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	bool sent = wide_output(scratch->data, at);
 	scratch_put(scratch);
 	return sent;
+}
+
+/* Sends a call that moved data, with its content. */
+static __noinline bool data_call(struct task_state *state, struct pt_regs *regs,
+				 struct call_record *call)
+{
+	const volatile struct call_desc *desc = desc_of(state->number);
+	struct content_source from = {
+		.bytes = call->ret,
+	};
+	if (desc->buf != NO_ARG) {
+		from.address = argument(regs, desc->buf);
+		from.left = call->ret;
+	} else {
+		from.iov = argument(regs, desc->iov);
+		from.segments = argument(regs, desc->iovcnt);
+	}
+	return content_output(call, state->entry_pos, &from);
 }
 
 /* Makes the record of the call that `state` holds. */
@@ -437,7 +500,12 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		call.file = handle_of_cwd(state, task, now);
 
 	bool sent;
-	if (wide) {
+	if (config.content && !pending && ret > 0 &&
+	    (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
+		sent = data_call(state, regs, &call);
+		if (sent)
+			COUNT(wide_calls);
+	} else if (wide) {
 		sent = wide_call(task, state, regs, &call);
 		if (sent)
 			COUNT(wide_calls);

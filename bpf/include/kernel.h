@@ -233,5 +233,10 @@ struct pt_regs {
 #define O_APPEND 00002000
 #define AT_FDCWD (-100)
 #define IOV_MAX 1024
+#define AT_EMPTY_PATH 0x1000
+#define F_GETLK 5
+#define F_SETLKW 7
+#define F_OFD_GETLK 36
+#define F_OFD_SETLKW 38
 
 #endif

@@ -301,7 +301,9 @@ fn argument(word: &str) -> Option<String> {
         "-" => "Ignored".to_string(),
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
         | "iov" | "iovcnt" | "offset" | "offset_ptr" | "offset_ptr2" | "how" | "seek"
-        | "length" | "stat" | "statx" | "ring" => camel(word),
+        | "length" | "stat" | "statx" | "ring" | "buf" | "utimbuf" | "timevals" | "timespecs" => {
+            camel(word)
+        }
         _ => {
             let (name, kind) = word.split_once(':')?;
             return Some(format!("Arg::Value {{ name: {name:?}, kind: {kind:?} }}"));

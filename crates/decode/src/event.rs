@@ -1,8 +1,8 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    CallRecord, FileRecord, RECORD_CALL, RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL, SLOT_BYTES,
-    TaskRecord, WideCallRecord,
+    CallRecord, DataCallRecord, FileRecord, RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL,
+    RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL, SLOT_BYTES, TaskRecord, WideCallRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -22,6 +22,14 @@ pub enum Event<'a> {
         string1: &'a [u8],
         /// Second path, or name of an attribute.
         string2: &'a [u8],
+    },
+    /// A call that moved data, with its content, or a part of the content of
+    /// a call that is still to come.
+    Data {
+        /// The fixed part.
+        record: DataCallRecord,
+        /// The part, or the last one.
+        content: &'a [u8],
     },
     /// Identity and path of a file.
     File {
@@ -51,6 +59,7 @@ impl Event<'_> {
         match self {
             Event::Call(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Wide { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
+            Event::Data { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,
         }
@@ -58,7 +67,11 @@ impl Event<'_> {
 
     /// Whether the event is a call.
     pub fn is_call(&self) -> bool {
-        matches!(self, Event::Call(_) | Event::Wide { .. })
+        match self {
+            Event::Call(_) | Event::Wide { .. } => true,
+            Event::Data { record, .. } => u32::from(record.call.kind) == RECORD_DATA_CALL,
+            Event::File { .. } | Event::Task { .. } => false,
+        }
     }
 }
 
@@ -119,6 +132,17 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 string1,
                 string2,
             })
+        }
+        (RECORD_DATA_CALL | RECORD_CONTENT_PART, Ring::Wide) => {
+            let record =
+                DataCallRecord::parse(bytes).ok_or_else(|| short(DataCallRecord::SIZE, bytes))?;
+            known(record.call.syscall)?;
+            let mut rest = Rest {
+                bytes,
+                at: DataCallRecord::SIZE,
+            };
+            let content = rest.take_long(record.len)?;
+            Ok(Event::Data { record, content })
         }
         (RECORD_FILE, Ring::Wide) => {
             let record = FileRecord::parse(bytes).ok_or_else(|| short(FileRecord::SIZE, bytes))?;
@@ -195,7 +219,11 @@ struct Rest<'a> {
 
 impl<'a> Rest<'a> {
     fn take(&mut self, len: u16) -> Result<&'a [u8], DecodeError> {
-        let end = self.at + usize::from(len);
+        self.take_long(u32::from(len))
+    }
+
+    fn take_long(&mut self, len: u32) -> Result<&'a [u8], DecodeError> {
+        let end = self.at.saturating_add(len as usize);
         let taken = self
             .bytes
             .get(self.at..end)

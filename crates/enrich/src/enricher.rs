@@ -3,7 +3,7 @@
 use fathom_decode::{DecodeStats, Event};
 use fathom_model::abi::{
     CALL_HAS_STAT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL,
-    CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, ShedKey, ShedValue,
+    CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, RECORD_CONTENT_PART, ShedKey, ShedValue,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::syscalls::{Returns, SYSCALLS};
@@ -12,6 +12,7 @@ use fathom_model::{StrId, StringTable, errno};
 
 use crate::args::{self, Call};
 use crate::cache::{self, FileMemo, Recent, Small, Texts};
+use crate::content::{self, ContentCounts, Contents};
 use crate::files::Files;
 use crate::losses::{self, Losses};
 use crate::plan::{Plan, String1, String2, plans};
@@ -71,6 +72,7 @@ pub struct Enricher {
     tasks: Tasks,
     positions: Positions,
     losses: Losses,
+    contents: Contents,
     names: Small,
     classes: Small,
     errors: Small,
@@ -106,6 +108,7 @@ impl Enricher {
             tasks: Tasks::new(options.max_threads),
             positions: Positions::default(),
             losses: Losses::default(),
+            contents: Contents::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
             errors: Small::new(ERRORS),
@@ -129,6 +132,7 @@ impl Enricher {
                     &Call {
                         record,
                         wide: None,
+                        data: None,
                         string1: b"",
                         string2: b"",
                     },
@@ -144,8 +148,26 @@ impl Enricher {
                     &Call {
                         record: &record.call,
                         wide: Some(record),
+                        data: None,
                         string1,
                         string2,
+                    },
+                );
+            }
+            Event::Data { record, content }
+                if u32::from(record.call.kind) == RECORD_CONTENT_PART =>
+            {
+                self.contents.part(record, content);
+            }
+            Event::Data { record, content } => {
+                self.call(
+                    cpu,
+                    &Call {
+                        record: &record.call,
+                        wide: None,
+                        data: Some((record, content)),
+                        string1: b"",
+                        string2: b"",
                     },
                 );
             }
@@ -168,6 +190,16 @@ impl Enricher {
     /// Rows of table `syscalls` that were not taken yet.
     pub fn pending_rows(&self) -> usize {
         self.rows.rid.len()
+    }
+
+    /// Bytes of strings of these rows.
+    pub fn pending_bytes(&self) -> usize {
+        self.strings.bytes()
+    }
+
+    /// Of how many calls the content was recorded so far.
+    pub fn content(&self) -> ContentCounts {
+        self.contents.counts()
     }
 
     /// Rows of table `syscalls` that were made so far, taken or not.
@@ -319,6 +351,10 @@ impl Enricher {
             self.named(call, error)
         };
         let comm = self.comm(r.tid);
+        let content = match call.data {
+            Some((record, bytes)) => self.contents.call(record, bytes, &mut self.strings),
+            None => content::Columns::NONE,
+        };
 
         self.rid += 1;
         let rows = &mut self.rows;
@@ -343,8 +379,10 @@ impl Enricher {
         rows.path_arg2.push(named.path_arg2);
         rows.path.push(named.path);
         rows.path2.push(named.path2);
-        rows.hash.push(NULL_I64);
+        rows.hash.push(content.hash);
         rows.args.push(args);
+        rows.content_bytes.push(content.bytes);
+        rows.content.push(content.content);
     }
 
     /// Paths and file of a call with strings or a second file.
@@ -468,12 +506,11 @@ fn position(positions: &mut Positions, call: &Call<'_>, row: usize) -> i64 {
     } else {
         0
     };
-    match call.wide.filter(|_| call.has(CALL_POSITION_RACED)) {
-        Some(wide) => {
-            let [entry, ..] = wide.extra;
+    match call.entry_position() {
+        Some(entry) => {
             let raced = Raced {
                 row,
-                entry: entry as i64,
+                entry,
                 derived: r.offset,
                 bytes: r.ret,
             };

@@ -32,6 +32,7 @@
 mod args;
 mod cache;
 mod container;
+mod content;
 mod enricher;
 mod files;
 mod fs;
@@ -39,10 +40,12 @@ mod losses;
 mod paths;
 mod plan;
 mod positions;
+mod structs;
 mod tasks;
 mod text;
 mod vocab;
 
+pub use content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher};
 
 /// A process, thread or processor as a column holds it: the kernel's ids are

@@ -91,6 +91,10 @@ pub enum Arg {
     Stat,
     Statx,
     Ring,
+    Buf,
+    Utimbuf,
+    Timevals,
+    Timespecs,
     /// A number: `flags` goes to column flags, others to args.
     Value {
         name: &'static str,
@@ -179,7 +183,8 @@ impl Syscall {
     /// The numeric arguments and their places: flags in aux if there are any,
     /// else the first 32-bit one; the rest in extra.
     pub fn values(&self) -> Vec<Value> {
-        let is_64_bit = |name: &str, kind: &str| kind == "hex" && name != "flags";
+        let is_64_bit =
+            |name: &str, kind: &str| kind == "lock" || (kind == "hex" && name != "flags");
         let in_aux = self
             .args
             .iter()
@@ -273,7 +278,15 @@ impl Syscall {
             how: at(Arg::How),
             path1: u8::from(self.position(Arg::Path).is_some()),
             path2: u8::from(self.position(Arg::Path2).is_some()),
-            reserved: [0; 7],
+            buf: at(Arg::Buf),
+            lock: self
+                .args
+                .iter()
+                .position(|a| matches!(a, Arg::Value { kind: "lock", .. }))
+                .map_or(none, |i| i as u8),
+            times: either(at(Arg::Utimbuf), either(at(Arg::Timevals), at(Arg::Timespecs))),
+            times_bytes: if at(Arg::Utimbuf) == none { 32 } else { 16 },
+            reserved: [0; 3],
         }
     }
 }

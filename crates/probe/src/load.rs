@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CallDesc, CpuStats, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
+    CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND, CallDesc, CpuStats, MAX_CONTENT, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
@@ -16,7 +16,7 @@ use libbpf_rs::{
 use crate::error::ProbeError;
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
-use crate::{Detail, adopt, missing_privilege};
+use crate::{Content, Detail, adopt, missing_privilege};
 
 /// The object that `build.rs` compiled. Aligned, because libbpf reads it in
 /// place.
@@ -38,6 +38,11 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
+    /// What becomes of the bytes that calls move.
+    pub content: Content,
+    /// Bytes of a call's content that are taken at most, up to
+    /// [`fathom_model::abi::MAX_CONTENT`].
+    pub content_max: u32,
 }
 
 /// Counts of the kernel side, all CPUs together.
@@ -151,7 +156,12 @@ impl Probe {
         let per_cpu = (options.ring_mib as usize * (1 << 20)).next_power_of_two() / 64;
         // Records of variable length are rarer: a quarter of the memory, but
         // room for bursts of path names. A power of two, as the kernel wants.
-        let wide_bytes = ((options.ring_mib / 4).max(2) << 20).next_power_of_two();
+        // Content that is sent takes all of it.
+        let wide_mib = match options.content {
+            Content::None | Content::Hash => (options.ring_mib / 4).max(2),
+            Content::Send | Content::Plain => options.ring_mib.clamp(8, 1024),
+        };
+        let wide_bytes = (wide_mib << 20).next_power_of_two();
 
         let mut open = ObjectBuilder::default()
             .name("fathom")
@@ -446,6 +456,11 @@ fn configure(
         ("cursors", cpus),
         ("wide_rings", cpus),
         ("stats", cpus),
+        // Two for each: bpf/include/content.h.
+        (
+            "content_scratches",
+            if options.content == Content::None { 1 } else { 2 * cpus },
+        ),
         ("lost", cpus * MAX_SYSCALLS as usize),
     ];
     let config = ProbeConfig {
@@ -455,6 +470,13 @@ fn configure(
         detail: options.detail as u32,
         slots: per_cpu as u32,
         follow: (options.follow || options.all_tasks).into(),
+        content: match options.content {
+            Content::None => CONTENT_MODE_NONE,
+            Content::Hash => CONTENT_MODE_HASH,
+            Content::Send => CONTENT_MODE_SEND,
+            Content::Plain => CONTENT_MODE_PLAIN,
+        },
+        content_max: options.content_max.min(MAX_CONTENT),
     };
     let descs = descriptors(&options.selection);
     for mut map in open.maps_mut() {

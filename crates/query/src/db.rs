@@ -235,6 +235,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         totals: Default::default(),
         exit_status: None,
         cost: Default::default(),
+        content: None,
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())
 }

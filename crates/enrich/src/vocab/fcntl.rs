@@ -34,6 +34,11 @@ pub(crate) fn write_argument(command: u64, value: u64, out: &mut String) -> bool
     true
 }
 
+/// Appends l_type of struct flock.
+pub(crate) fn write_lock_type(value: u64, out: &mut String) {
+    one(tables::LEASE, value, "F_???", out);
+}
+
 fn notify(value: u64, out: &mut String) {
     bits(tables::NOTIFY, value, "0", "DN_???", out);
 }

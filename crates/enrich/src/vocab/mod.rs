@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use tables::Names;
 
-pub(crate) use fcntl::write_argument as write_fcntl_argument;
+pub(crate) use fcntl::{write_argument as write_fcntl_argument, write_lock_type};
 
 /// How a number is written: the kinds of `bpf/syscalls.def`, some of which
 /// depend on the call.
@@ -91,7 +91,7 @@ impl Kind {
             ("octal", "mknod" | "mknodat", _) => Kind::NodeMode,
             ("octal", ..) => Kind::Mode,
             ("hex", "mknod" | "mknodat", "dev") => Kind::Device,
-            ("hex", "fcntl", "arg") => Kind::FcntlArg,
+            ("lock", ..) => Kind::FcntlArg,
             ("hex", _, "addr" | "ctx") => Kind::Address,
             ("hex", ..) => Kind::Hex,
             ("int", _, "uid" | "gid") => Kind::Owner,

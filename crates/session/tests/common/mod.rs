@@ -21,6 +21,7 @@ pub fn meta() -> SessionMeta {
         totals: Totals::default(),
         exit_status: None,
         cost: Cost::default(),
+        content: None,
     }
 }
 
