@@ -499,13 +499,16 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	if (flags & DESC_CHDIR && ret == 0 && config.detail != DETAIL_RAW && !pending)
 		call.file = handle_of_cwd(state, task, now);
 
-	bool sent;
 	if (config.content && !pending && ret > 0 &&
 	    (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
-		sent = data_call(state, regs, &call);
-		if (sent)
+		if (data_call(state, regs, &call)) {
 			COUNT(wide_calls);
-	} else if (wide) {
+			return;
+		}
+		call.flags |= CALL_NO_CONTENT;
+	}
+	bool sent;
+	if (wide) {
 		sent = wide_call(task, state, regs, &call);
 		if (sent)
 			COUNT(wide_calls);

@@ -76,6 +76,14 @@ static __always_inline __u64 xxh_merge(__u64 hash, __u64 accumulator)
 	return (hash ^ xxh_round(0, accumulator)) * XXH_PRIME_1 + XXH_PRIME_4;
 }
 
+#define XXH_STRIPE(in)                                                                             \
+	do {                                                                                       \
+		v1 = xxh_round(v1, (in)[0]);                                                       \
+		v2 = xxh_round(v2, (in)[1]);                                                       \
+		v3 = xxh_round(v3, (in)[2]);                                                       \
+		v4 = xxh_round(v4, (in)[3]);                                                       \
+	} while (0)
+
 /* Takes the stripes of 32 bytes that the present piece holds. A global
  * function: the verifier checks it once. */
 __noinline int content_stripes(struct content_scratch *scratch)
@@ -86,15 +94,25 @@ __noinline int content_stripes(struct content_scratch *scratch)
 	__u64 v1 = w->accumulators[0], v2 = w->accumulators[1];
 	__u64 v3 = w->accumulators[2], v4 = w->accumulators[3];
 	__u32 stripes = w->at / 32;
+	__u32 at = 0;
+	/* Four at a time, without a test in between; then the rest. */
 #pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < CONTENT_CHUNK / 32; i++) {
-		if (i >= stripes)
+	for (; at + 4 <= CONTENT_CHUNK / 32; at += 4) {
+		if (at + 4 > stripes)
 			break;
-		__u64 *in = (__u64 *)(scratch->data + 32 * i);
-		v1 = xxh_round(v1, in[0]);
-		v2 = xxh_round(v2, in[1]);
-		v3 = xxh_round(v3, in[2]);
-		v4 = xxh_round(v4, in[3]);
+		__u64 *in = (__u64 *)(scratch->data + 32 * at);
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			XXH_STRIPE(in + 4 * i);
+	}
+	barrier_var(at);
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < 3; i++) {
+		if (at >= stripes)
+			break;
+		at &= CONTENT_CHUNK / 32 - 1;
+		XXH_STRIPE((__u64 *)(scratch->data + 32 * at));
+		at++;
 	}
 	w->accumulators[0] = v1;
 	w->accumulators[1] = v2;
@@ -234,15 +252,27 @@ static __always_inline struct content_scratch *content_scratch_get(void)
 /* Every turn of the loop ends a segment or a piece, or reads a segment. */
 enum { CONTENT_STEPS = 2 * IOV_MAX + MAX_CONTENT / CONTENT_CHUNK + 2 };
 
-/* Sends `call`, which moved data, with its content. */
+/* Whether the ring has room for so many bytes of content. What remains is for
+ * records of files and tasks, without which calls have no names. */
+static __always_inline bool content_has_room(__u64 bytes)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&wide_rings, &cpu);
+	return ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + bytes < config.content_room;
+}
+
+/* Sends `call`, which moved data, with its content; false when there is no room
+ * for both: it can still be sent without. */
 static __always_inline bool content_output(struct call_record *call, __s64 entry_pos,
 					   struct content_source *from)
 {
-	struct content_scratch *scratch = content_scratch_get();
-	if (!scratch) {
-		COUNT(scratch_busy);
+	__u64 want = from->bytes < config.content_max ? from->bytes : config.content_max;
+	if (!content_has_room(config.content == CONTENT_MODE_HASH ? sizeof(struct data_call_record)
+								  : want))
 		return false;
-	}
+	struct content_scratch *scratch = content_scratch_get();
+	if (!scratch)
+		return false;
 	struct content_walk *w = &scratch->walk;
 	struct data_call_record *record = &scratch->record;
 	record->call = *call;
@@ -255,11 +285,11 @@ static __always_inline bool content_output(struct call_record *call, __s64 entry
 	w->accumulators[1] = XXH_PRIME_2;
 	w->accumulators[2] = 0;
 	w->accumulators[3] = -XXH_PRIME_1;
-	w->want = from->bytes < config.content_max ? from->bytes : config.content_max;
+	w->want = want;
 	w->done = 0;
 	w->at = 0;
 	w->status = 0;
-	record->content_bytes = w->want;
+	record->content_bytes = want;
 	struct content_context context = { .scratch = scratch };
 	bpf_loop(CONTENT_STEPS, content_step, &context, 0);
 

@@ -76,6 +76,9 @@ enum call_flag {
 	CALL_HAS_STAT = 32,
 	/* extra[] of openat2 holds flags, mode, resolve. */
 	CALL_HAS_HOW = 64,
+	/* Of a call that moved data: there was no room for its content. Only
+	 * openat2 has the flag above. */
+	CALL_NO_CONTENT = 64,
 	/* Strings were not asked for; goes with the PARTIAL flags. */
 	CALL_NO_STRINGS = 128,
 };
@@ -299,6 +302,8 @@ struct probe_config {
 	__u32 follow; /* 1: children of recorded tasks are recorded */
 	__u32 content; /* enum content_mode */
 	__u32 content_max; /* bytes of a call's content that are taken at most */
+	__u32 content_room; /* bytes of a wide ring that content may fill */
+	__u32 reserved; /* 0 */
 };
 
 enum content_mode {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use fathom_model::abi::{
-    CALL_HAS_HOW, CALL_NO_STRINGS, CALL_STRING1_PARTIAL, CALL_POSITION_RACED, CALL_STRING2_PARTIAL, CallRecord, DataCallRecord,
-    NO_OFFSET, NO_SIZE, WideCallRecord,
+    CALL_HAS_HOW, CALL_NO_STRINGS, CALL_POSITION_RACED, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
+    CallRecord, DataCallRecord, NO_OFFSET, NO_SIZE, WideCallRecord,
 };
 use fathom_model::syscalls::Place;
 

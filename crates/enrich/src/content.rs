@@ -62,6 +62,11 @@ impl Contents {
         self.counts
     }
 
+    /// Takes note of a call that came without its content.
+    pub(crate) fn missing(&mut self) {
+        self.counts.no_room += 1;
+    }
+
     /// Takes a part of the content of a call that is still to come.
     pub(crate) fn part(&mut self, record: &DataCallRecord, bytes: &[u8]) {
         let (tid, ts_ns) = (record.call.tid, record.call.ts_ns);

@@ -2,8 +2,9 @@
 
 use fathom_decode::{DecodeStats, Event};
 use fathom_model::abi::{
-    CALL_HAS_STAT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL,
-    CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, RECORD_CONTENT_PART, ShedKey, ShedValue,
+    CALL_HAS_STAT, CALL_NO_CONTENT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION,
+    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, RECORD_CONTENT_PART, ShedKey,
+    ShedValue,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::syscalls::{Returns, SYSCALLS};
@@ -353,7 +354,12 @@ impl Enricher {
         let comm = self.comm(r.tid);
         let content = match call.data {
             Some((record, bytes)) => self.contents.call(record, bytes, &mut self.strings),
-            None => content::Columns::NONE,
+            None => {
+                if bytes > 0 && call.has(CALL_NO_CONTENT) {
+                    self.contents.missing();
+                }
+                content::Columns::NONE
+            }
         };
 
         self.rid += 1;

@@ -74,7 +74,7 @@ pub struct Content {
     /// Calls without, as their memory could not be read when they returned.
     #[serde(default)]
     pub unreadable: u64,
-    /// Calls without, as a part of their content found no room in the ring.
+    /// Calls without, as the ring had no room for their content.
     #[serde(default)]
     pub no_room: u64,
 }

@@ -284,7 +284,10 @@ impl Syscall {
                 .iter()
                 .position(|a| matches!(a, Arg::Value { kind: "lock", .. }))
                 .map_or(none, |i| i as u8),
-            times: either(at(Arg::Utimbuf), either(at(Arg::Timevals), at(Arg::Timespecs))),
+            times: either(
+                at(Arg::Utimbuf),
+                either(at(Arg::Timevals), at(Arg::Timespecs)),
+            ),
             times_bytes: if at(Arg::Utimbuf) == none { 32 } else { 16 },
             reserved: [0; 3],
         }

@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND, CallDesc, CpuStats, MAX_CONTENT, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
+    CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND, CallDesc,
+    CpuStats, MAX_CONTENT, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig, ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
@@ -170,7 +171,7 @@ impl Probe {
                 what: "the eBPF object".into(),
                 source,
             })?;
-        configure(&mut open, options, cpus, per_cpu)?;
+        configure(&mut open, options, cpus, per_cpu, wide_bytes)?;
         let object = open.load().map_err(|source| ProbeError::Refused {
             what: "the eBPF programs".into(),
             source,
@@ -450,6 +451,7 @@ fn configure(
     options: &ProbeOptions,
     cpus: usize,
     per_cpu: usize,
+    wide_bytes: u32,
 ) -> Result<(), ProbeError> {
     let sizes = [
         ("slots", cpus * per_cpu),
@@ -459,7 +461,11 @@ fn configure(
         // Two for each: bpf/include/content.h.
         (
             "content_scratches",
-            if options.content == Content::None { 1 } else { 2 * cpus },
+            if options.content == Content::None {
+                1
+            } else {
+                2 * cpus
+            },
         ),
         ("lost", cpus * MAX_SYSCALLS as usize),
     ];
@@ -477,6 +483,8 @@ fn configure(
             Content::Plain => CONTENT_MODE_PLAIN,
         },
         content_max: options.content_max.min(MAX_CONTENT),
+        content_room: wide_bytes / 4 * 3,
+        reserved: 0,
     };
     let descs = descriptors(&options.selection);
     for mut map in open.maps_mut() {

@@ -50,7 +50,9 @@ impl Choice {
         };
         let max_bytes = args.content_max.unwrap_or(default);
         if max_bytes > most {
-            return refuse(format!("--content-max: at most {most} bytes are possible here"));
+            return refuse(format!(
+                "--content-max: at most {most} bytes are possible here"
+            ));
         }
         Ok(Choice { content, max_bytes })
     }
