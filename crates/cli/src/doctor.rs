@@ -143,6 +143,23 @@ fn checks() -> Vec<Check> {
             advice: error.to_string(),
         }),
     }
+    // Other programs to the verifier than those without.
+    let options = ProbeOptions {
+        content: Content::Hash,
+        content_max: 1 << 20,
+        ..options
+    };
+    let content = Probe::load(&options).err();
+    checks.push(Check {
+        ok: content.is_none(),
+        what: "content of calls (--content)".into(),
+        found: if content.is_none() {
+            "loaded".into()
+        } else {
+            "refused".into()
+        },
+        advice: content.map_or_else(String::new, |error| error.to_string()),
+    });
     checks.push(Check {
         ok: cfg!(feature = "analyse"),
         what: "reports and SQL (DuckDB)".into(),

@@ -188,6 +188,8 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
         rows.path2.push(StrId::NULL);
         rows.hash.push(NULL_I64);
         rows.args.push(StrId::NULL);
+        rows.content_bytes.push(NULL_I64);
+        rows.content.push(StrId::NULL);
     }
     rows.into_batch(strings)
 }
@@ -321,6 +323,7 @@ pub fn meta() -> SessionMeta {
             drains: 80,
             ring_peak: Some(0.03),
         },
+        content: None,
     }
 }
 

@@ -193,5 +193,7 @@ impl Workload {
         out.path2.push(StrId::NULL);
         out.hash.push(NULL_I64);
         out.args.push(args);
+        out.content_bytes.push(NULL_I64);
+        out.content.push(StrId::NULL);
     }
 }
