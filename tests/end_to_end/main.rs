@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod command;
+mod content;
 mod damage;
 mod fio;
 mod ground_truth;
