@@ -1,5 +1,8 @@
 //! The same calls as strace saw them.
 
+#[path = "strace_arguments.rs"]
+mod arguments;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -108,6 +111,7 @@ fn compare(known: &Syscall, call: &Call, row: &Row) -> Result<(), String> {
             _ => {}
         }
     }
+    arguments::compare(known, call, row)?;
     if known.returns == Returns::Bytes && !failed {
         equal("bytes", call.ret, row.int("bytes"))?;
     }
@@ -202,6 +206,17 @@ fn every_call_at_once_with_strace() {
     let command = [workload("calls"), scratch.work()];
     let (recording, text) = both(&scratch, &["--syscalls", "all"], &command);
     assert!(compare_all(&recording, &text, true) > 200);
+}
+
+/// Every bit and many values of flags, modes and commands.
+#[test]
+fn the_vocabulary_at_once_with_strace() {
+    need_root!();
+    need_program!("strace");
+    let scratch = Scratch::new();
+    let command = [workload("vocabulary")];
+    let (recording, text) = both(&scratch, &["--syscalls", "all"], &command);
+    assert!(compare_all(&recording, &text, true) > 8000);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use fathom_model::abi::{
     CALL_HAS_HOW, CALL_NO_STRINGS, CALL_POSITION_RACED, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
-    CallRecord, DataCallRecord, NO_OFFSET, NO_SIZE, WideCallRecord,
+    CallRecord, DataCallRecord, NO_OFFSET, WideCallRecord,
 };
 use fathom_model::syscalls::Place;
 
@@ -98,10 +98,8 @@ pub(crate) fn write(plan: &Plan, call: &Call<'_>, out: &mut String) {
                 }
             }
             ArgText::Length => {
-                if call.record.size != NO_SIZE {
-                    named("length", out);
-                    let _ = write!(out, "{}", call.record.size);
-                }
+                named("length", out);
+                let _ = write!(out, "{}", call.record.size);
             }
             ArgText::Name => {
                 let partial = call.has(CALL_STRING2_PARTIAL);

@@ -44,6 +44,7 @@ pub(crate) enum Kind {
     Msync,
     Madvise,
     IoringEnter,
+    IoringRegister,
     Resolve,
     /// Permission bits.
     Mode,
@@ -88,6 +89,7 @@ impl Kind {
             ("MS", ..) => Kind::Msync,
             ("MADV", ..) => Kind::Madvise,
             ("IORING_ENTER", ..) => Kind::IoringEnter,
+            ("IORING_REGISTER", ..) => Kind::IoringRegister,
             ("octal", "mknod" | "mknodat", _) => Kind::NodeMode,
             ("octal", ..) => Kind::Mode,
             ("hex", "mknod" | "mknodat", "dev") => Kind::Device,
@@ -140,6 +142,9 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::Msync => bits(tables::MSYNC, low, "0", "MS_???", out),
         Kind::Madvise => one(tables::MADVISE, low, "MADV_???", out),
         Kind::IoringEnter => bits(tables::IORING_ENTER, low, "0", "IORING_ENTER_???", out),
+        Kind::IoringRegister => {
+            one(tables::IORING_REGISTER, low, "IORING_REGISTER_???", out);
+        }
         Kind::Resolve => bits(tables::RESOLVE, value, "0", "RESOLVE_???", out),
         Kind::Mode => mode(value, out),
         Kind::NodeMode => node_mode(value, out),
