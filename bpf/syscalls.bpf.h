@@ -269,16 +269,18 @@ static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_
 	return at + bytes;
 }
 
-/* Whether an empty path stands for the descriptor before it: AT_EMPTY_PATH,
- * which has another meaning among the flags of open. */
+/* Whether the descriptor before a path stands for the file: with AT_EMPTY_PATH,
+ * which has another meaning among the flags of open, and an empty path, or for
+ * utimensat with none. */
 static __always_inline bool is_descriptor(const volatile struct call_desc *desc,
 					  struct pt_regs *regs, __u32 flags)
 {
 	char first;
-	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD ||
-	    !(flags & AT_EMPTY_PATH))
+	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD)
 		return false;
 	__u64 address = argument(regs, desc->string1);
+	if (!(flags & AT_EMPTY_PATH))
+		return !address && desc->times != NO_ARG;
 	return !address || (!bpf_probe_read_user(&first, 1, (void *)address) && !first);
 }
 
@@ -348,7 +350,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		record->dirfd1 = desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1) : AT_FDCWD;
 		long n = full ? append_string(scratch, at, argument(regs, desc->string1)) : -1;
 		/* Without strings the file behind a descriptor is still named. */
-		if (config.detail == DETAIL_FDS && user_memory && is_descriptor(desc, regs, call->aux))
+		if (config.detail == DETAIL_FDS && user_memory &&
+		    is_descriptor(desc, regs, call->aux))
 			n = 0;
 		if (n < 0) {
 			call->flags |= CALL_STRING1_PARTIAL;
@@ -499,8 +502,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	if (flags & DESC_CHDIR && ret == 0 && config.detail != DETAIL_RAW && !pending)
 		call.file = handle_of_cwd(state, task, now);
 
-	if (config.content && !pending && ret > 0 &&
-	    (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
+	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
 		if (data_call(state, regs, &call)) {
 			COUNT(wide_calls);
 			return;

@@ -10,6 +10,7 @@
 mod command;
 mod content;
 mod damage;
+mod detail;
 mod fio;
 mod ground_truth;
 mod losses;

@@ -109,6 +109,7 @@ pub struct Probe {
     hooks: Vec<Hook>,
     cpus: usize,
     all_tasks: bool,
+    paths: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -193,6 +194,7 @@ impl Probe {
             hooks: Vec::new(),
             cpus,
             all_tasks: options.all_tasks,
+            paths: options.detail != Detail::Raw,
             spare: Vec::new(),
             object,
         })
@@ -277,7 +279,7 @@ impl Probe {
             self.iterate("adopt")?;
         }
         let chosen = (!self.all_tasks).then_some(pids);
-        adopt::task_records(chosen)
+        adopt::task_records(chosen, self.paths)
     }
 
     fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {

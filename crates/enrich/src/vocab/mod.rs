@@ -277,17 +277,17 @@ fn mode(value: u64, out: &mut String) {
 }
 
 fn node_mode(value: u64, out: &mut String) {
-    match tables::FILE_TYPE
-        .iter()
-        .find(|(v, _)| *v == value & 0o170000)
-    {
-        Some((_, name)) => {
-            out.push_str(name);
-            out.push('|');
-            mode(value & 0o7777, out);
+    let file_type = value & 0o170000;
+    let start = out.len();
+    if file_type != 0 {
+        match tables::FILE_TYPE.iter().find(|(v, _)| *v == file_type) {
+            Some((_, name)) => out.push_str(name),
+            None => return mode(value, out),
         }
-        None => mode(value, out),
     }
+    let rest = known_bits(tables::MODE_BITS, value & 0o7777, start, out);
+    separate(start, out);
+    mode(rest, out);
 }
 
 fn device(value: u64, out: &mut String) {

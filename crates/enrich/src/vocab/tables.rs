@@ -347,6 +347,13 @@ pub(super) static NOTIFY: Names = &[
     (0x80000000, "DN_MULTISHOT"),
 ];
 
+/// The bits above permissions.
+pub(super) static MODE_BITS: Names = &[
+    (0o4000, "S_ISUID"),
+    (0o2000, "S_ISGID"),
+    (0o1000, "S_ISVTX"),
+];
+
 /// The type in st_mode.
 pub(super) static FILE_TYPE: Names = &[
     (0o140000, "S_IFSOCK"),
