@@ -48,7 +48,7 @@ pub enum Action {
 /// How much is read of each call.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DetailArg {
-    /// Numbers only: no paths, no memory of the program is read
+    /// Numbers only: no paths, no command lines, no memory of the program is read
     Raw,
     /// Files behind descriptors with their paths, no strings from arguments
     Fds,

@@ -305,6 +305,26 @@ mod tests {
     }
 
     #[test]
+    fn content_follows_its_record() {
+        let mut bytes = vec![0; DataCallRecord::SIZE];
+        bytes[0] = RECORD_DATA_CALL as u8;
+        let mut record = DataCallRecord::parse(&bytes).unwrap();
+        record.len = 70_000;
+        let mut bytes = record.to_bytes().to_vec();
+        bytes.resize(DataCallRecord::SIZE + 70_000, b'x');
+        let event = decode(Ring::Wide, &bytes).unwrap();
+        assert!(event.is_call());
+        assert!(matches!(event, Event::Data { content, .. } if content.len() == 70_000));
+        assert!(decode(Ring::Wide, &bytes[..bytes.len() - 1]).is_err());
+        assert!(decode(Ring::Slot, &bytes).is_err());
+        // A part is no call of its own, and comes before its call.
+        bytes[0] = RECORD_CONTENT_PART as u8;
+        assert!(!decode(Ring::Wide, &bytes).unwrap().is_call());
+        record.len = u32::MAX;
+        assert!(decode(Ring::Wide, &record.to_bytes()).is_err());
+    }
+
+    #[test]
     fn strings_follow_in_order() {
         let mut bytes = vec![0; WideCallRecord::SIZE];
         bytes[0] = RECORD_WIDE_CALL as u8;

@@ -144,3 +144,81 @@ fn hash(partial: Option<Partial>, record: &DataCallRecord, bytes: &[u8]) -> Opti
     std::hash::Hasher::write(&mut partial.hasher, bytes);
     Some(std::hash::Hasher::finish(&partial.hasher))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(tid: u32, ts_ns: u64, at: u64, total: u64, status: u32) -> DataCallRecord {
+        let bytes = [0; DataCallRecord::SIZE];
+        let mut record = DataCallRecord::parse(&bytes).unwrap();
+        record.call.tid = tid;
+        record.call.ts_ns = ts_ns;
+        record.call.ret = total as i64 + 1;
+        record.at = at;
+        record.content_bytes = total;
+        record.status = status;
+        record
+    }
+
+    fn finish(contents: &mut Contents, record: &DataCallRecord, bytes: &[u8]) -> (i64, i64) {
+        let mut strings = StringTable::new();
+        let columns = contents.call(record, bytes, &mut strings);
+        (columns.hash, columns.bytes)
+    }
+
+    /// The value of `printf abc | xxh64sum`.
+    const ABC: i64 = 0x44bc_2cf5_ad77_0999;
+
+    #[test]
+    fn parts_of_threads_come_in_between() {
+        let mut contents = Contents::default();
+        let to_hash = CONTENT_TO_HASH;
+        contents.part(&record(1, 10, 0, 3, to_hash), b"a");
+        contents.part(&record(2, 10, 0, 3, to_hash), b"ab");
+        contents.part(&record(1, 10, 1, 3, to_hash), b"b");
+        let first = record(1, 10, 2, 3, to_hash);
+        assert_eq!(finish(&mut contents, &first, b"c"), (ABC, 3));
+        let second = record(2, 10, 2, 3, to_hash);
+        assert_eq!(finish(&mut contents, &second, b"c"), (ABC, 3));
+        let whole = record(3, 10, 0, 3, to_hash);
+        assert_eq!(finish(&mut contents, &whole, b"abc"), (ABC, 3));
+        let counts = contents.counts();
+        assert_eq!((counts.calls, counts.capped, counts.no_room), (3, 3, 0));
+    }
+
+    #[test]
+    fn nothing_is_hashed_of_which_a_part_is_missing() {
+        let to_hash = CONTENT_TO_HASH;
+        let none = (NULL_I64, NULL_I64);
+        let mut contents = Contents::default();
+        // The first.
+        contents.part(&record(1, 10, 1, 3, to_hash), b"b");
+        let last = record(1, 10, 2, 3, to_hash);
+        assert_eq!(finish(&mut contents, &last, b"c"), none);
+        // One in between.
+        contents.part(&record(1, 20, 0, 3, to_hash), b"a");
+        let last = record(1, 20, 2, 3, to_hash);
+        assert_eq!(finish(&mut contents, &last, b"c"), none);
+        // The last, so that the parts are those of an earlier call.
+        contents.part(&record(1, 30, 0, 3, to_hash), b"a");
+        let other = record(1, 40, 1, 3, to_hash);
+        assert_eq!(finish(&mut contents, &other, b"bc"), none);
+        // Bytes at the end.
+        let short = record(1, 50, 0, 3, to_hash);
+        assert_eq!(finish(&mut contents, &short, b"ab"), none);
+        let unreadable = record(1, 60, 0, 3, CONTENT_UNREADABLE);
+        assert_eq!(finish(&mut contents, &unreadable, b""), none);
+        let counts = contents.counts();
+        assert_eq!((counts.calls, counts.no_room, counts.unreadable), (0, 4, 1));
+    }
+
+    #[test]
+    fn memory_for_parts_is_bounded() {
+        let mut contents = Contents::default();
+        for tid in 0..3 * MAX_THREADS as u32 {
+            contents.part(&record(tid, 1, 0, 9, CONTENT_TO_HASH), b"x");
+        }
+        assert!(contents.partial.len() <= MAX_THREADS);
+    }
+}
