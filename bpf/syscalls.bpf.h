@@ -13,6 +13,9 @@
 #if HAVE_FAULTS
 #include "include/mappings.h"
 #endif
+#if HAVE_CONTENT
+#include "include/content.h"
+#endif
 
 /* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. */
 #if defined(__TARGET_ARCH_x86)
@@ -336,6 +339,49 @@ static __always_inline long append_string(struct scratch *scratch, __u32 at, __u
 /* struct stat begins with st_dev; struct statx: include/uapi/linux/stat.h. */
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
+/* Whether a command of fcntl takes a struct flock. */
+static __always_inline bool takes_lock(__u32 command)
+{
+	return (command >= F_GETLK && command <= F_SETLKW) ||
+	       (command >= F_OFD_GETLK && command <= F_OFD_SETLKW);
+}
+
+/* Appends what an argument points to in place of the second string; returns
+ * where the next bytes go. Not for 32-bit programs, whose structs are others. */
+static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_call_record *record,
+					   const volatile struct call_desc *desc,
+					   struct pt_regs *regs, struct call_record *call, __u32 at)
+{
+	__u64 address = 0;
+	__u32 bytes = STRUCT_BYTES;
+	if (desc->lock != NO_ARG && takes_lock(call->aux)) {
+		address = argument(regs, desc->lock, false);
+	} else if (desc->times != NO_ARG) {
+		address = argument(regs, desc->times, false);
+		bytes = desc->times_bytes & (2 * STRUCT_BYTES - 1);
+	}
+	at &= SCRATCH_BYTES / 2 - 1;
+	if (!address || bpf_probe_read_user(scratch->data + at, bytes, (void *)address))
+		return at;
+	record->string2_len = bytes;
+	return at + bytes;
+}
+
+/* Whether the descriptor before a path stands for the file: with AT_EMPTY_PATH,
+ * which has another meaning among the flags of open, and an empty path, or for
+ * utimensat with none. */
+static __always_inline bool is_descriptor(const volatile struct call_desc *desc,
+					  struct pt_regs *regs, __u32 flags, bool compat)
+{
+	char first;
+	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD)
+		return false;
+	__u64 address = argument(regs, desc->string1, compat);
+	if (!(flags & AT_EMPTY_PATH))
+		return !address && desc->times != NO_ARG;
+	return !address || (!bpf_probe_read_user(&first, 1, (void *)address) && !first);
+}
+
 /* Takes device and inode from struct statx. */
 static __always_inline bool read_statx(struct wide_call_record *record, __u64 address)
 {
@@ -425,6 +471,10 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1, compat) : AT_FDCWD;
 		long n = full ? append_string(scratch, at, argument(regs, desc->string1, compat))
 			      : -1;
+		/* Without strings the file behind a descriptor is still named. */
+		if (config.detail == DETAIL_FDS && user_memory &&
+		    is_descriptor(desc, regs, call->aux, compat))
+			n = 0;
 		if (n < 0) {
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
@@ -457,6 +507,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			at += n;
 		}
 	}
+	if (full && !compat)
+		at = append_struct(scratch, record, desc, regs, call, at);
 	if (user_memory && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
 			__u64 address = argument(regs, desc->stat, compat);
@@ -477,6 +529,26 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	scratch_put(scratch);
 	return sent;
 }
+
+#if HAVE_CONTENT
+/* Sends a call that moved data, with its content. */
+static __noinline bool data_call(struct task_state *state, struct pt_regs *regs,
+				 struct call_record *call)
+{
+	const volatile struct call_desc *desc = desc_of(state->number, false);
+	struct content_source from = {
+		.bytes = call->ret,
+	};
+	if (desc->buf != NO_ARG) {
+		from.address = argument(regs, desc->buf, false);
+		from.left = call->ret;
+	} else {
+		from.iov = argument(regs, desc->iov, false);
+		from.segments = argument(regs, desc->iovcnt, false);
+	}
+	return content_output(call, state->entry_pos, &from);
+}
+#endif
 
 /* Makes the record of the call that `state` holds. */
 static __always_inline void complete(struct task_struct *task, struct task_state *state,
@@ -582,6 +654,16 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 #endif
 
+#if HAVE_CONTENT
+	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
+		/* Vectors of 32-bit programs are others. */
+		if (!compat && data_call(state, regs, &call)) {
+			COUNT(wide_calls);
+			return;
+		}
+		call.flags |= CALL_NO_CONTENT;
+	}
+#endif
 	bool sent;
 	if (wide) {
 		sent = wide_call(task, state, regs, &call, pending);

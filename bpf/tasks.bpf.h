@@ -58,7 +58,8 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 	__u32 at = sizeof(*record);
 	if (strings) {
 		struct mm_struct *mm = task->mm;
-		if (mm) {
+		/* Both are paths or memory of the program. */
+		if (mm && config.detail != DETAIL_RAW) {
 			__u64 start = mm->arg_start;
 			__u64 len = mm->arg_end - start;
 			if (len > MAX_CMDLINE - 1)

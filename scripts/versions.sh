@@ -41,6 +41,7 @@ command shellcheck            shellcheck
 command git                   git
 command fio                   fio
 command strace                strace
+command xxhsum                xxhash
 command script                bsdutils
 command mkfs.ext4             e2fsprogs
 command mount                 mount

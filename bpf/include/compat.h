@@ -6,7 +6,7 @@
  *
  *   FATHOM_KERNEL  since  what it uses
  *   613            6.13   stacks of their own for programs that call deeply:
- *                         operations of io_uring and AIO, page faults
+ *                         operations of io_uring and AIO, page faults, content
  *   602            6.2    bpf_rdonly_cast: kernel objects are read without a call
  *   517            5.17   bpf_loop, task storage, atomics that return a value
  *   508            5.8    none of these; BPF ring buffers and tp_btf only
@@ -43,6 +43,8 @@
 #define HAVE_OPERATIONS (FATHOM_KERNEL >= 613)
 /* Page faults on mapped files, and write-back. */
 #define HAVE_FAULTS (FATHOM_KERNEL >= 613)
+/* Hashing and sending the content of calls. */
+#define HAVE_CONTENT (FATHOM_KERNEL >= 613)
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)
 /* The first word of a slot must be written last, and other processors than

@@ -42,6 +42,7 @@ enum {
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_AVAIL_DATA = 0,
 };
 
 #define CORE __attribute__((preserve_access_index))
@@ -434,5 +435,10 @@ struct pt_regs {
 #define IOV_MAX 1024
 /* include/linux/sched.h: threads that the kernel makes for io_uring. */
 #define PF_IO_WORKER 0x00000010
+#define AT_EMPTY_PATH 0x1000
+#define F_GETLK 5
+#define F_SETLKW 7
+#define F_OFD_GETLK 36
+#define F_OFD_SETLKW 38
 
 #endif

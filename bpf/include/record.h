@@ -36,6 +36,14 @@ enum limits {
 	HIST_BUCKETS = 40,
 	/* Extra arguments of a wide call. */
 	MAX_EXTRA = 3,
+	/* Content of calls is read, hashed and sent in pieces of so many bytes, a
+	 * multiple of the 32 that XXH64 takes at a time. */
+	CONTENT_CHUNK = 16384,
+	/* Bytes of content of a call that can be taken at most: the processor
+	 * serves nobody else meanwhile. */
+	MAX_CONTENT = 4194304,
+	/* struct flock and a pair of times, as the program passed them. */
+	STRUCT_BYTES = 32,
 	/* One call in so many is timed, a power of two. */
 	COST_SAMPLE = 256,
 	/* struct call_desc: the call has no such argument. */
@@ -57,6 +65,8 @@ enum record_kind {
 	RECORD_OPERATION = 6,
 	RECORD_FAULT = 7,
 	RECORD_WRITEBACK = 8,
+	RECORD_DATA_CALL = 9,
+	RECORD_CONTENT_PART = 10,
 	SLOT_LAP = 128,
 };
 
@@ -78,6 +88,9 @@ enum call_flag {
 	CALL_HAS_STAT = 32,
 	/* extra[] of openat2 holds flags, mode, resolve. */
 	CALL_HAS_HOW = 64,
+	/* Of a call that moved data: there was no room for its content. Only
+	 * openat2 has the flag above. */
+	CALL_NO_CONTENT = 64,
 	/* Strings were not asked for; goes with the PARTIAL flags. */
 	CALL_NO_STRINGS = 128,
 };
@@ -102,9 +115,10 @@ struct call_record {
 };
 
 /* A call with strings, a second file or more arguments. string1 and string2
- * follow, without terminators. The directory of a path that begins with '/' is
- * the root directory of the task, 0 when that is the one of its mount
- * namespace. */
+ * follow, without terminators; string2 is a struct that an argument points to
+ * when the call has one (struct call_desc: lock, times). The directory of a path
+ * that begins with '/' is the root directory of the task, 0 when that is the one
+ * of its mount namespace. */
 struct wide_call_record {
 	struct call_record call; /* kind is RECORD_WIDE_CALL */
 	__u32 file2; /* handle of the file behind fd2 */
@@ -172,6 +186,33 @@ struct operation_record {
 	__u16 op_flags; /* enum operation_flag */
 	__u16 aux; /* first numeric argument */
 	__u64 user_data; /* as the program passed it */
+};
+
+enum content_status {
+	/* hash is that of the content. */
+	CONTENT_HASHED = 1,
+	/* The content follows, to be hashed. */
+	CONTENT_TO_HASH = 2,
+	/* The content follows, to be kept. */
+	CONTENT_PLAIN = 3,
+	/* The memory could not be read without waiting for it. */
+	CONTENT_UNREADABLE = 4,
+	/* A part found no room in the ring. */
+	CONTENT_NO_ROOM = 5,
+};
+
+/* A call that moved data, with the hash of that or the data itself (--content):
+ * kind is RECORD_DATA_CALL. Content that does not fit one piece comes before it
+ * in records of kind RECORD_CONTENT_PART, in order; they repeat the call. The
+ * bytes of the piece follow. */
+struct data_call_record {
+	struct call_record call; /* the call, wide or not */
+	__s64 entry_pos; /* with CALL_POSITION_RACED: position at entry */
+	__u64 hash; /* XXH64 with seed 0, with CONTENT_HASHED */
+	__u64 at; /* byte of the content at which this piece begins */
+	__u32 len; /* bytes of this piece that follow */
+	__u32 status; /* enum content_status */
+	__u64 content_bytes; /* bytes of content, all pieces */
 };
 
 enum file_flag {
@@ -425,7 +466,11 @@ struct call_desc {
 	__u8 offset2; /* position in the second file by value */
 	__u8 all_types; /* 1: not recorded unless all types of files are */
 	__u8 mapped; /* address whose mapping tells the file */
-	__u8 reserved[7]; /* 0 */
+	__u8 buf; /* memory that the data moves from or to */
+	__u8 lock; /* struct flock, with the commands of fcntl that take one */
+	__u8 times; /* two times */
+	__u8 times_bytes; /* what they take */
+	__u8 reserved[3]; /* 0 */
 };
 
 /* Set before the programs are loaded. */
@@ -439,7 +484,19 @@ struct probe_config {
 	__u32 mnt_ns; /* inode of the recorder's mount namespace */
 	__u32 cpus; /* processors that the machine may have */
 	__u32 aio; /* 1: operations of AIO are recorded */
-	__u32 reserved; /* 0 */
+	__u32 content; /* enum content_mode */
+	__u32 content_max; /* bytes of a call's content that are taken at most */
+	__u32 content_room; /* bytes of a wide ring that content may fill */
+};
+
+enum content_mode {
+	CONTENT_MODE_NONE = 0,
+	/* Hashed in the kernel. */
+	CONTENT_MODE_HASH = 1,
+	/* Sent, and hashed in user space. */
+	CONTENT_MODE_SEND = 2,
+	/* Sent, and kept. */
+	CONTENT_MODE_PLAIN = 3,
 };
 
 /* Page faults: set before the programs are loaded. */

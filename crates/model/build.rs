@@ -394,7 +394,7 @@ fn argument(word: &str) -> Option<String> {
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
         | "iov" | "iovcnt" | "offset" | "offset2" | "offset_ptr" | "offset_ptr2" | "how"
         | "seek" | "length" | "stat" | "statx" | "ring" | "offset_hi" | "size_hi" | "pages"
-        | "stat64" => camel(word),
+        | "stat64" | "buf" | "utimbuf" | "timevals" | "timespecs" => camel(word),
         _ => {
             let (name, kind) = word.split_once(':')?;
             return Some(format!("Arg::Value {{ name: {name:?}, kind: {kind:?} }}"));

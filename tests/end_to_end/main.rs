@@ -9,7 +9,9 @@
 
 mod aio;
 mod command;
+mod content;
 mod damage;
+mod detail;
 mod fio;
 mod fio_async;
 mod ground_truth;

@@ -1,5 +1,8 @@
 //! The same calls as strace saw them.
 
+#[path = "strace_arguments.rs"]
+mod arguments;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -110,6 +113,7 @@ fn compare(known: &Syscall, call: &Call, row: &Row) -> Result<(), String> {
             _ => {}
         }
     }
+    arguments::compare(known, call, row)?;
     if known.returns == Returns::Bytes && !failed {
         equal("bytes", call.ret, row.int("bytes"))?;
     }
@@ -153,7 +157,10 @@ fn path_of(arg: &str, column: &str, row: &Row) -> Result<(), String> {
 
 fn compare_all(recording: &Recording, text: &str, all_file_types: bool) -> usize {
     let mut wrong = Vec::new();
+    let mut different = 0;
     let mut compared = 0;
+    // A fault of one call hides those of the others otherwise.
+    let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
     let threads = declared(text);
     assert!(!threads.is_empty(), "strace saw nothing");
     for (tid, mut calls) in threads {
@@ -167,10 +174,15 @@ fn compare_all(recording: &Recording, text: &str, all_file_types: bool) -> usize
             compared += 1;
             if let Some(fault) = fault {
                 let lost_step = fault == "another call" || fault == "no row";
-                wrong.push(format!(
-                    "{tid} call {i}: {fault}\n    {call:?}\n    {:?}",
-                    rows.get(i)
-                ));
+                different += 1;
+                let of_call = shown.entry(known.name).or_default();
+                *of_call += 1;
+                if *of_call <= 4 {
+                    wrong.push(format!(
+                        "{tid} call {i}: {fault}\n    {call:?}\n    {:?}",
+                        rows.get(i)
+                    ));
+                }
                 if lost_step {
                     break;
                 }
@@ -185,8 +197,7 @@ fn compare_all(recording: &Recording, text: &str, all_file_types: bool) -> usize
     }
     assert!(
         wrong.is_empty(),
-        "{} of {compared} calls differ, the first:\n{}",
-        wrong.len(),
+        "{different} of {compared} calls differ, the first:\n{}",
         wrong
             .iter()
             .take(25)
@@ -204,6 +215,17 @@ fn every_call_at_once_with_strace() {
     let command = [workload("calls"), scratch.work()];
     let (recording, text) = both(&scratch, &["--syscalls", "all"], &command);
     assert!(compare_all(&recording, &text, true) > 200);
+}
+
+/// Every bit and many values of flags, modes and commands.
+#[test]
+fn the_vocabulary_at_once_with_strace() {
+    need_root!();
+    need_program!("strace");
+    let scratch = Scratch::new();
+    let command = [workload("vocabulary")];
+    let (recording, text) = both(&scratch, &["--syscalls", "all"], &command);
+    assert!(compare_all(&recording, &text, true) > 8000);
 }
 
 #[test]

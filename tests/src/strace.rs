@@ -115,6 +115,15 @@ fn errno_number(name: &str) -> Option<i64> {
     (1..530).find(|n| fathom_model::errno::name(*n) == Some(name))
 }
 
+/// Splits `a, [b, c], "d, e"` into its parts; `None` when it is damaged.
+pub fn split(text: &str) -> Option<Vec<String>> {
+    let whole = format!("{text})");
+    match arguments(&whole)? {
+        (parts, "") => Some(parts),
+        _ => None,
+    }
+}
+
 /// Splits `a, [b, c], "d, e") = ...` into its arguments and what follows.
 fn arguments(text: &str) -> Option<(Vec<String>, &str)> {
     let mut args = Vec::new();
@@ -129,7 +138,11 @@ fn arguments(text: &str) -> Option<(Vec<String>, &str)> {
                 continue;
             }
             // The path behind a descriptor; its own '>' are escaped.
-            '<' if current.ends_with(|p: char| p.is_ascii_digit()) || current.ends_with("CWD") => {
+            // Not the sign of a shift, `21<<MAP_HUGE_SHIFT`.
+            '<' if (current.ends_with(|p: char| p.is_ascii_digit())
+                || current.ends_with("CWD"))
+                && !text.get(at + 1..)?.starts_with('<') =>
+            {
                 current.push(c);
                 quoted(&mut chars, &mut current, '>')?;
                 continue;

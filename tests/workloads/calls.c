@@ -170,6 +170,37 @@ static void open_calls(void)
 	T(fcntl, X(.fd = BAD_FD), BAD_FD, F_GETFL, 0);
 	int third = T(fcntl, X(.fd = fd), fd, F_DUPFD_CLOEXEC, 300);
 	ident(third, path);
+	struct flock lock = { .l_type = F_WRLCK, .l_start = 10, .l_len = 20 };
+	T(fcntl, X(.fd = fd), fd, F_SETLK, &lock);
+	T(fcntl, X(.fd = fd), fd, F_GETLK, &lock);
+	lock.l_type = F_RDLCK;
+	lock.l_whence = SEEK_END;
+	lock.l_start = -5;
+	T(fcntl, X(.fd = fd), fd, F_SETLKW, &lock);
+	lock = (struct flock){ .l_type = F_UNLCK };
+	T(fcntl, X(.fd = fd), fd, F_SETLK, &lock);
+	lock = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = 1 };
+	T(fcntl, X(.fd = fd), fd, F_OFD_SETLK, &lock);
+	T(fcntl, X(.fd = fd), fd, F_OFD_SETLKW, &lock);
+	lock.l_type = F_WRLCK;
+	T(fcntl, X(.fd = fd), fd, F_GETLK, &lock); /* held by a description: pid -1 */
+	lock = (struct flock){ .l_type = F_WRLCK };
+	T(fcntl, X(.fd = fd), fd, F_OFD_GETLK, &lock);
+	lock.l_pid = 1;
+	T(fcntl, X(.fd = fd), fd, F_OFD_SETLK, &lock);
+	lock = (struct flock){ .l_type = 77, .l_whence = 9, .l_start = -1 };
+	T(fcntl, X(.fd = fd), fd, F_SETLK, &lock);
+	T(fcntl, X(.fd = fd), fd, F_SETLK, NULL);
+	T(fcntl, X(.fd = fd), fd, F_SETLK, 1);
+	T(fcntl, X(.fd = fd), fd, F_GETLK, 1);
+	T(fcntl, X(.fd = BAD_FD), BAD_FD, F_SETLK, &lock);
+	T(fcntl, X(.fd = fd), fd, F_SETFD, FD_CLOEXEC);
+	T(fcntl, X(.fd = fd), fd, F_GETFD, 0);
+	T(fcntl, X(.fd = fd), fd, F_SETFL, O_APPEND | O_NONBLOCK);
+	T(fcntl, X(.fd = fd), fd, F_SETFL, 0);
+	T(fcntl, X(.fd = fd), fd, F_SETSIG, 10);
+	T(fcntl, X(.fd = fd), fd, F_GETLEASE, 0);
+	T(fcntl, X(.fd = fd), fd, 4321, 99);
 	T(flock, X(.fd = fd), fd, LOCK_EX);
 	int second = T(openat, X(.arg = "opened", .path = path), AT_FDCWD, "opened", O_RDWR, 0);
 	ident(second, path);
@@ -211,6 +242,12 @@ static void describe_calls(void)
 	T(utimes, X(.arg = missing), missing, NULL);
 	T(futimesat, X(.arg = path, .path = path), AT_FDCWD, path, NULL);
 	T(futimesat, X(.arg = missing), AT_FDCWD, missing, NULL);
+	long times[2] = { 1700000000, 1700000001 };
+	T(utime, X(.arg = path, .path = path), path, times);
+	struct timeval values[2] = { { 1600000000, 5 }, { 1600000001, 999999 } };
+	T(utimes, X(.arg = path, .path = path), path, values);
+	values[1].tv_usec = 1000000;
+	T(futimesat, X(.arg = path), AT_FDCWD, path, values);
 #endif
 	T(fstat, X(.fd = fd), fd, &st);
 	T(fstat, X(.fd = BAD_FD), BAD_FD, &st);
@@ -218,6 +255,10 @@ static void describe_calls(void)
 	T(newfstatat, X(.arg = missing), AT_FDCWD, missing, &st, AT_SYMLINK_NOFOLLOW);
 	T(statx, X(.arg = path, .path = path), AT_FDCWD, path, 0, 0x7ff, more);
 	T(statx, X(.arg = missing), AT_FDCWD, missing, 0, 0x7ff, more);
+	T(newfstatat, X(.arg = "", .path = path), fd, "", &st, AT_EMPTY_PATH);
+	T(statx, X(.arg = "", .path = path), fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0x3, more);
+	T(statx, X(.arg = path), AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_FORCE_SYNC, 0xfff,
+	  more);
 	T(statfs, X(.arg = path, .path = path), path, &fs);
 	T(statfs, X(.arg = missing), missing, &fs);
 	T(fstatfs, X(.fd = fd), fd, &fs);
@@ -238,6 +279,15 @@ static void describe_calls(void)
 	T(fchownat, X(.arg = missing), AT_FDCWD, missing, 0, 0, 0);
 	T(utimensat, X(.arg = path, .path = path), AT_FDCWD, path, NULL, 0);
 	T(utimensat, X(.arg = missing), AT_FDCWD, missing, NULL, 0);
+	struct timespec spec[2] = { { 1234567890, 987654321 }, { 0, UTIME_OMIT } };
+	T(utimensat, X(.arg = path, .path = path), AT_FDCWD, path, spec, 0);
+	spec[0] = (struct timespec){ 0, UTIME_NOW };
+	spec[1] = (struct timespec){ -5, 7 };
+	T(utimensat, X(.arg = path, .path = path), AT_FDCWD, path, spec, AT_SYMLINK_NOFOLLOW);
+	spec[1].tv_nsec = 1000000000;
+	T(utimensat, X(.arg = path), AT_FDCWD, path, spec, 0);
+	T(utimensat, X(.arg = path), AT_FDCWD, path, 1, 0);
+	T(utimensat, X(), fd, NULL, spec, 0);
 	T(truncate, X(.arg = path, .path = path), path, 50L);
 	T(truncate, X(.arg = missing), missing, 50L);
 

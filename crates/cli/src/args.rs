@@ -48,12 +48,32 @@ pub enum Action {
 /// How much is read of each call.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DetailArg {
-    /// Numbers only: no paths, no memory of the program is read
+    /// Numbers only: no paths, no command lines, no memory of the program is read
     Raw,
     /// Files behind descriptors with their paths, no strings from arguments
     Fds,
     /// Everything
     Full,
+}
+
+/// What becomes of the bytes that calls move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ContentArg {
+    /// They are not read
+    None,
+    /// A hash of them (XXH64) is kept
+    Hash,
+    /// The first of them are kept, passwords and keys too
+    Plain,
+}
+
+/// Where content is hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HashInArg {
+    /// By the probes, before the call returns
+    Kernel,
+    /// By the recorder, which the content is sent to
+    User,
 }
 
 /// Options of `record`.
@@ -90,6 +110,16 @@ pub struct RecordArgs {
     /// How much to read of each call
     #[arg(long, value_enum, default_value = "full")]
     pub detail: DetailArg,
+    /// What to keep of the bytes that read, write and their kin move
+    #[arg(long, value_enum, default_value = "none")]
+    pub content: ContentArg,
+    /// Where to hash, with --content hash [default: kernel]
+    #[arg(long, value_enum)]
+    pub hash_in: Option<HashInArg>,
+    /// Bytes of each call that --content takes at most: up to 4M for hash,
+    /// 16K for plain [default: 1M, 256]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub content_max: Option<u32>,
     /// Stop recording after SECONDS; the command goes on
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<std::time::Duration>,
@@ -179,6 +209,23 @@ pub struct DoctorArgs {
     /// List the calls and operations that can be recorded, with their classes
     #[arg(long)]
     pub syscalls: bool,
+}
+
+/// A number of bytes, K and M for 2^10 and 2^20 of them.
+fn bytes(text: &str) -> Result<u32, String> {
+    let (digits, unit) = match text.strip_suffix(['K', 'k']) {
+        Some(digits) => (digits, 1 << 10),
+        None => match text.strip_suffix(['M', 'm']) {
+            Some(digits) => (digits, 1 << 20),
+            None => (text, 1),
+        },
+    };
+    digits
+        .parse::<u32>()
+        .ok()
+        .and_then(|n| n.checked_mul(unit))
+        .filter(|n| *n > 0)
+        .ok_or_else(|| "not a positive number of bytes, such as 256, 64K or 1M".to_string())
 }
 
 fn seconds(text: &str) -> Result<std::time::Duration, String> {

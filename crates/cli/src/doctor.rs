@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use fathom_model::syscalls::SYSCALLS;
-use fathom_probe::{Detail, Layers, Probe, ProbeOptions, Selection, missing_privilege};
+use fathom_probe::{Content, Detail, Layers, Probe, ProbeOptions, Selection, missing_privilege};
 
 use crate::args::DoctorArgs;
 use crate::exit::Failure;
@@ -138,6 +138,8 @@ fn checks() -> Vec<Check> {
         ring_mib: 1,
         all_tasks: false,
         follow: true,
+        content: Content::None,
+        content_max: 0,
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {
@@ -162,6 +164,23 @@ fn checks() -> Vec<Check> {
             advice: error.to_string(),
         }),
     }
+    // Other programs to the verifier than those without.
+    let options = ProbeOptions {
+        content: Content::Hash,
+        content_max: 1 << 20,
+        ..options
+    };
+    let content = Probe::load(&options).err();
+    checks.push(Check {
+        ok: content.is_none(),
+        what: "content of calls (--content)".into(),
+        found: if content.is_none() {
+            "loaded".into()
+        } else {
+            "refused".into()
+        },
+        advice: content.map_or_else(String::new, |error| error.to_string()),
+    });
     checks.push(Check {
         ok: cfg!(feature = "analyse"),
         what: "reports and SQL (DuckDB)".into(),

@@ -12,6 +12,8 @@ use fathom_session::{Finished, SessionWriter};
 
 /// Rows that are handed to the writer at once.
 const BATCH_ROWS: usize = 32 * 1024;
+/// Bytes of their strings with which fewer are: contents add up.
+const BATCH_BYTES: usize = 32 << 20;
 /// Time after which fewer are.
 const BATCH_TIME: Duration = Duration::from_millis(200);
 
@@ -48,7 +50,9 @@ impl Stages {
         let mut failed = Ok(());
         merge.drain_until(watermark_ns, |cpu, event| {
             enricher.event(cpu, event);
-            if enricher.pending_rows() >= BATCH_ROWS && failed.is_ok() {
+            let full =
+                enricher.pending_rows() >= BATCH_ROWS || enricher.pending_bytes() >= BATCH_BYTES;
+            if full && failed.is_ok() {
                 failed = hand_over(enricher, writer);
             }
         });
@@ -108,6 +112,13 @@ impl Stages {
         let stats = merge.stats();
         if let Some(damaged) = enricher.decode_losses(&stats) {
             writer.append(damaged)?;
+        }
+        if let Some(content) = &mut meta.content {
+            let counts = enricher.content();
+            content.calls = counts.calls;
+            content.capped = counts.capped;
+            content.unreadable = counts.unreadable;
+            content.no_room = counts.no_room;
         }
         let calls_lost: u64 = lost
             .iter()

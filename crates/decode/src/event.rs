@@ -1,9 +1,10 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    CallRecord, FaultRecord, FileRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord,
-    RECORD_CALL, RECORD_FAULT, RECORD_FILE, RECORD_MOUNT, RECORD_OPERATION, RECORD_TASK,
-    RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES, TaskRecord, WideCallRecord, WritebackRecord,
+    CallRecord, DataCallRecord, FaultRecord, FileRecord, MountRecord, NO_SIZE, NO_SIZE32,
+    OperationRecord, RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE,
+    RECORD_MOUNT, RECORD_OPERATION, RECORD_TASK, RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES,
+    TaskRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -32,6 +33,14 @@ pub enum Event<'a> {
         string1: &'a [u8],
         /// Second path, or name of an attribute.
         string2: &'a [u8],
+    },
+    /// A call that moved data, with its content, or a part of the content of
+    /// a call that is still to come.
+    Data {
+        /// The fixed part.
+        record: DataCallRecord,
+        /// The part, or the last one.
+        content: &'a [u8],
     },
     /// Identity and path of a file.
     File {
@@ -77,6 +86,7 @@ impl Event<'_> {
         match self {
             Event::Call(r) | Event::Operation { call: r, .. } => r.ts_ns.saturating_add(r.dur_ns),
             Event::Wide { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
+            Event::Data { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,
             Event::Mount { record, .. } => record.ts_ns,
@@ -87,10 +97,11 @@ impl Event<'_> {
 
     /// Whether the event is a call or an operation.
     pub fn is_call(&self) -> bool {
-        matches!(
-            self,
-            Event::Call(_) | Event::Operation { .. } | Event::Wide { .. }
-        )
+        match self {
+            Event::Call(_) | Event::Operation { .. } | Event::Wide { .. } => true,
+            Event::Data { record, .. } => u32::from(record.call.kind) == RECORD_DATA_CALL,
+            _ => false,
+        }
     }
 
     /// Whether the event names files and threads: it comes after the events
@@ -163,6 +174,17 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 string1,
                 string2,
             })
+        }
+        (RECORD_DATA_CALL | RECORD_CONTENT_PART, Ring::Wide) => {
+            let record =
+                DataCallRecord::parse(bytes).ok_or_else(|| short(DataCallRecord::SIZE, bytes))?;
+            known(record.call.syscall)?;
+            let mut rest = Rest {
+                bytes,
+                at: DataCallRecord::SIZE,
+            };
+            let content = rest.take_long(record.len)?;
+            Ok(Event::Data { record, content })
         }
         (RECORD_FILE, Ring::Wide) => {
             let record = FileRecord::parse(bytes).ok_or_else(|| short(FileRecord::SIZE, bytes))?;
@@ -293,7 +315,11 @@ struct Rest<'a> {
 
 impl<'a> Rest<'a> {
     fn take(&mut self, len: u16) -> Result<&'a [u8], DecodeError> {
-        let end = self.at + usize::from(len);
+        self.take_long(u32::from(len))
+    }
+
+    fn take_long(&mut self, len: u32) -> Result<&'a [u8], DecodeError> {
+        let end = self.at.saturating_add(len as usize);
         let taken = self
             .bytes
             .get(self.at..end)
@@ -421,6 +447,26 @@ mod tests {
             decode(Ring::Wide, &bytes),
             Err(DecodeError::Short { .. })
         ));
+    }
+
+    #[test]
+    fn content_follows_its_record() {
+        let mut bytes = vec![0; DataCallRecord::SIZE];
+        bytes[0] = RECORD_DATA_CALL as u8;
+        let mut record = DataCallRecord::parse(&bytes).unwrap();
+        record.len = 70_000;
+        let mut bytes = record.to_bytes().to_vec();
+        bytes.resize(DataCallRecord::SIZE + 70_000, b'x');
+        let event = decode(Ring::Wide, &bytes).unwrap();
+        assert!(event.is_call());
+        assert!(matches!(event, Event::Data { content, .. } if content.len() == 70_000));
+        assert!(decode(Ring::Wide, &bytes[..bytes.len() - 1]).is_err());
+        assert!(decode(Ring::Slot, &bytes).is_err());
+        // A part is no call of its own, and comes before its call.
+        bytes[0] = RECORD_CONTENT_PART as u8;
+        assert!(!decode(Ring::Wide, &bytes).unwrap().is_call());
+        record.len = u32::MAX;
+        assert!(decode(Ring::Wide, &record.to_bytes()).is_err());
     }
 
     #[test]

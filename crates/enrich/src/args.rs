@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use fathom_model::abi::{
-    CALL_HAS_HOW, CALL_NO_STRINGS, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, CallRecord,
-    NO_OFFSET, NO_SIZE, WideCallRecord,
+    CALL_HAS_HOW, CALL_NO_STRINGS, CALL_POSITION_RACED, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
+    CallRecord, DataCallRecord, NO_OFFSET, WideCallRecord,
 };
 use fathom_model::syscalls::Place;
 
 use crate::plan::{ArgText, Plan, String1, String2, Value};
+use crate::structs;
 use crate::text::quote_like_strace;
 use crate::vocab::{self, Kind};
 
@@ -19,6 +20,8 @@ const AT_FDCWD: i32 = -100;
 pub(crate) struct Call<'a> {
     pub record: &'a CallRecord,
     pub wide: Option<&'a WideCallRecord>,
+    /// With content: the record and the last part of the content.
+    pub data: Option<(&'a DataCallRecord, &'a [u8])>,
     pub string1: &'a [u8],
     pub string2: &'a [u8],
     /// Flags and user_data of an operation.
@@ -35,6 +38,18 @@ impl Call<'_> {
         match place {
             Place::Aux => Some(u64::from(self.record.aux)),
             Place::Extra(i) => self.wide?.extra.get(i).copied(),
+        }
+    }
+
+    /// Position at entry, when it was moved by something else meanwhile.
+    pub(crate) fn entry_position(&self) -> Option<i64> {
+        if !self.has(CALL_POSITION_RACED) {
+            return None;
+        }
+        match (self.wide, self.data) {
+            (Some(wide), _) => wide.extra.first().map(|entry| *entry as i64),
+            (None, Some((data, _))) => Some(data.entry_pos),
+            (None, None) => None,
         }
     }
 
@@ -85,10 +100,8 @@ pub(crate) fn write(plan: &Plan, call: &Call<'_>, out: &mut String) {
                 }
             }
             ArgText::Length => {
-                if call.record.size != NO_SIZE {
-                    named("length", out);
-                    let _ = write!(out, "{}", call.record.size);
-                }
+                named("length", out);
+                let _ = write!(out, "{}", call.record.size);
             }
             ArgText::Name => {
                 let partial = call.has(CALL_STRING2_PARTIAL);
@@ -99,6 +112,7 @@ pub(crate) fn write(plan: &Plan, call: &Call<'_>, out: &mut String) {
                 }
             }
             ArgText::How => how(call, out),
+            ArgText::Times(unit) => structs::times(*unit, call.string2, out),
             ArgText::Value(value) => numeric(plan, call, value, out),
         }
     }
@@ -124,7 +138,7 @@ pub(crate) fn write(plan: &Plan, call: &Call<'_>, out: &mut String) {
     }
 }
 
-fn named(name: &str, out: &mut String) {
+pub(crate) fn named(name: &str, out: &mut String) {
     if !out.is_empty() {
         out.push_str(", ");
     }
@@ -181,6 +195,9 @@ fn numeric(plan: &Plan, call: &Call<'_>, value: &Value, out: &mut String) {
             });
             let before = out.len();
             named(value.name, out);
+            if structs::lock(command.unwrap_or(u64::MAX), call, out) {
+                return;
+            }
             if !vocab::write_fcntl_argument(command.unwrap_or(u64::MAX), number, out) {
                 out.truncate(before);
             }

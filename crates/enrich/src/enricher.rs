@@ -2,8 +2,9 @@
 
 use fathom_decode::{DecodeStats, Event};
 use fathom_model::abi::{
-    CALL_HAS_STAT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL,
-    CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, ShedKey, ShedValue,
+    CALL_HAS_STAT, CALL_NO_CONTENT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION,
+    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, RECORD_CONTENT_PART, ShedKey,
+    ShedValue,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::syscalls::{Returns, SYSCALLS};
@@ -12,6 +13,7 @@ use fathom_model::{StrId, StringTable, errno};
 
 use crate::args::{self, Call};
 use crate::cache::{self, FileMemo, Recent, Small, Texts};
+use crate::content::{self, ContentCounts, Contents};
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::losses::{self, Losses};
@@ -78,6 +80,7 @@ pub struct Enricher {
     /// Rows of table `syscalls` that were made.
     calls: u64,
     faults: Faults,
+    contents: Contents,
     names: Small,
     classes: Small,
     apis: Small,
@@ -116,6 +119,7 @@ impl Enricher {
             losses: Losses::default(),
             calls: 0,
             faults: Faults::new(),
+            contents: Contents::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
             apis: Small::new(SYSCALLS.len()),
@@ -140,6 +144,7 @@ impl Enricher {
                     &Call {
                         record,
                         wide: None,
+                        data: None,
                         string1: b"",
                         string2: b"",
                         operation: None,
@@ -158,6 +163,7 @@ impl Enricher {
                         wide: None,
                         string1: b"",
                         string2: b"",
+                        data: None,
                         operation: Some((*op_flags, *user_data)),
                     },
                 );
@@ -172,9 +178,28 @@ impl Enricher {
                     &Call {
                         record: &record.call,
                         wide: Some(record),
+                        data: None,
                         string1,
                         string2,
                         operation: operations::of_wide(record),
+                    },
+                );
+            }
+            Event::Data { record, content }
+                if u32::from(record.call.kind) == RECORD_CONTENT_PART =>
+            {
+                self.contents.part(record, content);
+            }
+            Event::Data { record, content } => {
+                self.call(
+                    cpu,
+                    &Call {
+                        record: &record.call,
+                        wide: None,
+                        data: Some((record, content)),
+                        string1: b"",
+                        string2: b"",
+                        operation: None,
                     },
                 );
             }
@@ -219,6 +244,16 @@ impl Enricher {
     /// not taken yet.
     pub fn pending_rows(&self) -> usize {
         self.rows.rid.len() + self.faults.pending_rows()
+    }
+
+    /// Bytes of strings of these rows.
+    pub fn pending_bytes(&self) -> usize {
+        self.strings.bytes()
+    }
+
+    /// Of how many calls the content was recorded so far.
+    pub fn content(&self) -> ContentCounts {
+        self.contents.counts()
     }
 
     /// Rows of table `syscalls` that were made so far, taken or not.
@@ -390,6 +425,15 @@ impl Enricher {
             self.named(call, error)
         };
         let comm = self.comm(r.tid);
+        let content = match call.data {
+            Some((record, bytes)) => self.contents.call(record, bytes, &mut self.strings),
+            None => {
+                if bytes > 0 && call.has(CALL_NO_CONTENT) {
+                    self.contents.missing();
+                }
+                content::Columns::NONE
+            }
+        };
 
         self.rid += 1;
         self.calls += 1;
@@ -416,10 +460,12 @@ impl Enricher {
         rows.path_arg2.push(named.path_arg2);
         rows.path.push(named.path);
         rows.path2.push(named.path2);
-        rows.hash.push(NULL_I64);
+        rows.hash.push(content.hash);
         rows.args.push(args);
         rows.op_flags.push(op_flags);
         rows.user_data.push(user_data);
+        rows.content_bytes.push(content.bytes);
+        rows.content.push(content.content);
     }
 
     /// Paths and file of a call with strings or a second file.
@@ -543,12 +589,11 @@ fn position(positions: &mut Positions, call: &Call<'_>, row: usize) -> i64 {
     } else {
         0
     };
-    match call.wide.filter(|_| call.has(CALL_POSITION_RACED)) {
-        Some(wide) => {
-            let [entry, ..] = wide.extra;
+    match call.entry_position() {
+        Some(entry) => {
             let raced = Raced {
                 row,
-                entry: entry as i64,
+                entry,
                 derived: r.offset,
                 bytes: r.ret,
             };

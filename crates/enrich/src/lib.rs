@@ -32,6 +32,7 @@
 mod args;
 mod cache;
 mod container;
+mod content;
 mod enricher;
 mod faults;
 mod files;
@@ -42,10 +43,12 @@ mod operations;
 mod paths;
 mod plan;
 mod positions;
+mod structs;
 mod tasks;
 mod text;
 mod vocab;
 
+pub use content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher};
 
 /// A process, thread or processor as a column holds it: the kernel's ids are

@@ -30,6 +30,17 @@ pub(crate) struct Value {
     pub place: Place,
 }
 
+/// What the second half of a time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeUnit {
+    /// There is none: struct utimbuf.
+    Seconds,
+    /// struct timeval.
+    Microseconds,
+    /// struct timespec.
+    Nanoseconds,
+}
+
 /// An argument that goes into column args.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ArgText {
@@ -41,6 +52,8 @@ pub(crate) enum ArgText {
     Length,
     Name,
     How,
+    /// Two times, with the digits of the second half's unit.
+    Times(TimeUnit),
     Value(Value),
 }
 
@@ -98,6 +111,9 @@ fn plan(call: &'static Syscall) -> Plan {
             Arg::Length => Some(ArgText::Length),
             Arg::Name => Some(ArgText::Name),
             Arg::How => Some(ArgText::How),
+            Arg::Utimbuf => Some(ArgText::Times(TimeUnit::Seconds)),
+            Arg::Timevals => Some(ArgText::Times(TimeUnit::Microseconds)),
+            Arg::Timespecs => Some(ArgText::Times(TimeUnit::Nanoseconds)),
             Arg::Value { name: "flags", .. } => None,
             Arg::Value { name, .. } => value(name).map(ArgText::Value),
             _ => None,

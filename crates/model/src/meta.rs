@@ -48,6 +48,35 @@ pub struct SessionMeta {
     /// What it cost.
     #[serde(default)]
     pub cost: Cost,
+    /// What became of the content of calls; null when none was recorded.
+    #[serde(default)]
+    pub content: Option<Content>,
+}
+
+/// The content of calls that moved data: how it was recorded, and of how many
+/// calls. Their sum is the number of rows that moved data by read, write and
+/// their kin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    /// hash or plain.
+    pub mode: String,
+    /// Where hashes were made: kernel or user; empty when none were.
+    #[serde(default)]
+    pub hash_in: String,
+    /// Bytes of a call that were taken at most.
+    pub max_bytes: u32,
+    /// Calls with a hash or content.
+    #[serde(default)]
+    pub calls: u64,
+    /// Of these, calls that moved more than `max_bytes`.
+    #[serde(default)]
+    pub capped: u64,
+    /// Calls without, as their memory could not be read when they returned.
+    #[serde(default)]
+    pub unreadable: u64,
+    /// Calls without, as the ring had no room for their content.
+    #[serde(default)]
+    pub no_room: u64,
 }
 
 /// Options of a recording.

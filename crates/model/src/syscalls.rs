@@ -119,6 +119,10 @@ pub enum Arg {
     SizeHi,
     Pages,
     Stat64,
+    Buf,
+    Utimbuf,
+    Timevals,
+    Timespecs,
     /// A number: `flags` goes to column flags, others to args.
     Value {
         name: &'static str,
@@ -269,7 +273,8 @@ impl Syscall {
     /// The numeric arguments and their places: flags in aux if there are any,
     /// else the first 32-bit one; the rest in extra.
     pub fn values(&self) -> Vec<Value> {
-        let is_64_bit = |name: &str, kind: &str| kind == "hex" && name != "flags";
+        let is_64_bit =
+            |name: &str, kind: &str| kind == "lock" || (kind == "hex" && name != "flags");
         let in_aux = self
             .args
             .iter()
@@ -368,7 +373,18 @@ impl Syscall {
             offset2: at(Arg::Offset2),
             all_types: self.all_types.into(),
             mapped: self.mapped_address(),
-            reserved: [0; 7],
+            buf: at(Arg::Buf),
+            lock: self
+                .args
+                .iter()
+                .position(|a| matches!(a, Arg::Value { kind: "lock", .. }))
+                .map_or(none, |i| i as u8),
+            times: either(
+                at(Arg::Utimbuf),
+                either(at(Arg::Timevals), at(Arg::Timespecs)),
+            ),
+            times_bytes: if at(Arg::Utimbuf) == none { 32 } else { 16 },
+            reserved: [0; 3],
         }
     }
 }

@@ -273,7 +273,9 @@ tables! {
         path: str null,
         /// The same for the second path or file.
         path2: str null,
-        /// Hash of the bytes moved (recorded with --content hash).
+        /// XXH64 with seed 0 of the first content_bytes of the bytes moved
+        /// (recorded with --content hash), its 64 bits as a signed number;
+        /// null when nothing was moved or the memory could not be read.
         hash: i64 null,
         /// Further arguments, name=value, decoded as in strace.
         args: str null,
@@ -290,6 +292,11 @@ tables! {
         /// What the program passed with an operation to know it again, null for a
         /// call: user_data of io_uring, aio_data of AIO, as a signed number.
         user_data: i64 null,
+        /// Bytes that hash or content covers: fewer than bytes when the call
+        /// moved more than --content-max.
+        content_bytes: i64 null,
+        /// The first bytes moved (recorded with --content plain).
+        content: blob null,
     }
 
     /// One row a page fault on a mapped file: the first touch of a page, or the

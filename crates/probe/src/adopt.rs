@@ -14,13 +14,14 @@ use fathom_model::raw::{RawChunk, Ring};
 use crate::error::ProbeError;
 use crate::rings::append_framed;
 
-/// Records of `pids`, or of all processes but this one.
-pub(crate) fn descriptions(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError> {
+/// Records of `pids`, or of all processes but this one. Without `paths` neither
+/// command line nor executable is read.
+pub(crate) fn descriptions(pids: Option<&[u32]>, paths: bool) -> Result<RawChunk, ProbeError> {
     let mut bytes = Vec::new();
     match pids {
         Some(pids) => {
             for pid in pids {
-                process(*pid, &mut bytes)
+                process(*pid, paths, &mut bytes)
                     .map_err(|source| ProbeError::NoProcess { pid: *pid, source })?;
             }
         }
@@ -30,7 +31,7 @@ pub(crate) fn descriptions(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError>
             for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
                 if pid != itself {
                     // It may have ended in the meantime.
-                    process(pid, &mut bytes).ok();
+                    process(pid, paths, &mut bytes).ok();
                 }
             }
         }
@@ -42,13 +43,16 @@ pub(crate) fn descriptions(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError>
     })
 }
 
-fn process(pid: u32, out: &mut Vec<u8>) -> io::Result<()> {
+fn process(pid: u32, paths: bool, out: &mut Vec<u8>) -> io::Result<()> {
     let dir = Path::new("/proc").join(pid.to_string());
-    let mut cmdline = fs::read(dir.join("cmdline"))?;
-    cmdline.truncate(MAX_CMDLINE as usize - 1);
-    let exe = fs::read_link(dir.join("exe"))
-        .map(|path| leaf_first(path.as_os_str().as_bytes()))
-        .unwrap_or_default();
+    let (mut cmdline, mut exe) = (Vec::new(), Vec::new());
+    if paths {
+        cmdline = fs::read(dir.join("cmdline"))?;
+        cmdline.truncate(MAX_CMDLINE as usize - 1);
+        exe = fs::read_link(dir.join("exe"))
+            .map(|path| leaf_first(path.as_os_str().as_bytes()))
+            .unwrap_or_default();
+    }
     let cgroup = fs::read_to_string(dir.join("cgroup"))
         .ok()
         .and_then(|text| {
@@ -106,7 +110,7 @@ mod tests {
     #[test]
     fn own_process_is_described() {
         let mut bytes = Vec::new();
-        process(std::process::id(), &mut bytes).unwrap();
+        process(std::process::id(), true, &mut bytes).unwrap();
         let record = TaskRecord::parse(&bytes[8..]).unwrap();
         assert_eq!(record.pid, std::process::id());
         let cmdline = &bytes[8 + TaskRecord::SIZE..][..record.cmdline_len as usize];
@@ -115,6 +119,11 @@ mod tests {
             &bytes[8 + TaskRecord::SIZE + record.cmdline_len as usize..][..record.exe_len as usize];
         let path = std::env::current_exe().unwrap();
         assert!(exe.starts_with(path.file_name().unwrap().as_bytes()));
+
+        let mut bytes = Vec::new();
+        process(std::process::id(), false, &mut bytes).unwrap();
+        let record = TaskRecord::parse(&bytes[8..]).unwrap();
+        assert_eq!((record.cmdline_len, record.exe_len), (0, 0));
     }
 
     #[test]

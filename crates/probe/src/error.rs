@@ -17,6 +17,12 @@ pub enum ProbeError {
          or newer elsewhere; run `fathom doctor` for details"
     )]
     NoPrograms,
+    /// The programs for this kernel cannot read the content of calls.
+    #[error(
+        "--content needs Linux 6.13 or newer: the programs for this kernel cannot read the \
+         content of calls; record without it"
+    )]
+    NoContent,
     /// A place that nothing can be recorded without does not exist.
     #[error(
         "this kernel has no {0}, without which nothing can be recorded; run `fathom doctor` for \

@@ -49,6 +49,19 @@ impl Detail {
     }
 }
 
+/// What becomes of the bytes that calls move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// They are not read.
+    None,
+    /// They are hashed in the kernel.
+    Hash,
+    /// They are sent, to be hashed in user space.
+    Send,
+    /// They are sent, to be kept.
+    Plain,
+}
+
 /// CLOCK_MONOTONIC now, nanoseconds.
 pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)

@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CallDesc, CpuStats, LOST_FAULT, LOST_WRITEBACK, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig,
+    CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND, CallDesc,
+    CpuStats, LOST_FAULT, LOST_WRITEBACK, MAX_CONTENT, MAX_NUMBERS, MAX_SYSCALLS, ProbeConfig,
     ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
@@ -23,7 +24,7 @@ use crate::mounts::{self, Mounts};
 use crate::rings::{SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::variant::{self, Variant};
-use crate::{Detail, adopt, missing_privilege, operations};
+use crate::{Content, Detail, adopt, missing_privilege, operations};
 
 /// What and how to record.
 #[derive(Clone, Debug)]
@@ -40,6 +41,11 @@ pub struct ProbeOptions {
     pub follow: bool,
     /// Layers besides the system calls.
     pub layers: Layers,
+    /// What becomes of the bytes that calls move.
+    pub content: Content,
+    /// Bytes of a call's content that are taken at most, up to
+    /// [`fathom_model::abi::MAX_CONTENT`].
+    pub content_max: u32,
 }
 
 /// Counts of the kernel side, all CPUs together.
@@ -113,6 +119,7 @@ pub struct Probe {
     cpus: usize,
     all_tasks: bool,
     faults: FaultHooks,
+    paths: bool,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
 }
@@ -139,7 +146,12 @@ impl Probe {
         let per_cpu = (options.ring_mib as usize * (1 << 20)).next_power_of_two() / 64;
         // Records of variable length are rarer: a quarter of the memory, but
         // room for bursts of path names. A power of two, as the kernel wants.
-        let wide_bytes = ((options.ring_mib / 4).max(2) << 20).next_power_of_two();
+        // Content that is sent takes all of it.
+        let wide_mib = match options.content {
+            Content::None | Content::Hash => (options.ring_mib / 4).max(2),
+            Content::Send | Content::Plain => options.ring_mib.clamp(8, 1024),
+        };
+        let wide_bytes = (wide_mib << 20).next_power_of_two();
 
         let features = Features::read()?;
         let rings = wide_ring_maps(cpus, wide_bytes)?;
@@ -147,12 +159,18 @@ impl Probe {
         // all the same. What it says of the first is what counts.
         let mut refused = None;
         let mut loaded = None;
+        let room = Room {
+            cpus,
+            per_cpu,
+            wide_bytes,
+        };
         for variant in variant::loadable(&features)? {
-            match load_variant(&variant, options, &features, &rings, (cpus, per_cpu), None) {
+            match load_variant(&variant, options, &features, &rings, &room, None) {
                 Ok(programs) => {
                     loaded = Some(programs);
                     break;
                 }
+                Err(error @ ProbeError::NoContent) => return Err(error),
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
@@ -183,6 +201,7 @@ impl Probe {
             cpus,
             all_tasks: options.all_tasks,
             faults,
+            paths: options.detail != Detail::Raw,
             spare: Vec::new(),
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
@@ -258,7 +277,7 @@ impl Probe {
             self.iterate("adopt")?;
         }
         let chosen = (!self.all_tasks).then_some(pids);
-        adopt::descriptions(chosen)
+        adopt::descriptions(chosen, self.paths)
     }
 
     fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {
@@ -434,17 +453,26 @@ fn map<'a>(object: &'a Object, name: &'static str) -> Result<libbpf_rs::Map<'a>,
 }
 
 /// Sets sizes of maps and constants.
-fn configure(
-    open: &mut OpenObject,
-    options: &ProbeOptions,
-    cpus: usize,
-    per_cpu: usize,
-) -> Result<(), ProbeError> {
+fn configure(open: &mut OpenObject, options: &ProbeOptions, room: &Room) -> Result<(), ProbeError> {
+    let Room {
+        cpus,
+        per_cpu,
+        wide_bytes,
+    } = *room;
     let sizes = [
         ("slots", cpus * per_cpu),
         ("cursors", cpus),
         ("wide_rings", cpus),
         ("stats", cpus),
+        // Two for each: bpf/include/content.h.
+        (
+            "content_scratches",
+            if options.content == Content::None {
+                1
+            } else {
+                2 * cpus
+            },
+        ),
         ("lost", cpus * MAX_SYSCALLS as usize),
     ];
     let config = ProbeConfig {
@@ -457,7 +485,14 @@ fn configure(
         mnt_ns: mounts::own_namespace(),
         cpus: cpus as u32,
         aio: operations::selects_aio(&options.selection).into(),
-        reserved: 0,
+        content: match options.content {
+            Content::None => CONTENT_MODE_NONE,
+            Content::Hash => CONTENT_MODE_HASH,
+            Content::Send => CONTENT_MODE_SEND,
+            Content::Plain => CONTENT_MODE_PLAIN,
+        },
+        content_max: options.content_max.min(MAX_CONTENT),
+        content_room: wide_bytes / 4 * 3,
     };
     let constants = [
         (".rodata.config", config.to_bytes().to_vec()),
@@ -517,6 +552,16 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
     bytes
 }
 
+/// How much room the programs have for what they write.
+struct Room {
+    /// Processors that the machine may have.
+    cpus: usize,
+    /// Slots a CPU.
+    per_cpu: usize,
+    /// Bytes of the wide ring of a CPU.
+    wide_bytes: u32,
+}
+
 /// Programs that the kernel has taken.
 struct Loaded {
     object: Object,
@@ -531,7 +576,7 @@ fn load_variant(
     options: &ProbeOptions,
     features: &Features,
     rings: &[MapHandle],
-    (cpus, per_cpu): (usize, usize),
+    room: &Room,
     refused_faults: Option<String>,
 ) -> Result<Loaded, ProbeError> {
     let mut open = ObjectBuilder::default()
@@ -541,7 +586,10 @@ fn load_variant(
             what: "the eBPF object".into(),
             source,
         })?;
-    configure(&mut open, options, cpus, per_cpu)?;
+    configure(&mut open, options, room)?;
+    if options.content != Content::None && !variant.takes_content {
+        return Err(ProbeError::NoContent);
+    }
     // Kernels before 5.10 want inner maps of the size of the first.
     for mut map in open.maps_mut() {
         if let (true, Some(ring)) = (map.name() == "wide_rings", rings.first()) {
@@ -572,7 +620,7 @@ fn load_variant(
         // Perhaps only the programs for page faults.
         Err(source) if faults.are_loaded() => {
             let why = Some(source.to_string());
-            load_variant(variant, options, features, rings, (cpus, per_cpu), why)
+            load_variant(variant, options, features, rings, room, why)
         }
         Err(source) => Err(ProbeError::Refused {
             what: format!("the eBPF programs for Linux {}", variant.since),

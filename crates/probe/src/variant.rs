@@ -24,6 +24,8 @@ pub(crate) struct Variant {
     /// What it costs the user that no newer build can be loaded; empty for the
     /// newest.
     pub(crate) cost: &'static str,
+    /// Whether the programs can read the content of calls.
+    pub(crate) takes_content: bool,
 }
 
 /// The builds, newest first, that can be loaded with these features. The first
@@ -41,6 +43,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "6.13",
             object: object!("fathom-613.bpf.o"),
+            takes_content: true,
             cost: "",
         });
     }
@@ -48,6 +51,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "6.2",
             object: object!("fathom-602.bpf.o"),
+            takes_content: false,
             cost: "operations of io_uring and AIO, page faults on mapped files and write-back are \
                    not recorded",
         });
@@ -56,6 +60,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "5.17",
             object: object!("fathom-517.bpf.o"),
+            takes_content: false,
             cost: "recorded calls cost more: files are read through calls of the kernel; \
                    operations of io_uring and AIO, page faults on mapped files and write-back \
                    are not recorded",
@@ -67,6 +72,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "5.8",
             object: object!("fathom-508.bpf.o"),
+            takes_content: false,
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \
                    AIO, page faults on mapped files and write-back are not recorded",

@@ -22,6 +22,8 @@
 -- compat: Calls by 32-bit programs, where those are not recorded (arm64); not in seen.
 -- detail: raw, fds or full.
 -- calls: Selection of calls as given, separated by commas.
+-- content: none, hash or plain: what was kept of the bytes that calls moved.
+-- content_max_bytes: Bytes of a call that were taken for it at most; null when none were.
 -- ring_mib: Memory of the slot ring of one CPU, MiB.
 -- probe_ns_per_call: Nanoseconds that the probes take a call; null when not measured.
 -- recorder_cpu_ns: CPU time of the recorder; null when not measured.
@@ -51,6 +53,8 @@ CREATE TABLE session (
     compat BIGINT,
     detail VARCHAR,
     calls VARCHAR,
+    content VARCHAR,
+    content_max_bytes BIGINT,
     ring_mib BIGINT,
     probe_ns_per_call DOUBLE,
     recorder_cpu_ns BIGINT,

@@ -177,6 +177,7 @@ fn macros(meta: &SessionMeta) -> String {
         .collect();
     format!(
         "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
+         CREATE MACRO hash_hex(hash) AS lpad(lower(hex(hash::BIGINT)), 16, '0');\n\
          CREATE MACRO duration_bucket(ns) AS \
              least(39, floor(log2(greatest(ns, 1))))::INTEGER;\n\
          CREATE MACRO call_reads(name) AS name IN ({});\n\
@@ -235,6 +236,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         totals: Default::default(),
         exit_status: None,
         cost: Default::default(),
+        content: None,
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())
 }

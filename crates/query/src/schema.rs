@@ -24,6 +24,7 @@ pub fn schema_markdown() -> Result<String, QueryError> {
          The tables are stored as Parquet files in the session's directory, a folder each; any \
          program that reads Parquet can use them as they lie. Views exist in `fathom query` only.\n\n\
          Times are nanoseconds of CLOCK_MONOTONIC; `wall_time(ts_ns)` gives the time of day, UTC. \
+         `hash_hex(hash)` writes a hash in 16 digits, as xxh64sum does. \
          `duration_bucket(ns)` is the power of two below a duration, `call_reads(syscall)` and \
          `call_writes(syscall)` tell whether a call moves bytes out of or into a file.\n\n\
          ## Tables\n",

@@ -180,6 +180,7 @@ fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
         memory_bytes: meta.host.memory_bytes,
         detail: meta.options.detail.clone(),
         selection: meta.options.syscalls.clone(),
+        content: meta.content.clone(),
         fathom_version: meta.fathom_version.clone(),
     }
 }

@@ -9,6 +9,7 @@ pub struct Report {
     pub session: SessionSummary,
     /// What is wrong with the recording, a sentence each.
     pub problems: Vec<String>,
+
     /// All calls together, lost ones included.
     pub totals: Totals,
     /// Seen, stored and lost.
@@ -82,8 +83,29 @@ pub struct SessionSummary {
     pub detail: String,
     /// Selection of calls.
     pub selection: Vec<String>,
+    /// The content of calls that was recorded; null when none was.
+    pub content: Option<fathom_model::meta::Content>,
     /// Version of the recorder.
     pub fathom_version: String,
+}
+
+impl SessionSummary {
+    /// Detail and selection, and what content there is, in words.
+    pub(crate) fn recorded(&self) -> String {
+        let calls = if self.selection.is_empty() {
+            "all".into()
+        } else {
+            self.selection.join(",")
+        };
+        let content = match &self.content {
+            Some(content) if content.mode == "plain" => {
+                ", with the content of calls in the clear".to_string()
+            }
+            Some(content) => format!(", content {}", content.mode),
+            None => String::new(),
+        };
+        format!("detail {}, calls {calls}{content}", self.detail)
+    }
 }
 
 /// All calls together, lost ones included.

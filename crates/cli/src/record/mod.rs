@@ -1,5 +1,6 @@
 //! `fathom record`: probe -> pipeline -> session, until the end.
 
+mod content;
 mod host;
 mod pipeline;
 mod status;
@@ -19,6 +20,7 @@ use fathom_probe::{
 
 use crate::args::{DetailArg, RecordArgs};
 use crate::exit::Failure;
+use content::Choice;
 pub use host::describe as describe_host;
 pub use pipeline::Progress;
 use pipeline::{Destination, Pipeline};
@@ -49,6 +51,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         DetailArg::Full => Detail::Full,
     };
     let layers = Layers::parse(&args.layers).map_err(Failure::input)?;
+    let content = Choice::of(&args)?;
     let options = ProbeOptions {
         layers,
         detail,
@@ -56,6 +59,8 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         ring_mib: args.ring_mib,
         all_tasks: args.all,
         follow: !args.command.is_empty() || args.children,
+        content: content.content,
+        content_max: content.max_bytes,
     };
     // Before threads are started, so that all inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
@@ -68,6 +73,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
 
     let output = args.output.clone().unwrap_or_else(|| default_output(&args));
     let mut meta = metadata(&args, detail);
+    meta.content = content.meta();
+    if let Some(warning) = content.warning() {
+        eprintln!("fathom: {warning}");
+    }
     meta.hooks = probe.hooks().to_vec();
     let destination = Destination {
         output: output.clone(),
@@ -394,5 +403,6 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         totals: Totals::default(),
         exit_status: None,
         cost: Cost::default(),
+        content: None,
     }
 }

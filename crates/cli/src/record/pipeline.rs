@@ -1,9 +1,10 @@
 //! The thread between the rings and the session: merges, decodes, enriches and
 //! hands rows to the writer.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -88,6 +89,13 @@ impl Pipeline {
             ..WriterOptions::default()
         };
         let writer = SessionWriter::create(&destination.output, meta.clone(), options)?;
+        if meta.content.as_ref().is_some_and(|c| c.mode == "plain") {
+            // What programs read and write is not for everybody to read.
+            keep_private(&destination.output, 0o700)?;
+            if let Some(raw) = &destination.raw {
+                keep_private(raw, 0o600)?;
+            }
+        }
         Ok(Self {
             stages: Stages::new(writer),
             raw,
@@ -181,6 +189,11 @@ impl Pipeline {
         }
         Err(anyhow!("the recorder ended without closing the session"))
     }
+}
+
+fn keep_private(path: &Path, mode: u32) -> anyhow::Result<()> {
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+        .with_context(|| format!("can't make {} private", path.display()))
 }
 
 fn write_raw(

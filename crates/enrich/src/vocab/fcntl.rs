@@ -3,6 +3,9 @@
 use super::{Kind, bits, hex, one, tables};
 
 const F_SETSIG: u64 = 10;
+/// Signals without names of their own.
+const FIRST_RT: u64 = 32;
+const LAST_RT: u64 = 64;
 
 /// Appends the argument of `command`; false when the command takes none.
 pub(crate) fn write_argument(command: u64, value: u64, out: &mut String) -> bool {
@@ -19,6 +22,9 @@ pub(crate) fn write_argument(command: u64, value: u64, out: &mut String) -> bool
         4 => super::write(Kind::Open, low, out),
         F_SETSIG => match SIGNALS.get(low as usize) {
             Some(name) => out.push_str(name),
+            None if (FIRST_RT..=LAST_RT).contains(&low) => {
+                super::append(out, format_args!("SIGRT_{}", low - FIRST_RT));
+            }
             None => super::write(Kind::Int, value, out),
         },
         // F_SETLEASE
@@ -28,10 +34,15 @@ pub(crate) fn write_argument(command: u64, value: u64, out: &mut String) -> bool
         // F_ADD_SEALS
         1033 => bits(tables::SEALS, low, "0", "F_SEAL_???", out),
         // Commands with a pointer.
-        5..=7 | 12..=17 | 36..=38 | 1035..=1038 if value == 0 => out.push_str("NULL"),
+        5..=7 | 15 | 16 | 36..=38 | 1035..=1038 if value == 0 => out.push_str("NULL"),
         _ => hex(value, out),
     }
     true
+}
+
+/// Appends l_type of struct flock.
+pub(crate) fn write_lock_type(value: u64, out: &mut String) {
+    one(tables::LEASE, value, "F_???", out);
 }
 
 fn notify(value: u64, out: &mut String) {

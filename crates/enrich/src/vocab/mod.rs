@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use tables::Names;
 
-pub(crate) use fcntl::write_argument as write_fcntl_argument;
+pub(crate) use fcntl::{write_argument as write_fcntl_argument, write_lock_type};
 
 /// How a number is written: the kinds of `bpf/syscalls.def`, some of which
 /// depend on the call.
@@ -49,6 +49,7 @@ pub(crate) enum Kind {
     Message,
     /// Flags of accept4.
     Socket,
+    IoringRegister,
     Resolve,
     /// Permission bits.
     Mode,
@@ -96,10 +97,11 @@ impl Kind {
             ("IORING_FSYNC", ..) => Kind::IoringFsync,
             ("MSG", ..) => Kind::Message,
             ("SOCK", ..) => Kind::Socket,
+            ("IORING_REGISTER", ..) => Kind::IoringRegister,
             ("octal", "mknod" | "mknodat", _) => Kind::NodeMode,
             ("octal", ..) => Kind::Mode,
             ("hex", "mknod" | "mknodat", "dev") => Kind::Device,
-            ("hex", "fcntl", "arg") => Kind::FcntlArg,
+            ("lock", ..) => Kind::FcntlArg,
             ("hex", _, "addr" | "ctx") => Kind::Address,
             ("hex", ..) => Kind::Hex,
             ("int", _, "uid" | "gid") => Kind::Owner,
@@ -151,6 +153,9 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::IoringFsync => bits(tables::IORING_FSYNC, low, "0", "IORING_FSYNC_???", out),
         Kind::Message => bits(tables::MESSAGE, low, "0", "MSG_???", out),
         Kind::Socket => bits(tables::SOCKET, low, "0", "SOCK_???", out),
+        Kind::IoringRegister => {
+            one(tables::IORING_REGISTER, low, "IORING_REGISTER_???", out);
+        }
         Kind::Resolve => bits(tables::RESOLVE, value, "0", "RESOLVE_???", out),
         Kind::Mode => mode(value, out),
         Kind::NodeMode => node_mode(value, out),
@@ -283,17 +288,17 @@ fn mode(value: u64, out: &mut String) {
 }
 
 fn node_mode(value: u64, out: &mut String) {
-    match tables::FILE_TYPE
-        .iter()
-        .find(|(v, _)| *v == value & 0o170000)
-    {
-        Some((_, name)) => {
-            out.push_str(name);
-            out.push('|');
-            mode(value & 0o7777, out);
+    let file_type = value & 0o170000;
+    let start = out.len();
+    if file_type != 0 {
+        match tables::FILE_TYPE.iter().find(|(v, _)| *v == file_type) {
+            Some((_, name)) => out.push_str(name),
+            None => return mode(value, out),
         }
-        None => mode(value, out),
     }
+    let rest = known_bits(tables::MODE_BITS, value & 0o7777, start, out);
+    separate(start, out);
+    mode(rest, out);
 }
 
 fn device(value: u64, out: &mut String) {

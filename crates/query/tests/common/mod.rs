@@ -191,6 +191,8 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
         rows.args.push(StrId::NULL);
         rows.op_flags.push(StrId::NULL);
         rows.user_data.push(NULL_I64);
+        rows.content_bytes.push(NULL_I64);
+        rows.content.push(StrId::NULL);
     }
     rows.into_batch(strings)
 }
@@ -359,6 +361,7 @@ pub fn meta() -> SessionMeta {
             drains: 80,
             ring_peak: Some(0.03),
         },
+        content: None,
     }
 }
 

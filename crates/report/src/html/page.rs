@@ -73,14 +73,13 @@ fn head(out: &mut String, report: &Report, what: &str) {
     };
     let _ = write!(
         out,
-        "<header>\n<h1>{}</h1>\n<p class=\"dim\">{} · {} · {} · detail {}, calls {}</p>\n\
+        "<header>\n<h1>{}</h1>\n<p class=\"dim\">{} · {} · {} · {}</p>\n\
          <p class=\"dim\">{} · Linux {} {} · {} CPUs · {} · {}</p>\n</header>\n",
         esc(what),
         esc(&wall_time_of(&session.start_time)),
         duration(session.duration_ns),
         esc(&state),
-        esc(&session.detail),
-        esc(&session.selection.join(",")),
+        esc(&session.recorded()),
         esc(&session.host),
         esc(&session.kernel),
         esc(&session.arch),

@@ -90,15 +90,7 @@ impl Page<'_> {
                 (State::Complete, None) => "complete".into(),
             },
         ];
-        facts.push(format!(
-            "detail {}, calls {}",
-            session.detail,
-            if session.selection.is_empty() {
-                "all".into()
-            } else {
-                session.selection.join(",")
-            }
-        ));
+        facts.push(session.recorded());
         self.facts(&facts);
         let kernel = session.kernel.split_whitespace().next().unwrap_or("?");
         let mut facts = vec![

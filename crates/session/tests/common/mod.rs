@@ -21,6 +21,7 @@ pub fn meta() -> SessionMeta {
         totals: Totals::default(),
         exit_status: None,
         cost: Cost::default(),
+        content: None,
     }
 }
 
@@ -195,5 +196,7 @@ impl Workload {
         out.args.push(args);
         out.op_flags.push(StrId::NULL);
         out.user_data.push(NULL_I64);
+        out.content_bytes.push(NULL_I64);
+        out.content.push(StrId::NULL);
     }
 }
