@@ -9,73 +9,7 @@
  * at entry would fail on pages not yet there.
  */
 #include "include/emit.h"
-#include "include/files.h"
-
-#if defined(__TARGET_ARCH_x86)
-static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
-{
-	switch (index) {
-	case 0:
-		return regs->di;
-	case 1:
-		return regs->si;
-	case 2:
-		return regs->dx;
-	case 3:
-		return regs->r10;
-	case 4:
-		return regs->r8;
-	default:
-		return regs->r9;
-	}
-}
-
-static __always_inline __u32 syscall_number(struct pt_regs *regs)
-{
-	return regs->orig_ax;
-}
-
-static __always_inline bool is_compat(struct task_struct *task)
-{
-	return task->thread_info.status & TS_COMPAT;
-}
-#else
-static __always_inline __u64 argument(struct pt_regs *regs, __u32 index)
-{
-	switch (index) {
-	case 0:
-		return regs->orig_x0;
-	case 1:
-		return regs->regs[1];
-	case 2:
-		return regs->regs[2];
-	case 3:
-		return regs->regs[3];
-	case 4:
-		return regs->regs[4];
-	default:
-		return regs->regs[5];
-	}
-}
-
-static __always_inline __u32 syscall_number(struct pt_regs *regs)
-{
-	return regs->syscallno;
-}
-
-static __always_inline bool is_compat(struct task_struct *task)
-{
-	return false;
-}
-#endif
-
-/* How to record call `number`. The barrier keeps the compiler from dropping the
- * mask, which the verifier wants to see. */
-static __always_inline const volatile struct call_desc *desc_of(__u64 number)
-{
-	barrier_var(number);
-	return &descs[number & (MAX_NUMBERS - 1)];
-}
+#include "include/call_filter.h"
 
 /* Most calls that move data have descriptor, size and offset where read(2) and
  * pread(2) have them. */
@@ -104,7 +38,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (!desc->selected)
 		return 0;
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state || unlikely(state->flags & TASK_WAITS_FOR_EXEC))
+	if (!state || unlikely(state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT)))
 		return 0;
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
@@ -117,22 +51,25 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		state->file_ptr = (__u64)file;
 		if (file) {
 			__u32 mode = file->f_inode->i_mode;
-			bool storage = config.all_file_types || is_storage(mode);
+			bool storage = type_passes(file->f_inode, mode);
+			struct file *file2 = NULL;
 			if (desc->fd2 != NO_ARG) {
-				struct file *file2 = file_of_fd(task, argument(regs, desc->fd2));
+				file2 = file_of_fd(task, argument(regs, desc->fd2));
 				state->file2 = 0;
 				if (file2) {
-					storage |= is_storage(file2->f_inode->i_mode);
-					if (storage && config.detail != DETAIL_RAW)
-						state->file2 = handle_of(state, file2, 0);
+					struct inode *inode2 = file2->f_inode;
+					storage |= type_passes(inode2, inode2->i_mode);
 				}
 			}
-			if (!storage) {
+			if (!storage || (filters(1 << RULE_PATH) && !files_pass(state, file, file2))) {
 				state->enter_ns = 0;
 				return 0;
 			}
-			if (config.detail != DETAIL_RAW)
+			if (config.detail != DETAIL_RAW && !filters(1 << RULE_PATH)) {
+				if (file2)
+					state->file2 = handle_of(state, file2, 0);
 				state->file = handle_of(state, file, 0);
+			}
 			bool moves =
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
 			if (moves && is_seekable(mode)) {
@@ -144,8 +81,15 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 					state->call_flags |= STASH_SHARED;
 			}
 		} else {
+			if (nothing_passes()) {
+				state->enter_ns = 0;
+				return 0;
+			}
 			state->file2 = 0;
 		}
+	} else if (nothing_passes() && !names_file(desc)) {
+		state->enter_ns = 0;
+		return 0;
 	}
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
@@ -457,13 +401,23 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	const volatile struct call_desc *desc = desc_of(number);
 	if (unlikely(desc->flags & DESC_RENAMES) && ret == 0)
 		__sync_fetch_and_add(&rename_epoch, 1);
+	if (filters(1 << RULE_UID) && unlikely(desc->credentials) && ret == 0)
+		reconsider(bpf_get_current_task_btf());
 	if (!desc->selected)
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (!state || !state->enter_ns || state->number != number)
 		return 0;
+	if (filter.errors_only && !is_error(desc->flags, ret)) {
+		state->enter_ns = 0;
+		return 0;
+	}
 	__u64 now = bpf_ktime_get_ns();
+	if (!call_passes(task, state, regs, ret, now, false)) {
+		state->enter_ns = 0;
+		return 0;
+	}
 	complete(task, state, regs, ret, now, false);
 	if (unlikely(state->timed_ns)) {
 		struct cpu_stats *counters = cpu_stats();

@@ -3,7 +3,7 @@
  * Which tasks are recorded, and what becomes of them.
  */
 #include "include/emit.h"
-#include "include/files.h"
+#include "include/call_filter.h"
 
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
@@ -32,6 +32,16 @@ static long cgroup_step(__u64 index, struct walk_context *context)
 	w->at = at + 1;
 	w->dentry = (__u64)parent;
 	return 0;
+}
+
+/* Appends the path of the task's cgroup to the scratch from `at` on. */
+static __always_inline void walk_cgroup(struct scratch *scratch, struct task_struct *task, __u32 at)
+{
+	struct walk_context context = { .scratch = scratch };
+	scratch->walk.dentry = (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
+	scratch->walk.at = at;
+	scratch->walk.end = at + MAX_PATH;
+	bpf_loop(64, cgroup_step, &context, 0);
 }
 
 /* Sends what happened to `task`. `strings`: with command line, executable and
@@ -76,11 +86,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 				at = scratch->walk.at;
 			}
 		}
-		struct walk_context context = { .scratch = scratch };
-		scratch->walk.dentry = (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
-		scratch->walk.at = at;
-		scratch->walk.end = at + MAX_PATH;
-		bpf_loop(64, cgroup_step, &context, 0);
+		walk_cgroup(scratch, task, at);
 		record->cgroup_len = scratch->walk.at - at;
 		at = scratch->walk.at;
 	}
@@ -105,15 +111,25 @@ static __always_inline struct task_state *take_in(struct task_struct *task)
 	return state;
 }
 
+#include "task_filter.bpf.h"
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
+	if (filters(TASK_RULES) && config.all_tasks) {
+		consider_child(parent, child);
+		return 0;
+	}
 	struct task_state *state = bpf_task_storage_get(&tasks, parent, NULL, 0);
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	if (!config.follow && child->tgid != parent->tgid)
 		return 0;
-	if (take_in(child))
+	if (!take_in(child))
+		return 0;
+	if (filters(TASK_RULES))
+		consider_child(parent, child);
+	else
 		send_task(child, TASK_FORK, false, child->pid);
 	return 0;
 }
@@ -122,9 +138,21 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct linux_binprm *bprm)
 {
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state)
+	if (!state && !(filters(TASK_RULES) && config.all_tasks))
 		return 0;
-	state->flags &= ~TASK_WAITS_FOR_EXEC;
+	if (state)
+		state->flags &= ~TASK_WAITS_FOR_EXEC;
+	if (filters(TASK_RULES)) {
+		bool announced = state && state->flags & TASK_ANNOUNCED;
+		if (old_pid != task->pid && announced)
+			send_task(task, TASK_EXIT, false, old_pid);
+		state = consider(task, NULL);
+		if (state)
+			__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
+		if (state || announced)
+			send_task(task, TASK_EXEC, true, task->pid);
+		return 0;
+	}
 	/* A thread that executes a program takes the leader's id. */
 	if (old_pid != task->pid)
 		send_task(task, TASK_EXIT, false, old_pid);
@@ -136,6 +164,14 @@ SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 {
 	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	if (filters(TASK_RULES)) {
+		struct task_state *passing = consider(task, comm);
+		if (passing)
+			announce(task, passing);
+		state = bpf_task_storage_get(&tasks, task, NULL, 0);
+		if (!state || !(state->flags & TASK_ANNOUNCED))
+			return 0;
+	}
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	struct scratch *scratch = scratch_get();
@@ -165,8 +201,9 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 	if (!state->enter_ns)
 		return;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (regs)
-		complete(task, state, regs, 0, bpf_ktime_get_ns(), true);
+	__u64 now = bpf_ktime_get_ns();
+	if (regs && call_passes(task, state, regs, 0, now, true))
+		complete(task, state, regs, 0, now, true);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -179,7 +216,8 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	complete_pending(task, state);
-	send_task(task, TASK_EXIT, false, task->pid);
+	if (!filters(TASK_RULES) || state->flags & TASK_ANNOUNCED)
+		send_task(task, TASK_EXIT, false, task->pid);
 	return 0;
 }
 
@@ -195,7 +233,19 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	if (!config.all_tasks && !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	take_in(task);
+	if (!filters(TASK_RULES)) {
+		take_in(task);
+		return 0;
+	}
+	if (!config.all_tasks)
+		take_in(task);
+	struct task_state *state = consider(task, NULL);
+	if (!state)
+		return 0;
+	__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
+	/* User space reads which tasks passed and describes them. */
+	__u32 ids[2] = { tgid, task->pid };
+	bpf_seq_write(ctx->meta->seq, ids, sizeof(ids));
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 #ifndef FATHOM_FILES_H
 #define FATHOM_FILES_H
 
-#include "maps.h"
+#include "path_filter.h"
 
 /* Casts a number to a readable kernel object, without a call: kernels from
  * 6.2. Loads through it cannot fault. */
@@ -157,9 +157,18 @@ __noinline __u32 file_handle(struct cached_file *name)
 	__u32 epoch = rename_epoch;
 	struct file_value *value = bpf_map_lookup_elem(&files, &key);
 	name->epoch = 0;
-	if (value && value->sent && value->epoch == epoch) {
-		name->epoch = epoch;
-		return value->handle;
+	bool by_path = filters(1 << RULE_PATH);
+	if (value && value->epoch == epoch) {
+		if (by_path)
+			name->verdict = value->verdict;
+		if (value->sent) {
+			name->epoch = epoch;
+			return value->handle;
+		}
+		if (by_path && !name->wanted && value->verdict == VERDICT_LEFT) {
+			name->epoch = epoch;
+			return 0;
+		}
 	}
 	struct scratch *scratch = scratch_get();
 	if (!scratch)
@@ -176,24 +185,41 @@ __noinline __u32 file_handle(struct cached_file *name)
 	__u32 handle = 0;
 	if (value) {
 		handle = value->handle;
-		if (!value->sent || value->path_hash != path_hash)
+		bool wanted = true;
+		if (by_path) {
+			if (value->path_hash != path_hash || !value->verdict) {
+				walk_path(scratch, key.mnt, key.dentry, 0, true);
+				value->verdict = judge_name(scratch, inode);
+			}
+			name->verdict = value->verdict;
+			wanted = name->wanted || value->verdict != VERDICT_LEFT;
+		}
+		if (value->path_hash != path_hash)
+			value->sent = 0;
+		if (!value->sent && wanted)
 			value->sent = send_file(scratch, &key, handle, name->seen_ns);
 		value->path_hash = path_hash;
 		value->epoch = epoch;
-		if (value->sent)
+		if (!wanted) {
 			name->epoch = epoch;
-		else
+			handle = 0;
+		} else if (value->sent) {
+			name->epoch = epoch;
+		} else {
 			COUNT(file_retry);
+		}
 	}
 	scratch_put(scratch);
 	return handle;
 }
 
-/* The handle of a name, from the task's cache as long as it still stands for it.
- * `now` is the time of a record that may have to be sent, 0 for the present: a
- * file that is found at the return of a call must not be younger than the call. */
-static __always_inline __u32 handle_of_name(struct task_state *state, struct vfsmount *mnt,
-					    struct dentry *dentry, struct inode *inode, __u64 now)
+/* A name as the task's cache has it, brought up to date. `now` is the time of a
+ * record that may have to be sent, 0 for the present: a file that is found at
+ * the return of a call must not be younger than the call. `wanted`: it has to
+ * be announced, even if the filter of paths leaves it out. */
+static __always_inline struct cached_file *cached_name(struct task_state *state,
+						       struct vfsmount *mnt, struct dentry *dentry,
+						       struct inode *inode, __u64 now, bool wanted)
 {
 	/* Inodes lie some hundred bytes apart; neighbours should not collide. */
 	__u64 address = (__u64)inode;
@@ -201,16 +227,25 @@ static __always_inline __u32 handle_of_name(struct task_state *state, struct vfs
 	struct cached_file *cached = &state->files[slot];
 	if (likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
 		   cached->mnt == (__u64)mnt && cached->ino == inode->i_ino &&
-		   cached->generation == inode->i_generation && cached->epoch == rename_epoch))
-		return cached->handle;
+		   cached->generation == inode->i_generation && cached->epoch == rename_epoch) &&
+	    (!filters(1 << RULE_PATH) || !wanted || cached->handle))
+		return cached;
 	cached->inode = (__u64)inode;
 	cached->dentry = (__u64)dentry;
 	cached->mnt = (__u64)mnt;
 	cached->ino = inode->i_ino;
 	cached->seen_ns = now ? now : bpf_ktime_get_ns();
 	cached->generation = inode->i_generation;
+	cached->wanted = wanted;
 	cached->handle = file_handle(cached);
-	return cached->handle;
+	return cached;
+}
+
+/* The handle of a name that a recorded call uses; `now` as above. */
+static __always_inline __u32 handle_of_name(struct task_state *state, struct vfsmount *mnt,
+					    struct dentry *dentry, struct inode *inode, __u64 now)
+{
+	return cached_name(state, mnt, dentry, inode, now, true)->handle;
 }
 
 /* The handle of an open file; `now` as for handle_of_name(). */

@@ -197,6 +197,12 @@ struct task_struct {
 
 struct linux_binprm;
 
+/* Open-coded iterator over tasks: kernels from 6.7. */
+struct bpf_iter_task {
+	__u64 opaque[3];
+} __attribute__((aligned(8)));
+enum { BPF_TASK_ITER_PROC_THREADS = 2 };
+
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
@@ -231,6 +237,10 @@ struct pt_regs {
 #define S_IFBLK 0060000
 #define S_IFDIR 0040000
 #define O_APPEND 00002000
+/* include/uapi/linux/magic.h: files that have no path. */
+#define ANON_INODE_FS 0x09041934
+#define PIPE_FS 0x50495045
+#define SOCK_FS 0x534f434b
 #define AT_FDCWD (-100)
 #define IOV_MAX 1024
 

@@ -36,17 +36,25 @@ struct cached_file {
 	__u64 seen_ns; /* when it was last found to be another file */
 	__u32 generation;
 	__u32 epoch; /* 0: the file is still to be announced */
-	__u32 handle;
-	__u32 reserved[3];
+	__u32 handle; /* 0: not announced, as nothing recorded used it */
+	__u32 verdict; /* enum verdict of the filter of paths */
+	__u32 wanted; /* announce it whatever the verdict */
+	__u32 reserved;
 };
+
+/* What the filter of paths says of a name. */
+enum verdict { VERDICT_NONE, VERDICT_TAKEN, VERDICT_LEFT };
 
 enum { CACHED_FILES = 8 };
 
 enum task_flag {
 	/* The command's task before it executes the command: not recorded. */
 	TASK_WAITS_FOR_EXEC = 1,
-	/* Its task record has been sent. */
+	/* Its task record has been sent; kept up to date only when tasks are
+	 * filtered. */
 	TASK_ANNOUNCED = 2,
+	/* The filters of tasks do not let it pass: not recorded. */
+	TASK_LEFT = 4,
 };
 
 /* What hangs on every recorded task. The call members are valid between entry
@@ -169,7 +177,7 @@ struct file_value {
 	__u32 handle;
 	__u32 epoch; /* rename_epoch when the path was checked last */
 	__u32 sent; /* the record has reached the ring */
-	__u32 reserved;
+	__u32 verdict; /* enum verdict, of the path that path_hash stands for */
 };
 /* Least recently used files make room; they are announced again when they come
  * back, and user space knows them by their identity. */

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use fathom_model::syscalls::SYSCALLS;
-use fathom_probe::{Detail, Probe, ProbeOptions, Selection, missing_privilege};
+use fathom_probe::{Detail, Filters, Probe, ProbeOptions, Selection, missing_privilege};
 
 use crate::args::DoctorArgs;
 use crate::exit::Failure;
@@ -112,6 +112,7 @@ fn checks() -> Vec<Check> {
         ring_mib: 1,
         all_tasks: false,
         follow: true,
+        filters: Filters::none(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {

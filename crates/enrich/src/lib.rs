@@ -31,7 +31,6 @@
 
 mod args;
 mod cache;
-mod container;
 mod enricher;
 mod files;
 mod fs;

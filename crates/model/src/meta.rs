@@ -59,6 +59,9 @@ pub struct Options {
     pub syscalls: Vec<String>,
     /// Memory of the slot ring of one CPU, MiB.
     pub ring_mib: u32,
+    /// Filters that were given, as on the command line.
+    #[serde(default)]
+    pub filters: Vec<String>,
     /// Further options that were given, as on the command line.
     #[serde(default)]
     pub other: Vec<String>,
@@ -119,6 +122,21 @@ pub struct Totals {
     /// Calls by 32-bit programs, which are not recorded and not in `seen`.
     #[serde(default)]
     pub compat: u64,
+    /// What crossed from the kernel to user space.
+    #[serde(default)]
+    pub records: Records,
+}
+
+/// Records that crossed from the kernel to user space, counted as they arrived:
+/// what the filters left out made none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Records {
+    /// Of calls; with those that found no room they are all calls seen.
+    pub calls: u64,
+    /// Of files: identity and path, each when first used and when renamed.
+    pub files: u64,
+    /// Of tasks: begin, end, what they execute and how they call themselves.
+    pub tasks: u64,
 }
 
 /// What the recording cost.

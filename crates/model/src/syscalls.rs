@@ -273,7 +273,8 @@ impl Syscall {
             how: at(Arg::How),
             path1: u8::from(self.position(Arg::Path).is_some()),
             path2: u8::from(self.position(Arg::Path2).is_some()),
-            reserved: [0; 7],
+            credentials: 0,
+            reserved: [0; 6],
         }
     }
 }

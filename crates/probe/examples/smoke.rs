@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
-use fathom_probe::{Command, Conditions, Detail, Probe, ProbeOptions, Selection};
+use fathom_probe::{Command, Conditions, Detail, Filters, Probe, ProbeOptions, Selection};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let argv: Vec<_> = std::env::args_os().skip(1).collect();
@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ring_mib: 32,
         all_tasks: false,
         follow: true,
+        filters: Filters::none(),
     })?;
     probe.attach()?;
     // SAFETY: an all-zero set is a valid, empty one.

@@ -1,6 +1,7 @@
 //! Task records for processes that ran before the recording: the kernel side
 //! cannot read another process's command line, /proc can.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +19,7 @@ pub(crate) fn task_records(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError>
     match pids {
         Some(pids) => {
             for pid in pids {
-                process(*pid, &mut bytes)
+                process(*pid, None, &mut bytes)
                     .map_err(|source| ProbeError::NoProcess { pid: *pid, source })?;
             }
         }
@@ -28,7 +29,7 @@ pub(crate) fn task_records(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError>
             for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
                 if pid != itself {
                     // It may have ended in the meantime.
-                    process(pid, &mut bytes).ok();
+                    process(pid, None, &mut bytes).ok();
                 }
             }
         }
@@ -40,7 +41,37 @@ pub(crate) fn task_records(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError>
     })
 }
 
-fn process(pid: u32, out: &mut Vec<u8>) -> io::Result<()> {
+/// Records of the threads that the filters let pass, and of the leaders of
+/// their processes: process and thread, as the kernel side wrote them.
+pub(crate) fn records_of(passed: &[u8]) -> RawChunk {
+    let mut processes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for pair in passed.chunks_exact(8) {
+        let id = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
+        let (pid, tid) = pair.split_at(4);
+        processes.entry(id(pid)).or_default().insert(id(tid));
+    }
+    let mut bytes = Vec::new();
+    for (pid, tids) in &processes {
+        // It may have ended in the meantime.
+        process(*pid, Some(tids), &mut bytes).ok();
+    }
+    RawChunk {
+        cpu: 0,
+        ring: Ring::Wide,
+        bytes,
+    }
+}
+
+/// An error when there is no such process.
+pub(crate) fn must_exist(pid: u32) -> Result<(), ProbeError> {
+    fs::metadata(Path::new("/proc").join(pid.to_string()))
+        .map(drop)
+        .map_err(|source| ProbeError::NoProcess { pid, source })
+}
+
+/// Appends records of a process's threads; of these alone and the leader, when
+/// `only` names them.
+fn process(pid: u32, only: Option<&BTreeSet<u32>>, out: &mut Vec<u8>) -> io::Result<()> {
     let dir = Path::new("/proc").join(pid.to_string());
     let mut cmdline = fs::read(dir.join("cmdline"))?;
     cmdline.truncate(MAX_CMDLINE as usize - 1);
@@ -61,6 +92,7 @@ fn process(pid: u32, out: &mut Vec<u8>) -> io::Result<()> {
     let mut threads: Vec<u32> = fs::read_dir(dir.join("task"))?
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|tid| *tid == pid || only.is_none_or(|only| only.contains(tid)))
         .collect();
     // The leader first: its threads take its command line over.
     threads.sort_by_key(|tid| (*tid != pid, *tid));
@@ -153,7 +185,7 @@ mod tests {
     #[test]
     fn own_process_is_described() {
         let mut bytes = Vec::new();
-        process(std::process::id(), &mut bytes).unwrap();
+        process(std::process::id(), None, &mut bytes).unwrap();
         let record = TaskRecord::parse(&bytes[8..]).unwrap();
         assert_eq!(record.pid, std::process::id());
         assert_eq!(record.tid, record.pid);

@@ -5,6 +5,7 @@
 mod adopt;
 mod command;
 mod error;
+mod filter;
 mod load;
 mod privilege;
 mod rings;
@@ -14,7 +15,9 @@ pub mod system;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;
+pub use filter::{FilterArgs, FilterError, Filters};
 pub use load::{Counters, Losses, Probe, ProbeOptions};
+pub use rings::Crossed;
 pub use privilege::{Privilege, missing_privilege};
 pub use selection::{Selection, SelectionError};
 pub use signals::{Arrived, Signals};

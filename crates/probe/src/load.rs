@@ -14,7 +14,8 @@ use libbpf_rs::{
 };
 
 use crate::error::ProbeError;
-use crate::rings::{SlotRings, Stats, WideRings};
+use crate::filter::Filters;
+use crate::rings::{Crossed, SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::{Detail, adopt, missing_privilege};
 
@@ -38,6 +39,8 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
+    /// Which tasks and files, and what calls must come to.
+    pub filters: Filters,
 }
 
 /// Counts of the kernel side, all CPUs together.
@@ -103,12 +106,13 @@ pub struct Probe {
     hooks: Vec<Hook>,
     cpus: usize,
     all_tasks: bool,
+    by_task: bool,
     spare: Vec<Vec<u8>>,
 }
 
 /// Programs that are attached while recording, and what is missing without
 /// them. The first two carry everything else.
-const HOOKS: [(&str, &str); 6] = [
+const HOOKS: [(&str, &str); 7] = [
     ("sys_enter", "no calls can be recorded"),
     ("sys_exit", "no calls can be recorded"),
     (
@@ -127,7 +131,12 @@ const HOOKS: [(&str, &str); 6] = [
         "task_rename",
         "names that threads give themselves are missing",
     ),
+    (
+        CGROUP_HOOK,
+        "--cgroup and --container keep to the cgroup in which a task began",
+    ),
 ];
+const CGROUP_HOOK: &str = "cgroup_attach_task";
 
 impl Probe {
     /// Loads the programs; nothing is recorded before [`Probe::attach`].
@@ -161,11 +170,21 @@ impl Probe {
                 source,
             })?;
         configure(&mut open, options, cpus, per_cpu)?;
+        // A kernel without cgroups has no such tracepoint, and would refuse all
+        // programs for the sake of one.
+        if !has_cgroups() {
+            open.progs_mut()
+                .filter(|program| program.name() == CGROUP_HOOK)
+                .for_each(|mut program| {
+                    program.set_autoload(false);
+                });
+        }
         let object = open.load().map_err(|source| ProbeError::Refused {
             what: "the eBPF programs".into(),
             source,
         })?;
 
+        fill_rules(&object, &options.filters)?;
         let wide = wide_rings(&object, cpus, wide_bytes)?;
         let slots = SlotRings::new(
             map(&object, "slots")?.as_fd(),
@@ -182,6 +201,7 @@ impl Probe {
             hooks: Vec::new(),
             cpus,
             all_tasks: options.all_tasks,
+            by_task: options.filters.by_task(),
             spare: Vec::new(),
             object,
         })
@@ -262,14 +282,21 @@ impl Probe {
         }
         // Twice: a thread that a task not yet taken in makes during the first
         // pass may come before the pass's position.
-        for _ in 0..2 {
-            self.iterate("adopt")?;
+        let mut passed = self.iterate("adopt")?;
+        passed.extend(self.iterate("adopt")?);
+        if self.by_task {
+            // The targets have to exist, whether they pass or not.
+            for pid in pids {
+                adopt::must_exist(*pid)?;
+            }
+            return Ok(adopt::records_of(&passed));
         }
         let chosen = (!self.all_tasks).then_some(pids);
         adopt::task_records(chosen)
     }
 
-    fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {
+    /// Runs a program over all tasks and returns what it writes.
+    fn iterate(&mut self, name: &str) -> Result<Vec<u8>, ProbeError> {
         let refused = |source| ProbeError::Refused {
             what: format!("the task iterator {name}"),
             source,
@@ -283,10 +310,11 @@ impl Probe {
             .attach_iter_with_opts(IterOpts::None)
             .map_err(refused)?;
         let mut iter = libbpf_rs::Iter::new(&link).map_err(refused)?;
-        // The program writes nothing; reading runs it.
-        std::io::copy(&mut iter, &mut std::io::sink())
+        // Reading runs the program.
+        let mut written = Vec::new();
+        std::io::Read::read_to_end(&mut iter, &mut written)
             .map_err(|source| refused(libbpf_rs::Error::from(source)))?;
-        Ok(())
+        Ok(written)
     }
 
     /// Recorded tasks that are alive.
@@ -335,7 +363,7 @@ impl Probe {
         // A program that another CPU was in when it was detached ends within
         // microseconds; the kernel has no call that waits for it.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        self.iterate("pending")
+        self.iterate("pending").map(drop)
     }
 
     /// Counts so far.
@@ -362,6 +390,13 @@ impl Probe {
             stats.slot_calls = self.slots.written(cpu);
         }
         stats
+    }
+
+    /// Records that have been drained.
+    pub fn crossed(&self) -> Crossed {
+        let mut crossed = self.wide.crossed();
+        crossed.calls += self.slots.taken;
+        crossed
     }
 
     /// Losses so far.
@@ -447,6 +482,7 @@ fn configure(
         ("wide_rings", cpus),
         ("stats", cpus),
         ("lost", cpus * MAX_SYSCALLS as usize),
+        ("rules", options.filters.rules().len().max(1)),
     ];
     let config = ProbeConfig {
         self_pid: std::process::id(),
@@ -456,7 +492,13 @@ fn configure(
         slots: per_cpu as u32,
         follow: (options.follow || options.all_tasks).into(),
     };
-    let descs = descriptors(&options.selection);
+    let descs = descriptors(&options.selection, &options.filters);
+    let filter = options.filters.config.to_bytes();
+    let constants: [(&str, &[u8]); 3] = [
+        (".rodata.config", &config.to_bytes()),
+        (".rodata.descs", &descs),
+        (".rodata.filter", &filter),
+    ];
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let refused = |source| ProbeError::Refused {
@@ -465,12 +507,7 @@ fn configure(
         };
         if let Some((_, entries)) = sizes.iter().find(|(n, _)| *n == name) {
             map.set_max_entries(*entries as u32).map_err(refused)?;
-        } else if name == ".rodata.config" || name == ".rodata.descs" {
-            let bytes: &[u8] = if name == ".rodata.config" {
-                &config.to_bytes()
-            } else {
-                &descs
-            };
+        } else if let Some((_, bytes)) = constants.iter().find(|(n, _)| *n == name) {
             let value = map
                 .initial_value_mut()
                 .ok_or(ProbeError::Object("constants"))?;
@@ -484,7 +521,7 @@ fn configure(
 }
 
 /// One descriptor a system call number.
-fn descriptors(selection: &Selection) -> Vec<u8> {
+fn descriptors(selection: &Selection, filters: &Filters) -> Vec<u8> {
     let mut bytes = vec![0; MAX_NUMBERS as usize * CallDesc::SIZE];
     for (index, call) in SYSCALLS.iter().enumerate() {
         let Some(number) = call.number() else {
@@ -498,7 +535,42 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
             slot.copy_from_slice(&desc.to_bytes());
         }
     }
+    if filters.by_user() {
+        let calls = [libc::SYS_setuid, libc::SYS_setreuid, libc::SYS_setresuid];
+        for number in calls {
+            // Not recorded, only watched.
+            let at = number as usize * CallDesc::SIZE;
+            if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE)
+                && let Some(mut desc) = CallDesc::parse(slot)
+            {
+                desc.credentials = 1;
+                slot.copy_from_slice(&desc.to_bytes());
+            }
+        }
+    }
     bytes
+}
+
+/// Whether the kernel has the tracepoint of tasks that change their cgroup.
+fn has_cgroups() -> bool {
+    libbpf_rs::btf::Btf::from_vmlinux().is_ok_and(|btf| {
+        let name = format!("btf_trace_{CGROUP_HOOK}");
+        btf.type_by_name::<libbpf_rs::btf::BtfType<'_>>(name.as_str())
+            .is_some()
+    })
+}
+
+fn fill_rules(object: &Object, filters: &Filters) -> Result<(), ProbeError> {
+    let rules = map(object, "rules")?;
+    for (key, sign) in filters.rules() {
+        rules
+            .update(&key.to_bytes(), &sign.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|source| ProbeError::Refused {
+                what: "a rule of a filter".into(),
+                source,
+            })?;
+    }
+    Ok(())
 }
 
 /// Makes a ring buffer a CPU and puts it into the map of rings.

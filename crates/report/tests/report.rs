@@ -78,6 +78,7 @@ fn a_session_on_disk_has_a_report() {
         stored: 1000,
         lost: 0,
         compat: 0,
+        records: Default::default(),
     };
     writer.finish(meta).unwrap();
     let session = Session::open(&path).unwrap();
@@ -266,6 +267,7 @@ fn nothing_lost_is_said_too() {
         stored: 1,
         lost: 0,
         compat: 0,
+        records: Default::default(),
     };
     let report = build(&meta, |dir| {
         let mut files = Files::new(dir);
@@ -344,6 +346,7 @@ fn losses_alone_have_a_report() {
         stored: 0,
         lost: 5,
         compat: 0,
+        records: Default::default(),
     };
     let report = build(&meta, |dir| {
         let mut files = Files::new(dir);

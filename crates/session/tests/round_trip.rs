@@ -185,7 +185,8 @@ fn rows_are_visible_while_recording() {
             seen: 3,
             stored: 3,
             lost: 0,
-            compat: 0
+            compat: 0,
+            records: Default::default(),
         }
     );
     assert_eq!(writer.stats().tables[0].rows, 3);

@@ -1,5 +1,6 @@
 //! `fathom record`: probe -> pipeline -> session, until the end.
 
+mod filters;
 mod host;
 mod pipeline;
 mod status;
@@ -9,7 +10,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fathom_model::meta::{Clock, Cost, Options, SessionMeta, State, Totals};
+use fathom_model::meta::{Clock, Cost, Options, Records, SessionMeta, State, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{
@@ -48,12 +49,16 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         DetailArg::Fds => Detail::Fds,
         DetailArg::Full => Detail::Full,
     };
+    let filters = filters::of(&args, &selection).map_err(Failure::input)?;
+    let pids = filters.pids().to_vec();
+    let open_ended = filters.open_ended();
     let options = ProbeOptions {
         detail,
         selection,
         ring_mib: args.ring_mib,
-        all_tasks: args.all,
+        all_tasks: args.command.is_empty() && pids.is_empty(),
         follow: !args.command.is_empty() || args.children,
+        filters,
     };
     // Before threads are started, so that all inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
@@ -76,7 +81,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let started = Instant::now();
     let mut first = Vec::new();
     let mut target = if args.command.is_empty() {
-        match probe.adopt(&args.pid) {
+        match probe.adopt(&pids) {
             Ok(tasks) => first.push(tasks),
             Err(error) => {
                 pipeline.abandon();
@@ -86,7 +91,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
                 });
             }
         }
-        Target::running()
+        Target::running(open_ended)
     } else {
         let conditions = Conditions {
             user,
@@ -214,6 +219,15 @@ impl Recording {
         Ok(bytes)
     }
 
+    fn records(&self) -> Records {
+        let crossed = self.probe.crossed();
+        Records {
+            calls: crossed.calls,
+            files: crossed.files,
+            tasks: crossed.tasks,
+        }
+    }
+
     fn report_progress(&mut self) {
         let counters = self.probe.counters();
         let seen = counters.seen;
@@ -223,6 +237,7 @@ impl Recording {
             stored: stats.rows,
             lost: counters.lost,
             compat: counters.compat,
+            records: self.records(),
         });
         self.status.show(&status::Progress {
             elapsed: self.started.elapsed(),
@@ -262,6 +277,7 @@ impl Recording {
         let duration = self.started.elapsed();
         meta.totals.seen = seen;
         meta.totals.compat = counters.compat;
+        meta.totals.records = self.records();
         let finished = self.pipeline.finish(meta, losses)?;
         if let Some(error) = &finished.last_error {
             eprintln!("fathom: {error}");
@@ -298,7 +314,8 @@ fn notes(counters: &fathom_probe::Counters) -> Vec<String> {
 }
 
 fn default_output(args: &RecordArgs) -> PathBuf {
-    let name = match (args.command.first(), args.pid.first()) {
+    let pid = args.filter.pid.first().filter(|pid| !pid.starts_with('!'));
+    let name = match (args.command.first(), pid) {
         (Some(program), _) => Path::new(program)
             .file_name()
             .map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned()),
@@ -316,14 +333,13 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         end_realtime_ns: None,
     };
     let lossy = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
+    let filters = filters::as_given(&args.filter);
     let target = if args.all {
         "--all".to_string()
+    } else if args.command.is_empty() {
+        filters::target(&filters)
     } else {
-        args.pid
-            .iter()
-            .map(|pid| format!("-p {pid}"))
-            .collect::<Vec<_>>()
-            .join(" ")
+        String::new()
     };
     let mut other = Vec::new();
     if let Some(user) = &args.user {
@@ -346,6 +362,7 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
             detail: detail.name().to_string(),
             syscalls: args.syscalls.clone(),
             ring_mib: args.ring_mib,
+            filters,
             other,
         },
         host: host::describe(),

@@ -310,6 +310,7 @@ pub fn meta() -> SessionMeta {
             stored: 1015,
             lost: 12,
             compat: 0,
+            records: Default::default(),
         },
         exit_status: Some(0),
         cost: Cost {
