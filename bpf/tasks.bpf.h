@@ -233,19 +233,21 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	if (!config.all_tasks && !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	if (!filters(TASK_RULES)) {
+	if (!filters(TASK_RULES) || !config.all_tasks)
 		take_in(task);
-		return 0;
+	if (filters(TASK_RULES)) {
+		struct task_state *state = consider(task, NULL);
+		if (!state)
+			return 0;
+		__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
 	}
-	if (!config.all_tasks)
-		take_in(task);
-	struct task_state *state = consider(task, NULL);
-	if (!state)
-		return 0;
-	__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
-	/* User space reads which tasks passed and describes them. */
-	__u32 ids[2] = { tgid, task->pid };
-	bpf_seq_write(ctx->meta->seq, ids, sizeof(ids));
+	/* User space reads which tasks were taken in and describes them. */
+	struct adopted_task adopted = {
+		.pid = tgid,
+		.tid = task->pid,
+		.start_ns = task->start_time,
+	};
+	bpf_seq_write(ctx->meta->seq, &adopted, sizeof(adopted));
 	return 0;
 }
 

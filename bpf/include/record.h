@@ -163,6 +163,13 @@ struct task_record {
 	__u8 comm[16]; /* name, padded with NUL */
 };
 
+/* A task that ran before the recording: what iterator `adopt` writes. */
+struct adopted_task {
+	__u32 pid; /* thread group */
+	__u32 tid; /* thread */
+	__u64 start_ns; /* when the thread began */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {

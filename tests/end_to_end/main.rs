@@ -9,6 +9,7 @@
 
 mod command;
 mod damage;
+mod filters;
 mod fio;
 mod ground_truth;
 mod losses;

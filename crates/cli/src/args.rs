@@ -111,8 +111,10 @@ pub struct RecordArgs {
 /// Filters of `record`. All of them work in the kernel: what they leave out makes
 /// no record.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Filters (different ones must all agree, of one kind any value \
-suffices; !VALUE leaves out)")]
+#[command(
+    next_help_heading = "Filters (different ones must all agree, of one kind any value \
+suffices; !VALUE leaves out)"
+)]
 pub struct FilterOptions {
     /// Running process PID with all its threads; 12,13: both; !PID: not that one
     #[arg(short, long, value_name = "PID", conflicts_with = "command")]
@@ -261,7 +263,9 @@ mod tests {
         ] {
             assert_eq!(time(text).unwrap().as_nanos(), ns, "{text}");
         }
-        for text in ["", "10", "ms", "-1ms", "0s", "1m", "1 ms", "1e3s", "0.1ns", "9e99s"] {
+        for text in [
+            "", "10", "ms", "-1ms", "0s", "1m", "1 ms", "1e3s", "0.1ns", "9e99s",
+        ] {
             assert!(time(text).is_err(), "{text}");
         }
     }

@@ -77,18 +77,18 @@ impl Tasks {
             return;
         }
         let tid = record.tid;
+        // A thread that is not the first of its process comes without.
+        let described = !(cmdline.is_empty() && exe.is_empty() && cgroup.is_empty());
+        let carries_program = event == TASK_EXEC || event == TASK_SEEN && described;
         // A thread id that is used again names another thread.
         let known = self
             .threads
             .get(&tid)
             .is_some_and(|t| t.start_ns == record.start_ns);
         if !known {
-            let program = (event != TASK_SEEN && event != TASK_EXEC)
-                .then(|| self.inherited(record))
-                .flatten();
+            let program = (!carries_program).then(|| self.inherited(record)).flatten();
             self.add(record, program);
         }
-        let carries_program = matches!(event, TASK_SEEN | TASK_EXEC);
         let program = carries_program.then(|| Arc::new(program(cmdline, exe, cgroup)));
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;

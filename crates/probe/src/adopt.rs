@@ -1,59 +1,34 @@
 //! Task records for processes that ran before the recording: the kernel side
 //! cannot read another process's command line, /proc can.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use fathom_model::abi::{COMM_BYTES, MAX_CMDLINE, MAX_PATH, RECORD_TASK, TASK_SEEN, TaskRecord};
+use fathom_model::abi::{
+    AdoptedTask, COMM_BYTES, MAX_CMDLINE, MAX_PATH, RECORD_TASK, TASK_SEEN, TaskRecord,
+};
 use fathom_model::raw::{RawChunk, Ring};
 
 use crate::error::ProbeError;
 use crate::rings::append_framed;
 
-/// Records of every thread of `pids`, or of all processes but this one.
-pub(crate) fn task_records(pids: Option<&[u32]>) -> Result<RawChunk, ProbeError> {
-    let mut bytes = Vec::new();
-    match pids {
-        Some(pids) => {
-            for pid in pids {
-                process(*pid, None, &mut bytes)
-                    .map_err(|source| ProbeError::NoProcess { pid: *pid, source })?;
-            }
-        }
-        None => {
-            let itself = std::process::id();
-            let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-            for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
-                if pid != itself {
-                    // It may have ended in the meantime.
-                    process(pid, None, &mut bytes).ok();
-                }
-            }
-        }
-    }
-    Ok(RawChunk {
-        cpu: 0,
-        ring: Ring::Wide,
-        bytes,
-    })
-}
-
-/// Records of the threads that the filters let pass, and of the leaders of
-/// their processes: process and thread, as the kernel side wrote them.
-pub(crate) fn records_of(passed: &[u8]) -> RawChunk {
-    let mut processes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for pair in passed.chunks_exact(8) {
-        let id = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
-        let (pid, tid) = pair.split_at(4);
-        processes.entry(id(pid)).or_default().insert(id(tid));
+/// Records of the tasks that the kernel side has taken in and written.
+pub(crate) fn task_records(written: &[u8]) -> RawChunk {
+    let mut processes: BTreeMap<u32, Threads> = BTreeMap::new();
+    for task in written
+        .chunks_exact(AdoptedTask::SIZE)
+        .filter_map(AdoptedTask::parse)
+    {
+        let threads = processes.entry(task.pid).or_default();
+        threads.insert(task.tid, task.start_ns);
     }
     let mut bytes = Vec::new();
-    for (pid, tids) in &processes {
+    for (pid, threads) in &processes {
         // It may have ended in the meantime.
-        process(*pid, Some(tids), &mut bytes).ok();
+        process(*pid, threads, &mut bytes).ok();
     }
     RawChunk {
         cpu: 0,
@@ -69,9 +44,10 @@ pub(crate) fn must_exist(pid: u32) -> Result<(), ProbeError> {
         .map_err(|source| ProbeError::NoProcess { pid, source })
 }
 
-/// Appends records of a process's threads; of these alone and the leader, when
-/// `only` names them.
-fn process(pid: u32, only: Option<&BTreeSet<u32>>, out: &mut Vec<u8>) -> io::Result<()> {
+/// Threads of one process, and when they began in nanoseconds.
+type Threads = BTreeMap<u32, u64>;
+
+fn process(pid: u32, threads: &Threads, out: &mut Vec<u8>) -> io::Result<()> {
     let dir = Path::new("/proc").join(pid.to_string());
     let mut cmdline = fs::read(dir.join("cmdline"))?;
     cmdline.truncate(MAX_CMDLINE as usize - 1);
@@ -89,19 +65,15 @@ fn process(pid: u32, only: Option<&BTreeSet<u32>>, out: &mut Vec<u8>) -> io::Res
         .unwrap_or_default();
     let uid = fs::metadata(&dir).map(|meta| std::os::unix::fs::MetadataExt::uid(&meta))?;
     let now = crate::monotonic_ns();
-    let mut threads: Vec<u32> = fs::read_dir(dir.join("task"))?
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|tid| *tid == pid || only.is_none_or(|only| only.contains(tid)))
-        .collect();
-    // The leader first: its threads take its command line over.
-    threads.sort_by_key(|tid| (*tid != pid, *tid));
-    for tid in threads {
+    // The leader first: the other threads take its command line over.
+    let mut ordered: Vec<(u32, u64)> = threads.iter().map(|(tid, ns)| (*tid, *ns)).collect();
+    ordered.sort_by_key(|(tid, _)| (*tid != pid, *tid));
+    for (tid, start_ns) in ordered {
         let Some(stat) = Stat::read(&dir.join("task").join(tid.to_string())) else {
             continue;
         };
-        let leader = tid == pid;
-        let strings: [&[u8]; 3] = if leader {
+        let described = tid == pid || !threads.contains_key(&pid);
+        let strings: [&[u8]; 3] = if described {
             [&cmdline, &exe, &cgroup]
         } else {
             [&[], &[], &[]]
@@ -116,7 +88,7 @@ fn process(pid: u32, only: Option<&BTreeSet<u32>>, out: &mut Vec<u8>) -> io::Res
             exe_len: strings[1].len() as u16,
             cgroup_len: strings[2].len() as u16,
             ts_ns: now,
-            start_ns: stat.start_ns,
+            start_ns,
             cgroup_id: 0,
             pid,
             tid,
@@ -139,7 +111,6 @@ fn process(pid: u32, only: Option<&BTreeSet<u32>>, out: &mut Vec<u8>) -> io::Res
 struct Stat {
     comm: Vec<u8>,
     ppid: u32,
-    start_ns: u64,
 }
 
 impl Stat {
@@ -151,15 +122,10 @@ impl Stat {
         let comm = text.get(open + 1..close)?.to_vec();
         let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // proc(5): after the name come state, ppid; field 22 is the start in
-        // clock ticks.
-        let ticks: u64 = fields.get(19)?.parse().ok()?;
-        // SAFETY: the call only looks up a constant.
-        let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+        // proc(5): after the name come state, ppid.
         Some(Stat {
             comm,
             ppid: fields.get(1)?.parse().ok()?,
-            start_ns: ticks * (1_000_000_000 / per_second),
         })
     }
 }
@@ -185,11 +151,12 @@ mod tests {
     #[test]
     fn own_process_is_described() {
         let mut bytes = Vec::new();
-        process(std::process::id(), None, &mut bytes).unwrap();
+        let own = std::process::id();
+        process(own, &Threads::from([(own, 7)]), &mut bytes).unwrap();
         let record = TaskRecord::parse(&bytes[8..]).unwrap();
         assert_eq!(record.pid, std::process::id());
         assert_eq!(record.tid, record.pid);
-        assert!(record.start_ns > 0);
+        assert_eq!(record.start_ns, 7);
         let cmdline = &bytes[8 + TaskRecord::SIZE..][..record.cmdline_len as usize];
         assert!(cmdline.ends_with(&[0]));
         let exe =

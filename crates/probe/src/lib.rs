@@ -17,8 +17,8 @@ pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;
 pub use filter::{FilterArgs, FilterError, Filters};
 pub use load::{Counters, Losses, Probe, ProbeOptions};
-pub use rings::Crossed;
 pub use privilege::{Privilege, missing_privilege};
+pub use rings::Crossed;
 pub use selection::{Selection, SelectionError};
 pub use signals::{Arrived, Signals};
 

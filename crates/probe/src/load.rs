@@ -105,8 +105,6 @@ pub struct Probe {
     stats: Stats,
     hooks: Vec<Hook>,
     cpus: usize,
-    all_tasks: bool,
-    by_task: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -200,8 +198,6 @@ impl Probe {
             stats,
             hooks: Vec::new(),
             cpus,
-            all_tasks: options.all_tasks,
-            by_task: options.filters.by_task(),
             spare: Vec::new(),
             object,
         })
@@ -282,17 +278,12 @@ impl Probe {
         }
         // Twice: a thread that a task not yet taken in makes during the first
         // pass may come before the pass's position.
-        let mut passed = self.iterate("adopt")?;
-        passed.extend(self.iterate("adopt")?);
-        if self.by_task {
-            // The targets have to exist, whether they pass or not.
-            for pid in pids {
-                adopt::must_exist(*pid)?;
-            }
-            return Ok(adopt::records_of(&passed));
+        let mut taken_in = self.iterate("adopt")?;
+        taken_in.extend(self.iterate("adopt")?);
+        for pid in pids {
+            adopt::must_exist(*pid)?;
         }
-        let chosen = (!self.all_tasks).then_some(pids);
-        adopt::task_records(chosen)
+        Ok(adopt::task_records(&taken_in))
     }
 
     /// Runs a program over all tasks and returns what it writes.

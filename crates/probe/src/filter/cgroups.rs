@@ -100,7 +100,11 @@ pub(super) fn id_of_name(root: &Path, name: &str) -> Option<String> {
     in_docker(root, name)
         .or_else(|| in_podman(root, name))
         .or_else(|| in_containerd(root, name))
-        .or_else(|| ["docker", "podman", "nerdctl"].iter().find_map(|engine| ask(engine, name)))
+        .or_else(|| {
+            ["docker", "podman", "nerdctl"]
+                .iter()
+                .find_map(|engine| ask(engine, name))
+        })
 }
 
 fn json(path: &Path) -> Option<serde_json::Value> {
@@ -158,7 +162,15 @@ fn in_containerd(root: &Path, name: &str) -> Option<String> {
 /// Asks an engine's program, when it is there.
 fn ask(engine: &str, name: &str) -> Option<String> {
     let output: io::Result<_> = Command::new(engine)
-        .args(["inspect", "--type", "container", "--format", "{{.Id}}", "--", name])
+        .args([
+            "inspect",
+            "--type",
+            "container",
+            "--format",
+            "{{.Id}}",
+            "--",
+            name,
+        ])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();
@@ -198,7 +210,10 @@ mod tests {
             format!("var/lib/docker/containers/{docker}/config.v2.json"),
             format!(r#"{{"ID":"{docker}","Name":"/web"}}"#),
         );
-        write("var/lib/docker/containers/x/config.v2.json".into(), "{".into());
+        write(
+            "var/lib/docker/containers/x/config.v2.json".into(),
+            "{".into(),
+        );
         write(
             "var/lib/containers/storage/overlay-containers/containers.json".into(),
             format!(r#"[{{"id":"1"}},{{"id":"{podman}","names":["db","other"]}}]"#),
@@ -230,7 +245,10 @@ mod tests {
         ] {
             fs::create_dir_all(root.join(path)).unwrap();
         }
-        let found: Vec<_> = running(&root).into_iter().map(|c| (c.id, c.cgroup)).collect();
+        let found: Vec<_> = running(&root)
+            .into_iter()
+            .map(|c| (c.id, c.cgroup))
+            .collect();
         assert_eq!(
             found,
             [

@@ -185,16 +185,6 @@ impl Filters {
         self.given(RULE_PATH)
     }
 
-    /// Whether tasks are filtered.
-    pub(crate) fn by_task(&self) -> bool {
-        self.config.given & !(1 << RULE_PATH) != 0
-    }
-
-    /// Whether tasks are filtered by their cgroup.
-    pub(crate) fn by_cgroup(&self) -> bool {
-        self.given(RULE_CGROUP) || self.given(RULE_CONTAINER)
-    }
-
     /// Whether tasks are filtered by their user.
     pub(crate) fn by_user(&self) -> bool {
         self.given(RULE_UID)
@@ -480,7 +470,13 @@ fn number(option: &'static str, value: &str) -> Result<u32, FilterError> {
         .parse()
         .ok()
         .filter(|number| *number > 0)
-        .ok_or_else(|| wrong(option, value, "not the number of a process or thread".into()))
+        .ok_or_else(|| {
+            wrong(
+                option,
+                value,
+                "not the number of a process or thread".into(),
+            )
+        })
 }
 
 fn hierarchy(option: &'static str, value: &str) -> Result<PathBuf, FilterError> {

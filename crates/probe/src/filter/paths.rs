@@ -74,7 +74,10 @@ mod tests {
         let text = |path: PathBuf| path.into_os_string().into_vec();
         assert_eq!(
             forms(dir.join("link/not/there").as_os_str()).unwrap(),
-            [text(dir.join("link/not/there")), text(dir.join("real/not/there"))]
+            [
+                text(dir.join("link/not/there")),
+                text(dir.join("real/not/there"))
+            ]
         );
         assert_eq!(
             forms(dir.join("real//./x/../y/").as_os_str()).unwrap(),

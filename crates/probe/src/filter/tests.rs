@@ -16,7 +16,7 @@ fn nothing_given_filters_nothing() {
     assert_eq!(filters.config.given, 0);
     assert_eq!(filters.config.file_types, 0);
     assert_eq!(filters.rules().len(), 0);
-    assert!(!filters.by_task() && !filters.by_path());
+    assert!(!filters.by_path());
 }
 
 #[test]
@@ -79,7 +79,12 @@ fn types_of_files() {
     assert_eq!(some.known_types, 0);
     let some = types("!directory", true).unwrap();
     assert_eq!(some.file_types, some.path_types);
-    assert!(types("file", false).unwrap_err().to_string().contains("regular"));
+    assert!(
+        types("file", false)
+            .unwrap_err()
+            .to_string()
+            .contains("regular")
+    );
     assert!(matches!(
         types("regular,!regular", false),
         Err(FilterError::Contradiction { .. })
@@ -112,5 +117,5 @@ fn targets_end_a_recording() {
     assert!(!parse(|a| a.tid = vec![own]).unwrap().open_ended());
     let filters = parse(|a| a.pid = vec!["7,!8".into()]).unwrap();
     assert_eq!(filters.pids(), [7]);
-    assert!(filters.by_task());
+    assert_eq!(filters.config.given, 1 << RULE_PID);
 }
