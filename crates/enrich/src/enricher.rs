@@ -39,6 +39,8 @@ pub struct EnrichOptions {
     /// Threads that are remembered. Beyond that the oldest are forgotten: the
     /// rows of their further calls have no name of the thread.
     pub max_threads: usize,
+    /// Whether filters left calls out that may have moved positions.
+    pub calls_left_out: bool,
 }
 
 impl Default for EnrichOptions {
@@ -46,6 +48,7 @@ impl Default for EnrichOptions {
         Self {
             max_files: 1 << 20,
             max_threads: 1 << 18,
+            calls_left_out: false,
         }
     }
 }
@@ -104,7 +107,7 @@ impl Enricher {
             rid: 0,
             files: Files::new(options.max_files),
             tasks: Tasks::new(options.max_threads),
-            positions: Positions::default(),
+            positions: Positions::new(options.calls_left_out),
             losses: Losses::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),

@@ -100,6 +100,7 @@ fn replay(bytes: &[u8]) -> (Vec<Batch>, u64) {
     let mut enricher = Enricher::new(EnrichOptions {
         max_files: 64,
         max_threads: 64,
+        calls_left_out: false,
     });
     let mut batches = Vec::new();
     while let Ok(Some(frame)) = reader.next_frame() {

@@ -67,6 +67,20 @@ pub struct Options {
     pub other: Vec<String>,
 }
 
+impl Options {
+    /// Whether the filters left out some of the calls that moved the position of
+    /// a descriptor and took others. A file's path or type takes all or none,
+    /// and a call that fails moves nothing.
+    pub fn leave_calls_out(&self) -> bool {
+        let all_or_none = ["--path ", "--file-type ", "--errors-only"];
+        let left_out = |filter: &String| {
+            let whole_process = filter.starts_with("--pid ") && !filter.contains('!');
+            !whole_process && !all_or_none.iter().any(|kind| filter.starts_with(kind))
+        };
+        self.filters.iter().any(left_out)
+    }
+}
+
 /// The machine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Host {
@@ -160,4 +174,27 @@ pub struct Cost {
     pub drains: u64,
     /// Highest share of the slot ring in use, 0 to 1.
     pub ring_peak: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    #[test]
+    fn filters_that_leave_calls_of_a_descriptor_out() {
+        let with = |filter: &str| {
+            let options = Options {
+                filters: vec![filter.to_string()],
+                ..Options::default()
+            };
+            options.leave_calls_out()
+        };
+        assert!(!Options::default().leave_calls_out());
+        for filter in ["--path /a", "--path !/a", "--errors-only", "--pid 1,2"] {
+            assert!(!with(filter), "{filter}");
+        }
+        for filter in ["--comm x", "--min-duration 1ms", "--pid !1", "--uid 0"] {
+            assert!(with(filter), "{filter}");
+        }
+    }
 }

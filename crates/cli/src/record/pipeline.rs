@@ -89,7 +89,7 @@ impl Pipeline {
         };
         let writer = SessionWriter::create(&destination.output, meta.clone(), options)?;
         Ok(Self {
-            stages: Stages::new(writer),
+            stages: Stages::new(writer, &meta.options),
             raw,
             output: destination.output.clone(),
             existed,
