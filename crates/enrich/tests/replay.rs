@@ -235,6 +235,7 @@ fn random_records_of_every_call() {
         let mut enricher = Enricher::new(EnrichOptions {
             max_files: 8,
             max_threads: 8,
+            calls_left_out: false,
         });
         let (mut rows, mut calls) = (0, 0);
         for _ in 0..20 {

@@ -22,6 +22,7 @@
 -- compat: Calls by 32-bit programs, which are not recorded and not in seen.
 -- detail: raw, fds or full.
 -- calls: Selection of calls as given, separated by commas.
+-- filters: Filters as on the command line, separated by blanks.
 -- ring_mib: Memory of the slot ring of one CPU, MiB.
 -- probe_ns_per_call: Nanoseconds that the probes take a call; null when not measured.
 -- recorder_cpu_ns: CPU time of the recorder; null when not measured.
@@ -51,6 +52,7 @@ CREATE TABLE session (
     compat BIGINT,
     detail VARCHAR,
     calls VARCHAR,
+    filters VARCHAR,
     ring_mib BIGINT,
     probe_ns_per_call DOUBLE,
     recorder_cpu_ns BIGINT,

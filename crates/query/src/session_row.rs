@@ -17,7 +17,7 @@ pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
     let cost = &meta.cost;
     connection.execute(
         "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, make_timestamp_ns(?), \
-         make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             meta.id,
             match meta.state {
@@ -46,6 +46,7 @@ pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
             signed(meta.totals.compat),
             meta.options.detail,
             meta.options.syscalls.join(","),
+            meta.options.filters.join(" "),
             i64::from(meta.options.ring_mib),
             cost.probe_ns_per_call,
             cost.recorder_cpu_ns.map(signed),

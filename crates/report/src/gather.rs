@@ -179,6 +179,7 @@ fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
         memory_bytes: meta.host.memory_bytes,
         detail: meta.options.detail.clone(),
         selection: meta.options.syscalls.clone(),
+        filters: meta.options.filters.clone(),
         fathom_version: meta.fathom_version.clone(),
     }
 }

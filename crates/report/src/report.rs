@@ -80,6 +80,8 @@ pub struct SessionSummary {
     pub detail: String,
     /// Selection of calls.
     pub selection: Vec<String>,
+    /// Filters, as on the command line.
+    pub filters: Vec<String>,
     /// Version of the recorder.
     pub fathom_version: String,
 }

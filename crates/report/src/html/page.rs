@@ -72,7 +72,7 @@ fn head(out: &mut String, report: &Report, what: &str) {
     };
     let _ = write!(
         out,
-        "<header>\n<h1>{}</h1>\n<p class=\"dim\">{} · {} · {} · detail {}, calls {}</p>\n\
+        "<header>\n<h1>{}</h1>\n<p class=\"dim\">{} · {} · {} · detail {}, calls {} {}</p>\n\
          <p class=\"dim\">{} · Linux {} {} · {} CPUs · {} · {}</p>\n</header>\n",
         esc(what),
         esc(&wall_time_of(&session.start_time)),
@@ -80,6 +80,7 @@ fn head(out: &mut String, report: &Report, what: &str) {
         esc(&state),
         esc(&session.detail),
         esc(&session.selection.join(",")),
+        esc(&session.filters.join(" ")),
         esc(&session.host),
         esc(&session.kernel),
         esc(&session.arch),
