@@ -61,7 +61,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 					storage |= type_passes(inode2, inode2->i_mode);
 				}
 			}
-			if (!storage || (filters(1 << RULE_PATH) && !files_pass(state, file, file2))) {
+			if (!storage ||
+			    (filters(1 << RULE_PATH) && !files_pass(state, file, file2))) {
 				state->enter_ns = 0;
 				return 0;
 			}

@@ -36,8 +36,8 @@ static __always_inline bool names_file(const volatile struct call_desc *desc)
 static __always_inline bool files_pass(struct task_state *state, struct file *file,
 				       struct file *file2)
 {
-	struct cached_file *cached = cached_name(state, file->f_path.mnt, file->f_path.dentry,
-						 file->f_inode, 0, false);
+	struct cached_file *cached =
+		cached_name(state, file->f_path.mnt, file->f_path.dentry, file->f_inode, 0, false);
 	bool pass = cached->verdict != VERDICT_LEFT;
 	state->file = cached->handle;
 	if (!file2)

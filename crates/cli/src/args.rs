@@ -32,7 +32,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Record a command and its children, running processes, or everything
-    Record(RecordArgs),
+    Record(Box<RecordArgs>),
     /// Summary of a session: who, which files, how much, how slow, lost or not
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
