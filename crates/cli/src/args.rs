@@ -93,9 +93,6 @@ pub struct RecordArgs {
     /// Run the command as this user
     #[arg(long, value_name = "NAME", requires = "command")]
     pub user: Option<String>,
-    /// Which tasks, files and calls
-    #[command(flatten)]
-    pub filter: FilterOptions,
     /// Keep the kernel's records in FILE as well, for `fathom replay`
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
@@ -106,6 +103,9 @@ pub struct RecordArgs {
     #[arg(last = true, value_name = "CMD", required_unless_present_any =
           ["pid", "all", "tid", "comm", "uid", "cgroup", "container"])]
     pub command: Vec<OsString>,
+    /// Which tasks, files and calls. Last, as its heading would go on.
+    #[command(flatten)]
+    pub filter: FilterOptions,
 }
 
 /// Filters of `record`. All of them work in the kernel: what they leave out makes
