@@ -20,7 +20,9 @@ usage: ./do COMMAND [ARGUMENTS]
 
   run              build, record a Redis server at work, print the report
   build            build target/release/fathom
-  test             formatting, lints and every test
+  test             formatting, lints and every test, on other kernels too
+  test kernels [NAME [FILTER...]]
+                   only the tests on other kernels, in an emulator
   bench [ARGS]     measure fathom's cost against other tracers
                    (./do bench --help lists its options)
   dist             build release archives under dist/
@@ -75,10 +77,15 @@ main() {
 		showcase
 		;;
 	test)
-		no_arguments "$command" "$@"
+		[ "${1:-}" = kernels ] || no_arguments "$command" "$@"
 		setup test
 		. scripts/checks.sh
-		all_tests
+		. scripts/kernels.sh
+		if [ $# -gt 0 ]; then
+			kernel_tests "${@:2}"
+		else
+			all_tests
+		fi
 		;;
 	lint)
 		no_arguments "$command" "$@"

@@ -6,5 +6,9 @@
 
 #include "syscalls.bpf.h"
 #include "tasks.bpf.h"
+#if HAVE_OPERATIONS
+#include "uring.bpf.h"
+#include "aio.bpf.h"
+#endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -13,57 +13,99 @@
 
 /* Most calls that move data have descriptor, size and offset where read(2) and
  * pread(2) have them. */
-static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index)
+static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index, bool compat)
 {
-	return likely(index == 0) ? argument(regs, 0) : argument(regs, index);
+	return likely(index == 0 && !compat) ? argument(regs, 0, false)
+					     : argument(regs, index, compat);
 }
 
-static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index)
+static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index, bool compat)
 {
-	return likely(index == 2) ? argument(regs, 2) : argument(regs, index);
+	return likely(index == 2 && !compat) ? argument(regs, 2, false)
+					     : argument(regs, index, compat);
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+/* A number of 64 bits, which 32-bit programs pass in two registers; one without
+ * an upper half is signed. */
+static __always_inline __u64 long_argument(struct pt_regs *regs, __u32 low, __u32 high, bool compat)
+{
+	__u64 value = argument(regs, low, compat);
+	if (unlikely(compat))
+		value = high == NO_ARG ? (__u64)(__s64)(__s32)value
+				       : value | argument(regs, high, compat) << 32;
+	return value;
+}
+
+/* Sends the record of the present task, for which there was no room before. */
+__noinline int announce(void);
+
+/* What the calls of AIO mean for its operations: aio.bpf.h. `watch`: of enum
+ * call_watch. */
+int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs);
+int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array);
+
+/* `regs` may be null: they are looked for then. */
+static __always_inline int enter(struct pt_regs *regs, long id)
 {
 	if ((__u64)id >= MAX_NUMBERS)
 		return 0;
-	const volatile struct call_desc *desc = desc_of(id);
-	struct task_struct *task = bpf_get_current_task_btf();
-	if (unlikely(is_compat(task))) {
-		if (bpf_task_storage_get(&tasks, task, NULL, 0))
+	struct task_struct *task = current_task();
+	bool compat = is_compat(task);
+	const volatile struct call_desc *desc = desc_of(id, compat);
+	if (!desc->selected) {
+		if (!COMPAT_CALLS && compat && task_state_of(task))
 			COUNT(compat);
 		return 0;
 	}
-	if (!desc->selected)
+	struct task_state *state = task_state_of(task);
+	if (!state)
 		return 0;
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state || unlikely(state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT)))
+	if (unlikely(state->flags != TASK_ANNOUNCED)) {
+		if (state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
+			return 0;
+		announce();
+	}
+	if (!regs)
+		regs = task_registers(task, id);
+	if (!regs)
 		return 0;
+	__u64 aio_ns = 0;
+	if (HAVE_OPERATIONS && config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
+		__u64 before = bpf_ktime_get_ns();
+		aio_enter(desc->selected, argument(regs, 0, false), argument(regs, 1, false),
+			  argument(regs, 2, false));
+		if (!(desc->selected & WATCH_CALL))
+			return 0;
+		aio_ns = bpf_ktime_get_ns() - before;
+		state->aio_ns = aio_ns;
+	}
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
 	state->number = id;
 	state->file = 0;
-	state->call_flags = 0;
+	state->call_flags = compat ? STASH_COMPAT : 0;
 	if (desc->fd != NO_ARG) {
-		__s32 fd = fd_argument(regs, desc->fd);
+		__s32 fd = fd_argument(regs, desc->fd, compat);
 		struct file *file = file_of_fd(task, fd);
 		state->file_ptr = (__u64)file;
 		if (file) {
-			__u32 mode = file->f_inode->i_mode;
-			bool storage = type_passes(file->f_inode, mode);
+			struct inode *inode = READ(file, f_inode);
+			__u32 mode = READ(inode, i_mode);
+			bool storage = type_passes(inode, mode);
 			struct file *file2 = NULL;
 			if (desc->fd2 != NO_ARG) {
-				file2 = file_of_fd(task, argument(regs, desc->fd2));
+				file2 = file_of_fd(task, argument(regs, desc->fd2, compat));
 				state->file2 = 0;
 				if (file2) {
-					struct inode *inode2 = file2->f_inode;
-					storage |= type_passes(inode2, inode2->i_mode);
+					struct inode *inode2 = READ(file2, f_inode);
+					storage |= type_passes(inode2, READ(inode2, i_mode));
 				}
 			}
 			if (!storage ||
-			    (filters(1 << RULE_PATH) && !files_pass(state, file, file2))) {
+			    (filters(1 << RULE_PATH) &&
+			     !files_pass(state, file, file2, &state->file, &state->file2))) {
 				state->enter_ns = 0;
+				state->call_flags = STASH_LEFT_OUT;
 				return 0;
 			}
 			if (config.detail != DETAIL_RAW && !filters(1 << RULE_PATH)) {
@@ -74,9 +116,9 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 			bool moves =
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
 			if (moves && is_seekable(mode)) {
-				state->entry_pos = file->f_pos;
-				state->call_flags = STASH_SEEKABLE;
-				if (file->f_flags & O_APPEND)
+				state->entry_pos = READ(file, f_pos);
+				state->call_flags |= STASH_SEEKABLE;
+				if (READ(file, f_flags) & O_APPEND)
 					state->call_flags |= STASH_APPEND;
 				if (position_is_shared(task, file))
 					state->call_flags |= STASH_SHARED;
@@ -84,58 +126,75 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		} else {
 			if (nothing_passes()) {
 				state->enter_ns = 0;
+				state->call_flags = STASH_LEFT_OUT;
 				return 0;
 			}
 			state->file2 = 0;
 		}
 	} else if (nothing_passes() && !names_file(desc)) {
 		state->enter_ns = 0;
+		state->call_flags = STASH_LEFT_OUT;
 		return 0;
 	}
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
-	state->enter_ns = now;
+	state->enter_ns = now - aio_ns;
 	state->timed_ns = began ? now - began : 0;
 	return 0;
 }
 
 struct iov_sum {
 	__u64 address;
-	__u32 left;
-	__u32 failed;
+	__u64 count;
+	__u64 compat; /* segments of 8 bytes */
 	__u64 sum;
 };
 
 enum { IOV_CHUNK = 8 };
 
-static long iov_step(__u64 index, struct iov_sum *s)
+/* Bytes that the first segments of a vector ask for, IOV_CHUNK of them at most;
+ * NO_SIZE when they can't be read. */
+__noinline __u64 iov_chunk(__u64 address, __u64 count, bool compat)
 {
 	/* struct iovec: base and length. */
 	__u64 iov[2 * IOV_CHUNK];
-	__u32 n = s->left < IOV_CHUNK ? s->left : IOV_CHUNK;
-	if (!n)
-		return 1;
+	__u64 sum = 0;
 	__builtin_memset(iov, 0, sizeof(iov));
-	if (bpf_probe_read_user(iov, n * 16, (void *)s->address)) {
-		s->failed = 1;
-		return 1;
-	}
+	__u64 bytes = count < IOV_CHUNK ? count : IOV_CHUNK;
+	bytes *= compat ? 8 : 16;
+	/* Compared right before the call: older verifiers do not carry bounds
+	 * through the product. */
+	barrier_var(bytes);
+	if (bytes > sizeof(iov))
+		bytes = sizeof(iov);
+	if (bpf_probe_read_user(iov, bytes, (void *)address))
+		return NO_SIZE;
 #pragma unroll
 	for (int i = 0; i < IOV_CHUNK; i++)
-		s->sum += iov[2 * i + 1];
-	s->address += 16 * n;
-	s->left -= n;
-	return 0;
+		/* Of a 32-bit program: both in one word. */
+		sum += compat ? iov[i] >> 32 : iov[2 * i + 1];
+	return sum;
+}
+
+static long iov_step(__u64 index, struct iov_sum *s)
+{
+	__u64 done = index * IOV_CHUNK;
+	if (done >= s->count)
+		return 1;
+	__u64 bytes =
+		iov_chunk(s->address + (s->compat ? 8 : 16) * done, s->count - done, s->compat);
+	s->sum = bytes == NO_SIZE ? NO_SIZE : s->sum + bytes;
+	return bytes == NO_SIZE;
 }
 
 /* Bytes that a vector asks for; NO_SIZE when it can't be read. */
-__noinline __u64 iov_bytes(__u64 address, __u64 count)
+__noinline __u64 iov_bytes(__u64 address, __u64 count, bool compat)
 {
-	struct iov_sum s = { .address = address, .left = count };
+	struct iov_sum s = { .address = address, .count = count, .compat = compat };
 	if (count > IOV_MAX)
 		return NO_SIZE;
-	bpf_loop(IOV_MAX / IOV_CHUNK, iov_step, &s, 0);
-	return s.failed ? NO_SIZE : s.sum;
+	LOOP(IOV_MAX / IOV_CHUNK, iov_step, &s);
+	return s.sum;
 }
 
 /* A position that the program passed by pointer, as it was before the call
@@ -151,9 +210,10 @@ static __always_inline __s64 offset_by_pointer(__u64 address, __s64 ret)
 /* Where I/O at the descriptor's own position began, seen after it. */
 static __always_inline __s64 offset_at_position(struct file *file, __s64 ret)
 {
-	if (!is_seekable(file->f_inode->i_mode))
+	if (!is_seekable(file_mode(file)))
 		return NO_OFFSET;
-	return ret > 0 ? file->f_pos - ret : file->f_pos;
+	__s64 position = READ(file, f_pos);
+	return ret > 0 ? position - ret : position;
 }
 
 /* The directory that a relative path starts from. */
@@ -177,18 +237,29 @@ static __always_inline long append_string(struct scratch *scratch, __u32 at, __u
 	return n > 0 ? n - 1 : -1;
 }
 
-/* struct stat on the 64-bit ABIs: st_dev and st_ino come first. struct statx:
- * include/uapi/linux/stat.h. */
-struct stat_identity {
-	__u64 dev;
-	__u64 ino;
-};
+/* struct stat begins with st_dev; struct statx: include/uapi/linux/stat.h. */
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
-static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
-				 struct pt_regs *regs, struct call_record *call)
+/* Takes device and inode from struct statx. */
+static __always_inline bool read_statx(struct wide_call_record *record, __u64 address)
 {
-	const volatile struct call_desc *desc = desc_of(state->number);
+	__u32 dev[2] = {};
+	__u64 ino = 0;
+	if (bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) ||
+	    bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT))
+		return false;
+	/* As glibc's makedev. */
+	record->stat_dev =
+		(dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) | ((__u64)(dev[1] & ~0xff) << 12);
+	record->stat_ino = ino;
+	return true;
+}
+
+static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
+				 struct pt_regs *regs, struct call_record *made, bool pending)
+{
+	bool compat = state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	struct scratch *scratch = scratch_get();
 	if (!scratch) {
 		COUNT(scratch_busy);
@@ -196,36 +267,41 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 	struct wide_call_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
+	/* In map memory from here on: of what lies on the stack the verifier
+	 * would follow every combination. */
+	record->call = *made;
+	struct call_record *call = &record->call;
 	call->kind = RECORD_WIDE_CALL;
 	record->fd2 = -1;
 	record->offset2 = NO_OFFSET;
-	bool full = config.detail == DETAIL_FULL && !(call->flags & CALL_PENDING);
-	bool user_memory = config.detail != DETAIL_RAW && !(call->flags & CALL_PENDING);
+	bool full = config.detail == DETAIL_FULL && !pending;
+	bool user_memory = config.detail != DETAIL_RAW && !pending;
 	if (config.detail != DETAIL_FULL)
 		call->flags |= CALL_NO_STRINGS;
 	__u64 now = call->ts_ns + call->dur_ns;
 	__u32 at = sizeof(*record);
 
 	if (desc->extra[0] != NO_ARG)
-		record->extra[0] = argument(regs, desc->extra[0]);
+		record->extra[0] = argument(regs, desc->extra[0], compat);
 	if (desc->extra[1] != NO_ARG)
-		record->extra[1] = argument(regs, desc->extra[1]);
+		record->extra[1] = argument(regs, desc->extra[1], compat);
 	if (desc->extra[2] != NO_ARG)
-		record->extra[2] = argument(regs, desc->extra[2]);
+		record->extra[2] = argument(regs, desc->extra[2], compat);
 	if (call->flags & CALL_POSITION_RACED)
 		record->extra[0] = state->entry_pos;
 	if (desc->how != NO_ARG && user_memory) {
 		/* struct open_how: flags, mode, resolve. */
-		if (!bpf_probe_read_user(record->extra, 24, (void *)argument(regs, desc->how)))
+		if (!bpf_probe_read_user(record->extra, 24,
+					 (void *)argument(regs, desc->how, compat)))
 			call->flags |= CALL_HAS_HOW;
 	}
 
 	if (desc->fd2 != NO_ARG) {
-		record->fd2 = argument(regs, desc->fd2);
+		record->fd2 = argument(regs, desc->fd2, compat);
 		record->file2 = state->file2;
 	}
 	if (desc->offset_ptr != NO_ARG) {
-		__u64 address = argument(regs, desc->offset_ptr);
+		__u64 address = argument(regs, desc->offset_ptr, compat);
 		if (address) {
 			if (user_memory)
 				call->offset = offset_by_pointer(address, call->ret);
@@ -236,7 +312,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		}
 	}
 	if (desc->fd2 != NO_ARG) {
-		__u64 address = desc->offset_ptr2 != NO_ARG ? argument(regs, desc->offset_ptr2) : 0;
+		__u64 address =
+			desc->offset_ptr2 != NO_ARG ? argument(regs, desc->offset_ptr2, compat) : 0;
 		if (address) {
 			if (user_memory)
 				record->offset2 = offset_by_pointer(address, call->ret);
@@ -248,29 +325,37 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 
 	if (desc->string1 != NO_ARG) {
-		record->dirfd1 = desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1) : AT_FDCWD;
-		long n = full ? append_string(scratch, at, argument(regs, desc->string1)) : -1;
+		record->dirfd1 =
+			desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1, compat) : AT_FDCWD;
+		long n = full ? append_string(scratch, at, argument(regs, desc->string1, compat))
+			      : -1;
 		if (n < 0) {
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
-			if (desc->path1 && scratch->data[at] != '/')
-				record->dir1 = base_directory(state, task, record->dirfd1, now);
-			else if (n == 0 && desc->path1)
-				record->dir1 = base_directory(state, task, record->dirfd1, now);
+			if (desc->path1)
+				record->dir1 =
+					n > 0 && scratch->data[at] == '/'
+						? handle_of_root(state, task, now)
+						: base_directory(state, task, record->dirfd1, now);
 			n &= MAX_PATH - 1;
 			record->string1_len = n;
 			at += n;
 		}
 	}
 	if (desc->string2 != NO_ARG) {
-		record->dirfd2 = desc->dirfd2 != NO_ARG ? argument(regs, desc->dirfd2) : AT_FDCWD;
+		record->dirfd2 =
+			desc->dirfd2 != NO_ARG ? argument(regs, desc->dirfd2, compat) : AT_FDCWD;
 		at &= SCRATCH_BYTES / 2 - 1;
-		long n = full ? append_string(scratch, at, argument(regs, desc->string2)) : -1;
+		long n = full ? append_string(scratch, at, argument(regs, desc->string2, compat))
+			      : -1;
 		if (n < 0) {
 			call->flags |= CALL_STRING2_PARTIAL;
 		} else {
-			if (desc->path2 && scratch->data[at] != '/')
-				record->dir2 = base_directory(state, task, record->dirfd2, now);
+			if (desc->path2)
+				record->dir2 =
+					n > 0 && scratch->data[at] == '/'
+						? handle_of_root(state, task, now)
+						: base_directory(state, task, record->dirfd2, now);
 			n &= MAX_PATH - 1;
 			record->string2_len = n;
 			at += n;
@@ -278,28 +363,19 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 	if (user_memory && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
-			struct stat_identity id;
-			if (!bpf_probe_read_user(&id, sizeof(id),
-						 (void *)argument(regs, desc->stat))) {
-				record->stat_dev = id.dev;
-				record->stat_ino = id.ino;
-				call->flags |= CALL_HAS_STAT;
-			}
-		} else if (desc->statx != NO_ARG) {
-			__u64 address = argument(regs, desc->statx);
-			__u32 dev[2] = {};
-			__u64 ino = 0;
-			if (!bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) &&
-			    !bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT)) {
-				/* As glibc's makedev. */
-				record->stat_dev = (dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) |
-						   ((__u64)(dev[1] & ~0xff) << 12);
+			__u64 address = argument(regs, desc->stat, compat);
+			__u64 dev = 0, ino = 0;
+			if (!bpf_probe_read_user(&dev, 8, (void *)address) &&
+			    !bpf_probe_read_user(&ino, 8, (void *)address + desc->stat_ino)) {
+				record->stat_dev = dev;
 				record->stat_ino = ino;
 				call->flags |= CALL_HAS_STAT;
 			}
+		} else if (desc->statx != NO_ARG) {
+			if (read_statx(record, argument(regs, desc->statx, compat)))
+				call->flags |= CALL_HAS_STAT;
 		}
 	}
-	record->call = *call;
 	at &= SCRATCH_BYTES - 1;
 	bool sent = wide_output(scratch->data, at);
 	scratch_put(scratch);
@@ -310,7 +386,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 static __always_inline void complete(struct task_struct *task, struct task_state *state,
 				     struct pt_regs *regs, __s64 ret, __u64 now, bool pending)
 {
-	const volatile struct call_desc *desc = desc_of(state->number);
+	bool compat = state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	__u32 flags = desc->flags;
 	struct call_record call;
 	call.kind = RECORD_CALL;
@@ -319,8 +396,8 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	call.fd = -1;
 	call.ts_ns = state->enter_ns;
 	call.dur_ns = now - state->enter_ns;
-	call.pid = task->tgid;
-	call.tid = task->pid;
+	call.pid = READ_TYPED(task, tgid);
+	call.tid = READ_TYPED(task, pid);
 	call.ret = ret;
 	call.file = state->file;
 	call.aux = 0;
@@ -329,30 +406,43 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	state->enter_ns = 0;
 
 	bool wide = flags & DESC_WIDE;
-	if (desc->fd != NO_ARG)
-		call.fd = fd_argument(regs, desc->fd);
-	else if (desc->ring != NO_ARG)
-		call.fd = argument(regs, desc->ring);
+	if (desc->fd != NO_ARG) {
+		call.fd = fd_argument(regs, desc->fd, compat);
+		/* When another thread gave the descriptor to another file
+		 * meanwhile, nobody can tell which of the two the call found. */
+		if (!desc->releases && !pending && descriptors_are_shared(task)) {
+			struct file *file = file_of_fd(task, call.fd);
+			if (file && (__u64)file != state->file_ptr)
+				call.file = 0;
+		}
+	} else if (desc->ring != NO_ARG)
+		call.fd = argument(regs, desc->ring, compat);
 	if (desc->size != NO_ARG)
-		call.size = size_argument(regs, desc->size);
+		call.size = likely(desc->size_hi == NO_ARG)
+				    ? size_argument(regs, desc->size, compat)
+				    : long_argument(regs, desc->size, desc->size_hi, compat);
 	if (desc->aux != NO_ARG)
-		call.aux = argument(regs, desc->aux);
+		call.aux = argument(regs, desc->aux, compat);
 	bool at_position = flags & DESC_POSITION;
 	if (desc->offset != NO_ARG) {
-		call.offset = argument(regs, desc->offset);
+		call.offset = long_argument(regs, desc->offset, desc->offset_hi, compat)
+			      << desc->offset_shift;
 		/* preadv2 and pwritev2: -1 stands for the position. */
 		if (call.offset == -1 && desc->iov != NO_ARG)
 			at_position = true;
 	}
 	if (desc->iov != NO_ARG && config.detail != DETAIL_RAW && !pending)
-		call.size = iov_bytes(argument(regs, desc->iov), argument(regs, desc->iovcnt));
+		call.size = iov_bytes(argument(regs, desc->iov, compat),
+				      argument(regs, desc->iovcnt, compat), compat);
 	if (state->call_flags & STASH_SEEKABLE) {
 		struct file *file = file_of_fd(task, call.fd);
 		bool same = file && (__u64)file == state->file_ptr;
 		if (at_position) {
 			call.offset = state->entry_pos;
 			if (same && !pending) {
-				call.offset = ret > 0 ? file->f_pos - ret : file->f_pos;
+				call.offset = READ(file, f_pos);
+				if (ret > 0)
+					call.offset -= ret;
 				if (state->call_flags & STASH_SHARED) {
 					call.flags |= CALL_SHARED_POSITION;
 					if (desc->aux == NO_ARG)
@@ -368,7 +458,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		} else if (same && state->call_flags & STASH_APPEND && flags & DESC_WRITES &&
 			   ret > 0) {
 			/* pwrite(2): Linux appends whatever the offset. */
-			call.offset = file->f_inode->i_size - ret;
+			call.offset = READ(READ(file, f_inode), i_size) - ret;
 		}
 	} else if (at_position) {
 		call.offset = NO_OFFSET;
@@ -383,7 +473,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 
 	bool sent;
 	if (wide) {
-		sent = wide_call(task, state, regs, &call);
+		sent = wide_call(task, state, regs, &call, pending);
 		if (sent)
 			COUNT(wide_calls);
 	} else {
@@ -393,29 +483,58 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		lose(&call, flags);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+/* `regs` as for enter(). */
+static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 {
-	__u32 number = syscall_number(regs);
 	if (number >= MAX_NUMBERS)
 		return 0;
-	const volatile struct call_desc *desc = desc_of(number);
+	struct task_struct *task = current_task();
+	bool compat = is_compat(task);
+	const volatile struct call_desc *desc = desc_of(number, compat);
 	if (unlikely(desc->flags & DESC_RENAMES) && ret == 0)
 		__sync_fetch_and_add(&rename_epoch, 1);
 	if (filters(1 << RULE_UID) && unlikely(desc->credentials) && ret == 0)
-		reconsider(bpf_get_current_task_btf());
+		reconsider(task);
 	if (!desc->selected)
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state || !state->enter_ns || state->number != number)
+	struct task_state *state = task_state_of(task);
+	if (!state)
 		return 0;
-	if (filter.errors_only && !is_error(desc->flags, ret)) {
-		state->enter_ns = 0;
+	if (!regs)
+		regs = task_registers(task, number);
+	if (!regs)
 		return 0;
-	}
 	__u64 now = bpf_ktime_get_ns();
-	if (!call_passes(task, state, regs, ret, now, false)) {
+	bool entered = state->enter_ns && state->number == number;
+	if (HAVE_OPERATIONS && config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
+		bool reaps = desc->selected & WATCH_AIO_REAP;
+		/* Never a 32-bit program: its calls are not marked. */
+		aio_exit(desc->selected, ret, argument(regs, 1, false),
+			 reaps ? argument(regs, 3, false) : argument(regs, 2, false));
+		if (!(desc->selected & WATCH_CALL))
+			return 0;
+		/* The call begins before its operations, but what taking them in
+		 * took is not its own. */
+		if (entered)
+			now -= state->aio_ns;
+	}
+	if (unlikely(!entered)) {
+		/* A return without an entry: seccomp has answered the call. */
+		if (state->call_flags & STASH_LEFT_OUT ||
+		    state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
+			return 0;
+		if (desc->fd == NO_ARG ? !names_file(desc) && nothing_passes() : nothing_passes())
+			return 0;
+		state->enter_ns = now;
+		state->number = number;
+		state->file = 0;
+		state->file2 = 0;
+		state->file_ptr = 0;
+		state->call_flags = compat ? STASH_COMPAT : 0;
+		state->timed_ns = 0;
+	}
+	if ((filter.errors_only && !is_error(desc->flags, ret)) ||
+	    !call_passes(task, state, regs, ret, now, false)) {
 		state->enter_ns = 0;
 		return 0;
 	}
@@ -430,3 +549,29 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	}
 	return 0;
 }
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	return enter(regs, id);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	return leave(regs, syscall_number(regs), ret);
+}
+
+#if HAVE_CLASSIC
+SEC("tracepoint/raw_syscalls/sys_enter")
+int sys_enter_classic(struct trace_event_raw_sys_enter *ctx)
+{
+	return enter(NULL, ctx->id);
+}
+
+SEC("tracepoint/raw_syscalls/sys_exit")
+int sys_exit_classic(struct trace_event_raw_sys_exit *ctx)
+{
+	return leave(NULL, ctx->id, ctx->ret);
+}
+#endif

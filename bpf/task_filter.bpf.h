@@ -5,6 +5,13 @@
  * that is not recorded has no state, or one that says so.
  */
 
+/* Whether tasks are told by the filters alone. */
+static __always_inline bool filters_whole_machine(void)
+{
+	return filters(TASK_RULES) && config.all_tasks;
+}
+
+#if HAVE_LOOPS
 /* What the rules say of the cgroup of `task`: those of its cgroup and all above
  * it, in the lower half for RULE_CGROUP, in the upper half for RULE_CONTAINER. */
 static __noinline __u32 cgroup_signs(struct task_struct *task)
@@ -34,6 +41,12 @@ static __noinline __u32 cgroup_signs(struct task_struct *task)
 	scratch_put(scratch);
 	return signs;
 }
+#else
+static __always_inline __u32 cgroup_signs(struct task_struct *task)
+{
+	return 0;
+}
+#endif
 
 static __always_inline bool number_passes(__u32 kind, __u32 number)
 {
@@ -44,7 +57,8 @@ static __always_inline bool number_passes(__u32 kind, __u32 number)
  * get, null when it keeps its own. */
 static __noinline bool task_passes(struct task_struct *task, const char *comm)
 {
-	if (!number_passes(RULE_PID, task->tgid) || !number_passes(RULE_TID, task->pid) ||
+	if (!number_passes(RULE_PID, READ_TYPED(task, tgid)) ||
+	    !number_passes(RULE_TID, READ_TYPED(task, pid)) ||
 	    !number_passes(RULE_UID, BPF_CORE_READ(task, cred, uid.val)))
 		return false;
 	if (filters(1 << RULE_COMM)) {
@@ -82,39 +96,40 @@ static __noinline bool task_passes(struct task_struct *task, const char *comm)
  * one. Returns the state of a task that passes. */
 static __noinline struct task_state *consider(struct task_struct *task, const char *comm)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state && (!config.all_tasks || (__u32)task->tgid == config.self_pid))
+	struct task_state *state = task_state_of(task);
+	if (!state && (!config.all_tasks || (__u32)READ_TYPED(task, tgid) == config.self_pid))
 		return NULL;
 	if (!task_passes(task, comm)) {
 		if (state)
-			__sync_fetch_and_or(&state->flags, TASK_LEFT);
+			set_flags(state, TASK_LEFT);
 		return NULL;
 	}
-	if (!state)
+	bool fresh = !state;
+	if (fresh)
 		state = take_in(task);
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return NULL;
-	__sync_fetch_and_and(&state->flags, ~TASK_LEFT);
+	if (fresh || state->flags & TASK_LEFT) {
+		/* It may be in a call whose entry was left out. */
+		if (!state->enter_ns)
+			state->call_flags = STASH_LEFT_OUT;
+		clear_flags(state, TASK_LEFT);
+	}
 	return state;
 }
 
-/* Sends the record of a task that passes for the first time. */
-static __noinline int announce(struct task_struct *task, struct task_state *state)
+/* Only what runs now can have its command line read. */
+static __always_inline bool is_current(struct task_struct *task)
 {
-	if (!state || state->flags & TASK_ANNOUNCED)
-		return 0;
-	__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
-	/* Only what runs now can have its command line read. */
-	bool strings = (__u32)bpf_get_current_pid_tgid() == (__u32)task->pid;
-	send_task(task, TASK_SEEN, strings, task->pid);
-	return 0;
+	return (__u32)bpf_get_current_pid_tgid() == (__u32)READ_TYPED(task, pid);
 }
 
+/* A task that passes for the first time is announced. */
 static __noinline int reconsider(struct task_struct *task)
 {
 	struct task_state *state = consider(task, NULL);
-	if (state)
-		announce(task, state);
+	if (state && !(state->flags & TASK_ANNOUNCED))
+		announce_task(task, state, TASK_SEEN, is_current(task));
 	return 0;
 }
 
@@ -124,15 +139,13 @@ static __always_inline void consider_child(struct task_struct *parent, struct ta
 	struct task_state *state = consider(child, NULL);
 	if (!state)
 		return;
-	__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
-	struct task_state *above = bpf_task_storage_get(&tasks, parent, NULL, 0);
+	struct task_state *above = task_state_of(parent);
 	/* The child has the memory of its parent, which runs now. */
-	if (above && above->flags & TASK_ANNOUNCED)
-		send_task(child, TASK_FORK, false, child->pid);
-	else
-		send_task(child, TASK_SEEN, true, child->pid);
+	bool known = above && above->flags & TASK_ANNOUNCED;
+	announce_task(child, state, known ? TASK_FORK : TASK_SEEN, !known);
 }
 
+#if HAVE_LOOPS
 extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
 			     unsigned int flags) __weak __ksym;
 extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __weak __ksym;
@@ -156,3 +169,4 @@ int BPF_PROG(cgroup_attach_task, struct cgroup *cgroup, const char *path, struct
 	bpf_iter_task_destroy(&threads);
 	return 0;
 }
+#endif

@@ -4,13 +4,13 @@
  */
 #include "include/emit.h"
 #include "include/call_filter.h"
+#include "include/operations.h"
 
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
 
-static long cgroup_step(__u64 index, struct walk_context *context)
+SCRATCH_STEP(cgroup_step)
 {
-	struct scratch *scratch = context->scratch;
 	struct walk *w = &scratch->walk;
 	struct kernfs_node *node = (struct kernfs_node *)w->dentry;
 	struct kernfs_node *parent;
@@ -37,11 +37,10 @@ static long cgroup_step(__u64 index, struct walk_context *context)
 /* Appends the path of the task's cgroup to the scratch from `at` on. */
 static __always_inline void walk_cgroup(struct scratch *scratch, struct task_struct *task, __u32 at)
 {
-	struct walk_context context = { .scratch = scratch };
 	scratch->walk.dentry = (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
 	scratch->walk.at = at;
 	scratch->walk.end = at + MAX_PATH;
-	bpf_loop(64, cgroup_step, &context, 0);
+	SCRATCH_LOOP(64, cgroup_step, scratch);
 }
 
 /* Sends what happened to `task`. `strings`: with command line, executable and
@@ -56,20 +55,21 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 	record->kind = RECORD_TASK;
 	record->event = event;
 	record->ts_ns = bpf_ktime_get_ns();
-	record->start_ns = task->start_time;
+	record->start_ns = READ_TYPED(task, start_time);
 	record->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-	record->pid = task->tgid;
+	record->pid = READ_TYPED(task, tgid);
 	record->tid = tid;
 	record->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	record->uid = BPF_CORE_READ(task, cred, uid.val);
-	record->exit_code = event == TASK_EXIT ? task->exit_code : 0;
+	record->exit_code = event == TASK_EXIT ? READ_TYPED(task, exit_code) : 0;
+	record->mnt_ns = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->comm);
 	__u32 at = sizeof(*record);
 	if (strings) {
-		struct mm_struct *mm = task->mm;
+		struct mm_struct *mm = READ_TYPED(task, mm);
 		if (mm) {
-			__u64 start = mm->arg_start;
-			__u64 len = mm->arg_end - start;
+			__u64 start = READ_TYPED(mm, arg_start);
+			__u64 len = READ_TYPED(mm, arg_end) - start;
 			if (len > MAX_CMDLINE - 1)
 				len = MAX_CMDLINE - 1;
 			len &= MAX_CMDLINE - 1;
@@ -78,7 +78,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 				record->cmdline_len = len;
 				at += len;
 			}
-			struct file *exe = mm->exe_file;
+			struct file *exe = READ_TYPED(mm, exe_file);
 			if (exe) {
 				walk_path(scratch, (__u64)BPF_CORE_READ(exe, f_path.mnt),
 					  (__u64)BPF_CORE_READ(exe, f_path.dentry), at, true);
@@ -100,10 +100,10 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 
 static __always_inline struct task_state *take_in(struct task_struct *task)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (state)
 		return state;
-	state = bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	state = task_state_make(task);
 	if (state)
 		__sync_fetch_and_add(&live_tasks, 1);
 	else
@@ -111,67 +111,103 @@ static __always_inline struct task_state *take_in(struct task_struct *task)
 	return state;
 }
 
+/* Sends what happened to a recorded task; what finds no room is made up for
+ * with its next call. */
+static __always_inline void announce_task(struct task_struct *task, struct task_state *state,
+					  __u32 event, bool strings)
+{
+	if (send_task(task, event, strings, READ_TYPED(task, pid)))
+		set_flags(state, TASK_ANNOUNCED);
+	else
+		clear_flags(state, TASK_ANNOUNCED);
+}
+
+/* A global function: the verifier checks it once. */
+__noinline int announce(void)
+{
+	struct task_struct *task = current_task();
+	struct task_state *state = task_state_of(task);
+	if (state)
+		announce_task(task, state, TASK_SEEN, true);
+	return 0;
+}
+
+/* Whether the children of `parent` are to be taken in. */
+static __always_inline bool has_heirs(struct task_struct *parent)
+{
+	struct task_state *state = task_state_of(parent);
+	return state && !(state->flags & TASK_WAITS_FOR_EXEC);
+}
+
 #include "task_filter.bpf.h"
+
+static __always_inline void forked(struct task_struct *parent, struct task_struct *child)
+{
+	if (!config.follow && child->tgid != parent->tgid)
+		return;
+	struct task_state *state = take_in(child);
+	if (!state)
+		return;
+	if (filters(TASK_RULES))
+		consider_child(parent, child);
+	else
+		announce_task(child, state, TASK_FORK, false);
+}
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	if (filters(TASK_RULES) && config.all_tasks) {
+	if (filters_whole_machine())
 		consider_child(parent, child);
+	else if (has_heirs(parent))
+		forked(parent, child);
+	return 0;
+}
+
+static __always_inline int executed(struct task_struct *task, __s32 old_pid)
+{
+	task_state_moves(task, old_pid);
+	struct task_state *state = task_state_of(task);
+	if (!state && !filters_whole_machine())
+		return 0;
+	if (state)
+		clear_flags(state, TASK_WAITS_FOR_EXEC);
+	if (filters(TASK_RULES)) {
+		bool announced = state && state->flags & TASK_ANNOUNCED;
+		if (old_pid != READ_TYPED(task, pid) && announced)
+			send_task(task, TASK_EXIT, false, old_pid);
+		consider(task, NULL);
+		state = task_state_of(task);
+		if (state && (announced || !(state->flags & TASK_LEFT)))
+			announce_task(task, state, TASK_EXEC, true);
 		return 0;
 	}
-	struct task_state *state = bpf_task_storage_get(&tasks, parent, NULL, 0);
-	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
+	if (!state)
 		return 0;
-	if (!config.follow && child->tgid != parent->tgid)
-		return 0;
-	if (!take_in(child))
-		return 0;
-	if (filters(TASK_RULES))
-		consider_child(parent, child);
-	else
-		send_task(child, TASK_FORK, false, child->pid);
+	/* A thread that executes a program takes the leader's id. */
+	if (old_pid != task->pid)
+		send_task(task, TASK_EXIT, false, old_pid);
+	announce_task(task, state, TASK_EXEC, true);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct linux_binprm *bprm)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
-	if (!state && !(filters(TASK_RULES) && config.all_tasks))
-		return 0;
-	if (state)
-		state->flags &= ~TASK_WAITS_FOR_EXEC;
-	if (filters(TASK_RULES)) {
-		bool announced = state && state->flags & TASK_ANNOUNCED;
-		if (old_pid != task->pid && announced)
-			send_task(task, TASK_EXIT, false, old_pid);
-		state = consider(task, NULL);
-		if (state)
-			__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
-		if (state || announced)
-			send_task(task, TASK_EXEC, true, task->pid);
-		return 0;
-	}
-	/* A thread that executes a program takes the leader's id. */
-	if (old_pid != task->pid)
-		send_task(task, TASK_EXIT, false, old_pid);
-	send_task(task, TASK_EXEC, true, task->pid);
-	return 0;
+	return executed(task, old_pid);
 }
 
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
 	if (filters(TASK_RULES)) {
 		struct task_state *passing = consider(task, comm);
-		if (passing)
-			announce(task, passing);
-		state = bpf_task_storage_get(&tasks, task, NULL, 0);
-		if (!state || !(state->flags & TASK_ANNOUNCED))
-			return 0;
+		if (passing && !(passing->flags & TASK_ANNOUNCED))
+			announce_task(task, passing, TASK_SEEN, is_current(task));
 	}
+	struct task_state *state = task_state_of(task);
+	if (filters(TASK_RULES) && (!state || !(state->flags & TASK_ANNOUNCED)))
+		return 0;
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	struct scratch *scratch = scratch_get();
@@ -188,6 +224,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	record->tid = task->pid;
 	record->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	record->uid = BPF_CORE_READ(task, cred, uid.val);
+	record->mnt_ns = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), comm);
 	if (!wide_output(scratch->data, sizeof(*record)))
 		COUNT(task_lost);
@@ -200,26 +237,68 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 {
 	if (!state->enter_ns)
 		return;
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct pt_regs *regs = task_registers(task, state->number);
 	__u64 now = bpf_ktime_get_ns();
 	if (regs && call_passes(task, state, regs, 0, now, true))
 		complete(task, state, regs, 0, now, true);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(sched_process_exit, struct task_struct *task)
+static __always_inline int ended(struct task_struct *task)
 {
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
 	__sync_fetch_and_add(&live_tasks, -1);
-	if (state->flags & TASK_WAITS_FOR_EXEC)
-		return 0;
-	complete_pending(task, state);
-	if (!filters(TASK_RULES) || state->flags & TASK_ANNOUNCED)
-		send_task(task, TASK_EXIT, false, task->pid);
+	if (!(state->flags & TASK_WAITS_FOR_EXEC)) {
+		complete_pending(task, state);
+		if (!filters(TASK_RULES) || state->flags & TASK_ANNOUNCED)
+			send_task(task, TASK_EXIT, false, task->pid);
+	}
+	task_state_drop(task);
 	return 0;
 }
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	return ended(task);
+}
+
+#if HAVE_CLASSIC
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+SEC("tracepoint/sched/sched_process_fork")
+int sched_process_fork_classic(struct trace_event_raw_sched_process_fork *ctx)
+{
+	struct task_struct *parent = current_task();
+	if (!filters_whole_machine() && !has_heirs(parent))
+		return 0;
+	struct task_struct *child = bpf_task_from_pid(ctx->child_pid);
+	if (!child) {
+		COUNT(untracked);
+		return 0;
+	}
+	if (filters_whole_machine())
+		consider_child(parent, child);
+	else
+		forked(parent, child);
+	bpf_task_release(child);
+	return 0;
+}
+
+SEC("tracepoint/sched/sched_process_exec")
+int sched_process_exec_classic(struct trace_event_raw_sched_process_exec *ctx)
+{
+	return executed(current_task(), ctx->old_pid);
+}
+
+SEC("tracepoint/sched/sched_process_exit")
+int sched_process_exit_classic(void *ctx)
+{
+	return ended(current_task());
+}
+#endif
 
 /* Takes in tasks that are running already. */
 SEC("iter/task")
@@ -233,32 +312,32 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	if (!config.all_tasks && !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	if (!filters(TASK_RULES) || !config.all_tasks)
-		take_in(task);
-	if (filters(TASK_RULES)) {
-		struct task_state *state = consider(task, NULL);
-		if (!state)
-			return 0;
-		__sync_fetch_and_or(&state->flags, TASK_ANNOUNCED);
-	}
-	/* User space reads which tasks were taken in and describes them. */
-	struct adopted_task adopted = {
-		.pid = tgid,
-		.tid = task->pid,
-		.start_ns = task->start_time,
-	};
-	bpf_seq_write(ctx->meta->seq, &adopted, sizeof(adopted));
+	if (task_state_of(task))
+		return 0;
+	struct task_state *state = filters_whole_machine() ? NULL : take_in(task);
+	if (filters(TASK_RULES))
+		state = consider(task, NULL);
+	if (!state)
+		return 0;
+	/* It may be in a call whose entry was not seen. */
+	state->call_flags = STASH_LEFT_OUT;
+	announce_task(task, state, TASK_SEEN, false);
 	return 0;
 }
 
-/* At the end: records the calls that have not returned. */
+/* At the end: records the calls that have not returned, and the operations
+ * that have not ended. */
 SEC("iter/task")
 int pending(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	if (!task)
 		return 0;
-	struct task_state *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+#if HAVE_OPERATIONS
+	if (ctx->meta->seq_num == 0)
+		op_pending();
+#endif
+	struct task_state *state = task_state_of(task);
 	if (state && !(state->flags & TASK_WAITS_FOR_EXEC))
 		complete_pending(task, state);
 	return 0;

@@ -24,7 +24,9 @@ check() {
 run_lints() {
 	check "formatting of Rust sources" cargo fmt --all --check
 	check "formatting of C sources" check_c_format
-	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root
+	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root \
+		scripts/guest-tests
+	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
 	check "lints of Rust sources (clippy)" check_clippy
 }
 
@@ -88,14 +90,9 @@ build_all() {
 	cargo build --release --locked --workspace --all-targets
 }
 
-run_tests() {
-	local log status=0
-	log=$(mktemp .deps/tests.XXXXXX)
-	FATHOM_SKIP_LOG=$(mktemp "$root/.deps/skips.XXXXXX")
-	export FATHOM_SKIP_LOG
-	choose_runner
-	cargo test --release --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
-	read -r tests_passed tests_failed tests_ignored < <(awk '
+# Passed, failed and ignored tests in the output of test programs.
+count_results() {
+	cat -- "$1" 2>/dev/null | awk '
 		/^test result: / {
 			for (i = 2; i <= NF; i++) {
 				if ($i == "passed;") p += $(i - 1)
@@ -103,7 +100,17 @@ run_tests() {
 				if ($i == "ignored;") g += $(i - 1)
 			}
 		}
-		END { print p + 0, f + 0, g + 0 }' "$log")
+		END { print p + 0, f + 0, g + 0 }'
+}
+
+run_tests() {
+	local log status=0
+	log=$(mktemp .deps/tests.XXXXXX)
+	FATHOM_SKIP_LOG=$(mktemp "$root/.deps/skips.XXXXXX")
+	export FATHOM_SKIP_LOG
+	choose_runner
+	cargo test --release --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
+	read -r tests_passed tests_failed tests_ignored < <(count_results "$log")
 	tests_skipped=$(grep -c '^SKIPPED: ' "$FATHOM_SKIP_LOG" || true)
 	sort -u "$FATHOM_SKIP_LOG"
 	# A test that skips itself counts as passed for cargo.
@@ -124,6 +131,18 @@ all_tests() {
 	run_lints
 	check "build" build_all
 	run_tests
+	test_kernels
+	conclude
+}
+
+# kernel_tests [NAME [FILTER...]]: the tests on other kernels alone.
+kernel_tests() {
+	check "build" build_all
+	test_kernels "$@"
+	conclude
+}
+
+conclude() {
 	local failed=$((checks_failed + tests_failed))
 	say "$((checks_passed + tests_passed)) passed, $failed failed, $((tests_ignored + tests_skipped)) skipped"
 	[ "$failed" -eq 0 ] || exit 1

@@ -10,6 +10,7 @@ missing_packages() {
 		'') continue ;;
 		command) have "$name" && continue ;;
 		file) [ -e "$name" ] && continue ;;
+		python) /usr/bin/python3 -c "import $name" 2>/dev/null && continue ;;
 		header) header_exists "$name" && continue ;;
 		esac
 		printf '%s\n' "$packages"
@@ -45,7 +46,7 @@ install_packages() {
 			[ -n "$(candidate "$package")" ] || continue
 			if (apt_install "$package"); then continue 2; fi
 		done
-		note "not available here, left out of comparisons: ${alternatives[0]}"
+		note "not available here, done without: ${alternatives[0]}"
 	done <<<"$missing"
 }
 

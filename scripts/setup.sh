@@ -14,7 +14,10 @@ setup() {
 	local what=$1 needs wants='' stamp key
 	case $what in
 	run) needs=$needs_run ;;
-	test) needs=$needs_run$needs_test ;;
+	test)
+		needs=$needs_run$needs_test
+		wants=$wants_test
+		;;
 	bench)
 		needs=$needs_run$needs_bench
 		wants=$wants_bench

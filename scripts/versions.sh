@@ -19,9 +19,9 @@ duckdb_package_x86_64=@duckdb/node-bindings-linux-x64
 duckdb_package_sha256_x86_64=1b9f82478539bb9a1d1df44bd103121a12ae52142c07158dc52b97d2ec1d69ff
 duckdb_library_sha256_x86_64=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed00385d553b747633
 
-# What each command needs. A line: how to tell that it is there (a command, or
-# a file where the compiler or the loader looks), then the package that has it
-# on Debian and Ubuntu.
+# What each command needs. A line: how to tell that it is there (a command, a
+# file where the compiler or the loader looks, or a module of the distribution's
+# Python), then the package that has it on Debian and Ubuntu.
 needs_run='
 command clang                 clang
 command cc                    gcc
@@ -45,6 +45,20 @@ command script                bsdutils
 command mkfs.ext4             e2fsprogs
 command mount                 mount
 command ps                    procps
+command unshare               util-linux
+command stress-ng             stress-ng
+command mkfs.btrfs            btrfs-progs
+file    /usr/bin/python3      python3
+python  test.test_os          libpython3-testsuite
+command qemu-system-x86_64    qemu-system-x86
+command busybox               busybox-static
+command depmod                kmod
+command cpio                  cpio
+command xz                    xz-utils
+'
+# Tests are skipped without them; arm64 has none.
+wants_test='
+file    /usr/lib32/crt1.o     gcc-multilib
 '
 needs_bench='
 command fio                   fio

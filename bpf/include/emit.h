@@ -61,7 +61,7 @@ static __always_inline bool is_error(__u32 desc_flags, __s64 ret)
 
 /* Counts a call whose record found no room: exactly by CPU and call, and by
  * process and file as long as the map has room for that. */
-__noinline int lose(struct call_record *call, __u32 desc_flags)
+VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 {
 	if (!call)
 		return 0;
@@ -69,7 +69,9 @@ __noinline int lose(struct call_record *call, __u32 desc_flags)
 	__u32 index = cpu * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
 	bool pending = call->flags & CALL_PENDING;
 	bool error = !pending && is_error(desc_flags, call->ret);
-	__u64 bytes = !pending && !error && desc_flags & DESC_RET_BYTES ? call->ret : 0;
+	/* Asked with size 0, getxattr and listxattr return the size that there is. */
+	bool moves = !pending && !error && desc_flags & DESC_RET_BYTES && call->size;
+	__u64 bytes = moves ? call->ret : 0;
 	COUNT(lost);
 	struct shed_value *v = bpf_map_lookup_elem(&lost, &index);
 	if (v)
@@ -93,8 +95,8 @@ __noinline int lose(struct call_record *call, __u32 desc_flags)
 	return 0;
 }
 
-/* Puts a record into the CPU's slot ring; false when there is no room. The
- * first word is written last: user space takes a slot once its SLOT_LAP is that
+/* Puts a record into the CPU's slot ring; false when there is no room. All
+ * records of slots have the beginning of struct call_record. The first word is written last: user space takes a slot once its SLOT_LAP is that
  * of the turn. */
 static __always_inline bool slot_output(struct call_record *call)
 {
@@ -106,12 +108,14 @@ static __always_inline bool slot_output(struct call_record *call)
 	 * the test and the claim. */
 	if (cursor->head - *(volatile __u64 *)&cursor->tail >= config.slots - 8)
 		return false;
-	__u64 position = __sync_fetch_and_add(&cursor->head, 1);
+	__u64 position;
+	if (!claim_number(&cursor->head, &cursor->busy, &position))
+		return false;
 	__u32 index = cpu * config.slots + ((__u32)position & (config.slots - 1));
 	struct slot *slot = bpf_map_lookup_elem(&slots, &index);
 	if (!slot)
 		return false;
-	call->kind = RECORD_CALL | (position & config.slots ? 0 : SLOT_LAP);
+	call->kind |= position & config.slots ? 0 : SLOT_LAP;
 	__u64 *from = (__u64 *)call;
 #pragma unroll
 	for (int i = 1; i < SLOT_BYTES / 8; i++)

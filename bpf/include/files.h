@@ -8,54 +8,55 @@
 
 #include "path_filter.h"
 
-/* Casts a number to a readable kernel object, without a call: kernels from
- * 6.2. Loads through it cannot fault. */
-extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
-
-#define KERNEL_OBJECT(type, address)                                                               \
-	((struct type *)bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(struct type)))
-
 /* The file behind descriptor `fd` of `task`, null when there is none. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, __s32 fd)
 {
-	struct files_struct *files = task->files;
+	struct files_struct *files = READ_TYPED(task, files);
 	if (!files)
 		return NULL;
-	struct fdtable *fdt = files->fdt;
-	if (!fdt || (__u32)fd >= fdt->max_fds)
+	struct fdtable *fdt = READ_TYPED(files, fdt);
+	if (!fdt || (__u32)fd >= READ_TYPED(fdt, max_fds))
 		return NULL;
-	__u64 slot = (__u64)fdt->fd + 8 * (__u64)(__u32)fd;
-	return KERNEL_OBJECT(file, KERNEL_OBJECT(hlist_head, slot)->first);
+	return READ_POINTER(file, (__u64)READ_TYPED(fdt, fd) + 8 * (__u64)(__u32)fd);
+}
+
+/* Whether other threads use the task's table of descriptors. */
+static __always_inline bool descriptors_are_shared(struct task_struct *task)
+{
+	struct files_struct *files = READ_TYPED(task, files);
+	return files && READ_TYPED(files, count.counter) > 1;
 }
 
 /* Whether somebody else may move the position of `file`: another thread that
  * shares the table of descriptors, or another descriptor. */
 static __always_inline bool position_is_shared(struct task_struct *task, struct file *file)
 {
-	if (task->files->count.counter > 1)
+	if (descriptors_are_shared(task))
 		return true;
 	if (bpf_core_field_exists(file->f_ref))
 		/* file_ref_t counts from 0 for one reference. */
-		return file->f_ref.refcnt.counter > 0;
+		return READ(file, f_ref.refcnt.counter) > 0;
 	return BPF_CORE_READ((struct file___f_count *)file, f_count.counter) > 1;
 }
 
-struct walk_context {
-	struct scratch *scratch;
-};
-
 /* One component: appended to the scratch, followed by '/', and hashed. */
-static long walk_step(__u64 index, struct walk_context *context)
+SCRATCH_STEP(walk_step)
 {
-	struct scratch *scratch = context->scratch;
 	struct walk *w = &scratch->walk;
 	struct dentry *dentry = (struct dentry *)w->dentry;
 	struct vfsmount *mnt = (struct vfsmount *)w->mnt;
 	if (mnt && dentry == BPF_CORE_READ(mnt, mnt_root)) {
 		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *parent = BPF_CORE_READ(mount, mnt_parent);
-		if (parent == mount || !parent)
+		if (parent == mount || !parent) {
+			struct mnt_namespace *ns = BPF_CORE_READ(mount, mnt_ns);
+			/* A mount of the kernel's own has an error for one. */
+			if (!ns)
+				w->partial = 1;
+			else if ((__u64)ns < -(__u64)MAX_ERRNO)
+				w->mnt_ns = BPF_CORE_READ(ns, ns.inum);
 			return 1;
+		}
 		w->dentry = (__u64)BPF_CORE_READ(mount, mnt_mountpoint);
 		w->mnt = (__u64)parent + bpf_core_field_offset(struct mount, mnt);
 		return 0;
@@ -95,7 +96,6 @@ enum { MAX_DEPTH = MAX_PATH / 2 };
 static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 dentry, __u32 at,
 				      bool write)
 {
-	struct walk_context context = { .scratch = scratch };
 	struct walk *w = &scratch->walk;
 	w->dentry = dentry;
 	w->mnt = mnt;
@@ -104,7 +104,8 @@ static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 
 	w->end = at + MAX_PATH;
 	w->write = write;
 	w->partial = 0;
-	if (bpf_loop(MAX_DEPTH, walk_step, &context, 0) >= MAX_DEPTH)
+	w->mnt_ns = 0;
+	if (SCRATCH_LOOP(MAX_DEPTH, walk_step, scratch) >= MAX_DEPTH)
 		w->partial = 1;
 }
 
@@ -118,6 +119,9 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 	walk_path(scratch, key->mnt, key->dentry, sizeof(*record), true);
 	record->kind = RECORD_FILE;
 	record->flags = scratch->walk.partial || epoch != rename_epoch ? FILE_PATH_PARTIAL : 0;
+	record->mnt_ns = scratch->walk.mnt_ns;
+	record->fs_path_len = 0;
+	__builtin_memset(record->reserved, 0, sizeof(record->reserved));
 	if (!BPF_CORE_READ(dentry, d_hash.pprev) &&
 	    key->dentry != (__u64)BPF_CORE_READ(dentry, d_parent))
 		record->flags |= FILE_DELETED;
@@ -125,6 +129,15 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 	if (end < sizeof(*record) || end > SCRATCH_BYTES)
 		return false;
 	record->path_len = end - sizeof(*record);
+	if (record->mnt_ns && record->mnt_ns != config.mnt_ns) {
+		walk_path(scratch, 0, key->dentry, end, true);
+		if (!scratch->walk.partial && scratch->walk.at > end) {
+			record->fs_path_len = scratch->walk.at - end;
+			end = scratch->walk.at;
+		}
+		if (end > SCRATCH_BYTES)
+			return false;
+	}
 	record->handle = handle;
 	record->ts_ns = now;
 	record->ino = key->ino;
@@ -133,42 +146,60 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 	record->generation = key->generation;
 	record->mode = BPF_CORE_READ(inode, i_mode);
 	record->fs_magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	record->fs_dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	return wide_output(scratch->data, end);
 }
 
-/* The handle of the name that `name` describes by its addresses, and the epoch
- * at which that holds; announces it when it is new or its path has changed. 0 when there is no room for another
- * file. A global function: the verifier checks it once, not at each call. */
-__noinline __u32 file_handle(struct cached_file *name)
+/* The device of a file as stat reports it. */
+static __always_inline __u32 device_of(struct inode *inode)
 {
-	if (!name)
-		return 0;
-	struct inode *inode = (struct inode *)name->inode;
-	struct dentry *dentry = (struct dentry *)name->dentry;
+	if (bpf_core_type_exists(struct btrfs_inode) &&
+	    BPF_CORE_READ(inode, i_sb, s_magic) == BTRFS_SUPER_MAGIC) {
+		struct btrfs_inode *own =
+			(void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+		return BPF_CORE_READ(own, root, anon_dev);
+	}
+	return BPF_CORE_READ(inode, i_sb, s_dev);
+}
+
+/* What file_handle() gives: the handle in the lower half, and in the upper one
+ * whether it holds as long as nothing on the machine is renamed, and what the
+ * filter of paths says of the name. */
+#define NAME_HOLDS (1ULL << 32)
+enum { NAME_VERDICT_SHIFT = 33 };
+
+static __always_inline __u64 name_verdict(struct file_value *value)
+{
+	return filters(1 << RULE_PATH) ? (__u64)(value->verdict & 3) << NAME_VERDICT_SHIFT : 0;
+}
+
+/* The handle of the name of `inode` that `dentry` and `mnt` stand for, with what
+ * is said above; announces it when it is new or its path has changed, unless the
+ * filter of paths leaves it out and it is not `wanted` all the same: then the
+ * handle is 0, as it is when there is no room for another file. A global function
+ * that takes numbers only: every verifier checks it once, not at each call. */
+__noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mnt, __u64 now,
+			     bool wanted)
+{
+	struct inode *inode = (struct inode *)inode_address;
+	struct dentry *dentry = (struct dentry *)dentry_address;
 	struct file_key key = {
-		.inode = name->inode,
-		.dentry = name->dentry,
-		.mnt = name->mnt,
-		.ino = name->ino,
+		.inode = inode_address,
+		.dentry = dentry_address,
+		.mnt = mnt,
+		.ino = BPF_CORE_READ(inode, i_ino),
 		.name_hash = BPF_CORE_READ(dentry, d_name.hash_len),
-		.generation = name->generation,
-		.dev = BPF_CORE_READ(inode, i_sb, s_dev),
+		.generation = BPF_CORE_READ(inode, i_generation),
+		.dev = device_of(inode),
 	};
 	__u32 epoch = rename_epoch;
 	struct file_value *value = bpf_map_lookup_elem(&files, &key);
-	name->epoch = 0;
 	bool by_path = filters(1 << RULE_PATH);
 	if (value && value->epoch == epoch) {
-		if (by_path)
-			name->verdict = value->verdict;
-		if (value->sent) {
-			name->epoch = epoch;
-			return value->handle;
-		}
-		if (by_path && !name->wanted && value->verdict == VERDICT_LEFT) {
-			name->epoch = epoch;
-			return 0;
-		}
+		if (value->sent)
+			return value->handle | NAME_HOLDS | name_verdict(value);
+		if (by_path && !wanted && value->verdict == VERDICT_LEFT)
+			return NAME_HOLDS | name_verdict(value);
 	}
 	struct scratch *scratch = scratch_get();
 	if (!scratch)
@@ -176,38 +207,31 @@ __noinline __u32 file_handle(struct cached_file *name)
 	walk_path(scratch, key.mnt, key.dentry, 0, false);
 	__u64 path_hash = scratch->walk.hash;
 	if (!value) {
-		struct file_value fresh = {
-			.handle = __sync_fetch_and_add(&last_handle, 1) + 1,
-		};
+		struct file_value fresh = { .handle = next_handle(scratch) };
 		bpf_map_update_elem(&files, &key, &fresh, BPF_NOEXIST);
 		value = bpf_map_lookup_elem(&files, &key);
 	}
-	__u32 handle = 0;
+	__u64 handle = 0;
 	if (value) {
 		handle = value->handle;
-		bool wanted = true;
-		if (by_path) {
-			if (value->path_hash != path_hash || !value->verdict) {
-				walk_path(scratch, key.mnt, key.dentry, 0, true);
-				value->verdict = judge_name(scratch, inode);
-			}
-			name->verdict = value->verdict;
-			wanted = name->wanted || value->verdict != VERDICT_LEFT;
+		if (by_path && (value->path_hash != path_hash || !value->verdict)) {
+			walk_path(scratch, key.mnt, key.dentry, 0, true);
+			value->verdict = judge_name(scratch, inode);
 		}
 		if (value->path_hash != path_hash)
 			value->sent = 0;
-		if (!value->sent && wanted)
-			value->sent = send_file(scratch, &key, handle, name->seen_ns);
+		bool announces = wanted || !by_path || value->verdict != VERDICT_LEFT;
+		if (!value->sent && announces)
+			value->sent = send_file(scratch, &key, handle, now);
 		value->path_hash = path_hash;
 		value->epoch = epoch;
-		if (!wanted) {
-			name->epoch = epoch;
-			handle = 0;
-		} else if (value->sent) {
-			name->epoch = epoch;
-		} else {
+		if (!announces)
+			handle = NAME_HOLDS;
+		else if (value->sent)
+			handle |= NAME_HOLDS;
+		else
 			COUNT(file_retry);
-		}
+		handle |= name_verdict(value);
 	}
 	scratch_put(scratch);
 	return handle;
@@ -226,18 +250,25 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
 	struct cached_file *cached = &state->files[slot];
 	if (likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
-		   cached->mnt == (__u64)mnt && cached->ino == inode->i_ino &&
-		   cached->generation == inode->i_generation && cached->epoch == rename_epoch) &&
+		   cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
+		   cached->generation == READ(inode, i_generation) &&
+		   cached->epoch == rename_epoch) &&
 	    (!filters(1 << RULE_PATH) || !wanted || cached->handle))
 		return cached;
+	__u32 epoch = rename_epoch;
 	cached->inode = (__u64)inode;
 	cached->dentry = (__u64)dentry;
 	cached->mnt = (__u64)mnt;
-	cached->ino = inode->i_ino;
-	cached->seen_ns = now ? now : bpf_ktime_get_ns();
-	cached->generation = inode->i_generation;
-	cached->wanted = wanted;
-	cached->handle = file_handle(cached);
+	cached->ino = READ(inode, i_ino);
+	cached->generation = READ(inode, i_generation);
+	/* Numbers again, not pointers: read back from memory. */
+	volatile struct cached_file *numbers = cached;
+	__u64 found = file_handle(numbers->inode, numbers->dentry, numbers->mnt,
+				  now ? now : bpf_ktime_get_ns(), wanted);
+	cached->handle = found;
+	cached->epoch = found & NAME_HOLDS ? epoch : 0;
+	if (filters(1 << RULE_PATH))
+		cached->verdict = found >> NAME_VERDICT_SHIFT;
 	return cached;
 }
 
@@ -248,21 +279,79 @@ static __always_inline __u32 handle_of_name(struct task_state *state, struct vfs
 	return cached_name(state, mnt, dentry, inode, now, true)->handle;
 }
 
+/* The name of an open file, as above, for the present. */
+static __always_inline struct cached_file *cached_file(struct task_state *state, struct file *file,
+						       bool wanted)
+{
+	return cached_name(state, READ(file, f_path.mnt), READ(file, f_path.dentry),
+			   READ(file, f_inode), 0, wanted);
+}
+
 /* The handle of an open file; `now` as for handle_of_name(). */
 static __always_inline __u32 handle_of(struct task_state *state, struct file *file, __u64 now)
 {
-	return handle_of_name(state, file->f_path.mnt, file->f_path.dentry, file->f_inode, now);
+	return handle_of_name(state, READ(file, f_path.mnt), READ(file, f_path.dentry),
+			      READ(file, f_inode), now);
 }
 
 /* The handle of the working directory; `now` as for handle_of_name(). */
 static __always_inline __u32 handle_of_cwd(struct task_state *state, struct task_struct *task,
 					   __u64 now)
 {
-	struct fs_struct *fs = task->fs;
+	struct fs_struct *fs = READ_TYPED(task, fs);
 	if (!fs)
 		return 0;
-	struct dentry *dentry = fs->pwd.dentry;
-	return handle_of_name(state, fs->pwd.mnt, dentry, dentry->d_inode, now);
+	struct dentry *dentry = READ_TYPED(fs, pwd.dentry);
+	return handle_of_name(state, READ_TYPED(fs, pwd.mnt), dentry, READ_TYPED(dentry, d_inode),
+			      now);
+}
+
+static __always_inline __u32 file_mode(struct file *file)
+{
+	struct inode *inode = READ(file, f_inode);
+	return READ(inode, i_mode);
+}
+
+struct name {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+/* Finds the root directory of the task where it has another one than its mount
+ * namespace. */
+static __always_inline bool other_root(struct task_struct *task, struct name *root)
+{
+	struct fs_struct *fs = READ_TYPED(task, fs);
+	struct nsproxy *proxy = READ_TYPED(task, nsproxy);
+	if (!fs || !proxy)
+		return false;
+	struct mnt_namespace *ns = READ_TYPED(proxy, mnt_ns);
+	if (!ns)
+		return false;
+	struct dentry *dentry = READ_TYPED(fs, root.dentry);
+	struct vfsmount *mnt = READ_TYPED(fs, root.mnt);
+	struct mount *top = READ_TYPED(ns, root);
+	if (mnt && dentry == READ_TYPED(mnt, mnt_root)) {
+		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+		/* What is mounted on the namespace's first mount (an initramfs)
+		 * hides it. */
+		if (mount == top || BPF_CORE_READ(mount, mnt_parent) == top)
+			return false;
+	}
+	root->mnt = mnt;
+	root->dentry = dentry;
+	return true;
+}
+
+/* The handle of that directory, 0 when there is none; `now` as for
+ * handle_of_name(). */
+static __always_inline __u32 handle_of_root(struct task_state *state, struct task_struct *task,
+					    __u64 now)
+{
+	struct name root;
+	if (!other_root(task, &root))
+		return 0;
+	return handle_of_name(state, root.mnt, root.dentry, READ_TYPED(root.dentry, d_inode), now);
 }
 
 /* Files and directories: not sockets, pipes and anonymous inodes (which have

@@ -28,9 +28,17 @@ struct {
 	(1 << RULE_COMM | 1 << RULE_PID | 1 << RULE_TID | 1 << RULE_UID | 1 << RULE_CGROUP |       \
 	 1 << RULE_CONTAINER)
 
+/* Kinds that need loops: paths are hashed byte by byte. The loader refuses them
+ * where there are none. */
+#if HAVE_LOOPS
+enum { KINDS_WITHOUT = 0 };
+#else
+enum { KINDS_WITHOUT = 1 << RULE_PATH | 1 << RULE_CGROUP | 1 << RULE_CONTAINER };
+#endif
+
 static __always_inline bool filters(__u32 kinds)
 {
-	return filter.given & kinds;
+	return filter.given & kinds & ~KINDS_WITHOUT;
 }
 
 /* What the rules say of a value. */
@@ -53,8 +61,8 @@ static __always_inline bool passes(__u32 kind, __u32 signs)
  * kernels, that of a regular file. */
 static __always_inline __u32 type_bit(struct inode *inode)
 {
-	__u32 type = (inode->i_mode & S_IFMT) >> 12;
-	if (type == S_IFREG >> 12 && inode->i_sb->s_magic == ANON_INODE_FS)
+	__u32 type = (READ(inode, i_mode) & S_IFMT) >> 12;
+	if (type == S_IFREG >> 12 && BPF_CORE_READ(inode, i_sb, s_magic) == ANON_INODE_FS)
 		type = 0;
 	return 1 << (type & 15);
 }

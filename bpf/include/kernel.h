@@ -103,11 +103,36 @@ struct vfsmount {
 	struct dentry *mnt_root;
 } CORE;
 
+struct ns_common {
+	__u32 inum;
+} CORE;
+
 /* fs/mount.h */
+struct mnt_namespace {
+	struct ns_common ns;
+	struct mount *root;
+} CORE;
+
 struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
+	struct mnt_namespace *mnt_ns;
+} CORE;
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+} CORE;
+
+/* fs/btrfs/btrfs_inode.h, ctree.h: a subvolume has a device number of its own,
+ * and inode numbers are unique in a subvolume only. */
+struct btrfs_root {
+	__u32 anon_dev;
+} CORE;
+
+struct btrfs_inode {
+	struct btrfs_root *root;
+	struct inode vfs_inode;
 } CORE;
 
 struct path {
@@ -139,10 +164,14 @@ struct files_struct {
 } CORE;
 
 struct fs_struct {
+	struct path root;
 	struct path pwd;
 } CORE;
 
+struct kioctx_table;
+
 struct mm_struct {
+	struct kioctx_table *ioctx_table;
 	unsigned long arg_start;
 	unsigned long arg_end;
 	struct file *exe_file;
@@ -176,11 +205,14 @@ struct css_set {
 } CORE;
 
 struct thread_info {
+	unsigned long flags;
 	__u32 status;
 } CORE;
 
 struct task_struct {
 	struct thread_info thread_info;
+	__u32 flags;
+	void *stack;
 	__s32 pid;
 	__s32 tgid;
 	__s32 exit_code;
@@ -193,6 +225,85 @@ struct task_struct {
 	struct files_struct *files;
 	struct mm_struct *mm;
 	struct css_set *cgroups;
+	struct nsproxy *nsproxy;
+} CORE;
+
+/* io_uring/rsrc.h; in it a pointer to struct file with flags in its low bits. */
+struct io_rsrc_node {
+	unsigned long file_ptr;
+} CORE;
+
+struct io_rsrc_data {
+	__u32 nr;
+	struct io_rsrc_node **nodes;
+} CORE;
+
+struct io_file_table {
+	struct io_rsrc_data data;
+} CORE;
+
+/* Before 6.13 the table of registered files was an array of such pointers. */
+struct io_fixed_file {
+	unsigned long file_ptr;
+} CORE;
+struct io_file_table___array {
+	struct io_fixed_file *files;
+} CORE;
+struct io_ring_ctx___array {
+	struct io_file_table___array file_table;
+	__u32 nr_user_files;
+} CORE;
+
+struct io_uring_sqe;
+
+struct io_uring_cqe {
+	__u64 user_data;
+	__s32 res;
+	__u32 flags;
+} CORE;
+
+struct io_ring_ctx {
+	__u32 flags;
+	__u32 *sq_array;
+	struct io_uring_sqe *sq_sqes;
+	__u32 cached_sq_head;
+	__u32 sq_entries;
+	struct io_file_table file_table;
+} CORE;
+
+struct io_kiocb {
+	struct file *file;
+	__u8 opcode;
+	struct io_ring_ctx *ctx;
+} CORE;
+
+struct kiocb {
+	struct file *ki_filp;
+	__s64 ki_pos;
+	void *ki_complete;
+} CORE;
+
+struct io_event {
+	__u64 data;
+	__u64 obj;
+	__s64 res;
+	__s64 res2;
+} CORE;
+
+struct kioctx {
+	unsigned long user_id;
+	__u32 nr_events;
+	__u32 tail;
+} CORE;
+
+struct kioctx_table {
+	__u32 nr;
+	struct kioctx *table[0];
+} CORE;
+
+struct aio_kiocb {
+	struct kioctx *ki_ctx;
+	struct io_event ki_res;
 } CORE;
 
 struct linux_binprm;
@@ -202,10 +313,25 @@ struct bpf_iter_task {
 	__u64 opaque[3];
 } __attribute__((aligned(8)));
 enum { BPF_TASK_ITER_PROC_THREADS = 2 };
+/* What programs on classic tracepoints get. */
+struct trace_event_raw_sys_enter {
+	long id;
+} CORE;
+struct trace_event_raw_sys_exit {
+	long id;
+	long ret;
+} CORE;
+struct trace_event_raw_sched_process_fork {
+	__s32 child_pid;
+} CORE;
+struct trace_event_raw_sched_process_exec {
+	__s32 old_pid;
+} CORE;
 
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
+	__u64 seq_num;
 } CORE;
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
@@ -214,11 +340,13 @@ struct bpf_iter__task {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r10, r9, r8, ax, dx, si, di, orig_ax;
+	unsigned long bp, bx, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
 } CORE;
 /* arch/x86/include/asm/thread_info.h: the call came through a 32-bit entry. */
 #define TS_COMPAT 0x0002
 #elif defined(__TARGET_ARCH_arm64)
+/* arch/arm64/include/asm/thread_info.h: the task runs a 32-bit program. */
+#define TIF_32BIT 22
 /* arch/arm64/include/asm/ptrace.h */
 struct pt_regs {
 	__u64 regs[31];
@@ -242,6 +370,10 @@ struct pt_regs {
 #define PIPE_FS 0x50495045
 #define SOCK_FS 0x534f434b
 #define AT_FDCWD (-100)
+#define BTRFS_SUPER_MAGIC 0x9123683e
+#define MAX_ERRNO 4095
 #define IOV_MAX 1024
+/* include/linux/sched.h: threads that the kernel makes for io_uring. */
+#define PF_IO_WORKER 0x00000010
 
 #endif

@@ -5,26 +5,21 @@
 #ifndef FATHOM_MAPS_H
 #define FATHOM_MAPS_H
 
-#include "kernel.h"
+#include "compat.h"
 #include "record.h"
-
-#include <bpf_helpers.h>
-#include <bpf_core_read.h>
-#include <bpf_tracing.h>
 
 #define NO_OFFSET ((__s64)(1ULL << 63))
 #define NO_SIZE (~0ULL)
 
 /* Set before loading: the verifier sees constants and drops what is off. In
- * sections of their own, so that the loader can fill each as a whole. */
+ * sections of their own, so that the loader can fill each as a whole. The second
+ * half of the descriptors is for 32-bit programs. */
 const volatile struct probe_config config SEC(".rodata.config");
-const volatile struct call_desc descs[MAX_NUMBERS] SEC(".rodata.descs");
+const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
 
 /* Bumped after every rename and link on the machine: paths read before may be
  * stale. Never 0. */
 __u32 rename_epoch = 1;
-/* The last file handle given out. */
-__u32 last_handle;
 
 /* A file as one task last used it. Handle and path are good for as long as
  * every pointer and number is still the same. One cache line. */
@@ -33,13 +28,11 @@ struct cached_file {
 	__u64 dentry;
 	__u64 mnt;
 	__u64 ino;
-	__u64 seen_ns; /* when it was last found to be another file */
 	__u32 generation;
 	__u32 epoch; /* 0: the file is still to be announced */
 	__u32 handle; /* 0: not announced, as nothing recorded used it */
 	__u32 verdict; /* enum verdict of the filter of paths */
-	__u32 wanted; /* announce it whatever the verdict */
-	__u32 reserved;
+	__u32 reserved[4];
 };
 
 /* What the filter of paths says of a name. */
@@ -50,8 +43,7 @@ enum { CACHED_FILES = 8 };
 enum task_flag {
 	/* The command's task before it executes the command: not recorded. */
 	TASK_WAITS_FOR_EXEC = 1,
-	/* Its task record has been sent; kept up to date only when tasks are
-	 * filtered. */
+	/* Its task record has been sent. Without it, its next call sends one. */
 	TASK_ANNOUNCED = 2,
 	/* The filters of tasks do not let it pass: not recorded. */
 	TASK_LEFT = 4,
@@ -70,6 +62,10 @@ struct task_state {
 	__u32 flags; /* enum task_flag */
 	__u32 calls; /* that were recorded of the task */
 	__u64 timed_ns; /* what the entry took, if this call is timed */
+	__u64 aio_ns; /* what aio_enter() took at the entry */
+	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
+	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
+	__u32 reserved;
 	struct cached_file files[CACHED_FILES];
 };
 
@@ -77,14 +73,110 @@ enum stash_flag {
 	STASH_SHARED = 1, /* others may move the position */
 	STASH_APPEND = 2, /* the file was opened with O_APPEND */
 	STASH_SEEKABLE = 4, /* regular file or block device */
+	STASH_LEFT_OUT = 8, /* entered, but not to be recorded */
+	STASH_COMPAT = 16, /* by a 32-bit program */
 };
 
+/* Another task may judge this one while it changes its flags itself (enum
+ * task_flag). */
+static __always_inline void set_flags(struct task_state *state, __u32 flags)
+{
+#if HAVE_FETCHING_ATOMICS
+	__sync_fetch_and_or(&state->flags, flags);
+#else
+	state->flags |= flags;
+#endif
+}
+
+static __always_inline void clear_flags(struct task_state *state, __u32 flags)
+{
+#if HAVE_FETCHING_ATOMICS
+	__sync_fetch_and_and(&state->flags, ~flags);
+#else
+	state->flags &= ~flags;
+#endif
+}
+
+#if HAVE_TASK_STORAGE
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct task_state);
 } tasks SEC(".maps");
+
+/* The state of `task`, null when it is not recorded. */
+static __always_inline struct task_state *task_state_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, NULL, 0);
+}
+
+/* The same for one that is to be recorded from now on; null when there is no
+ * memory. */
+static __always_inline struct task_state *task_state_make(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* The task ends: nothing to do, its state goes with it. */
+static __always_inline void task_state_drop(struct task_struct *task)
+{
+}
+
+/* A thread that executes a program has taken the id of its leader. */
+static __always_inline void task_state_moves(struct task_struct *task, __u32 old_tid)
+{
+}
+#else
+/* By thread id, of the initial namespace. Run-time allocation is safe: these
+ * programs run in the context of a task only. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 18);
+	__type(key, __u32);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+/* What a state begins as; too large for the stack. Never written. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct task_state);
+} fresh_task SEC(".maps");
+
+static __always_inline struct task_state *task_state_of(struct task_struct *task)
+{
+	__u32 tid = READ_TYPED(task, pid);
+	return bpf_map_lookup_elem(&tasks, &tid);
+}
+
+static __always_inline struct task_state *task_state_make(struct task_struct *task)
+{
+	__u32 tid = READ_TYPED(task, pid), zero = 0;
+	struct task_state *fresh = bpf_map_lookup_elem(&fresh_task, &zero);
+	if (fresh)
+		bpf_map_update_elem(&tasks, &tid, fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&tasks, &tid);
+}
+
+static __always_inline void task_state_drop(struct task_struct *task)
+{
+	__u32 tid = READ_TYPED(task, pid);
+	bpf_map_delete_elem(&tasks, &tid);
+}
+
+static __always_inline void task_state_moves(struct task_struct *task, __u32 old_tid)
+{
+	__u32 tid = READ_TYPED(task, pid);
+	struct task_state *state = tid == old_tid ? NULL : bpf_map_lookup_elem(&tasks, &old_tid);
+	if (!state)
+		return;
+	bpf_map_update_elem(&tasks, &tid, state, BPF_ANY);
+	bpf_map_delete_elem(&tasks, &old_tid);
+}
+#endif
 
 /* Processes whose tasks the iterator `adopt` takes in. */
 struct {
@@ -110,7 +202,9 @@ struct {
  * side writes each. They count up without end. */
 struct slot_cursor {
 	__u64 head; /* next slot to write */
-	__u64 pad1[15];
+	__u32 busy; /* claim_number() */
+	__u32 pad0;
+	__u64 pad1[14];
 	__u64 tail; /* next slot to read; written by user space */
 	__u64 pad2[15];
 };
@@ -202,10 +296,13 @@ struct walk {
 	__u32 end; /* do not write beyond */
 	__u32 write; /* 0: only the hash is wanted */
 	__u32 partial;
+	__u32 mnt_ns; /* inode of the namespace that it ended in */
+	__u32 reserved;
 };
 struct scratch {
-	__u32 busy;
-	__u32 reserved;
+	__u32 busy; /* claim() */
+	__u32 index; /* which of the CPU's it is */
+	__u64 turn; /* next_handle() */
 	struct walk walk;
 	__u8 data[SCRATCH_BYTES];
 };
@@ -221,16 +318,80 @@ static __always_inline struct scratch *scratch_get(void)
 	for (__u32 i = 0; i < SCRATCHES; i++) {
 		__u32 key = i;
 		struct scratch *s = bpf_map_lookup_elem(&scratches, &key);
-		if (s && !__sync_lock_test_and_set(&s->busy, 1))
+		if (s && claim(&s->busy)) {
+			s->index = i;
 			return s;
+		}
 	}
 	return NULL;
 }
 
 static __always_inline void scratch_put(struct scratch *s)
 {
-	__sync_lock_test_and_set(&s->busy, 0);
+	release(&s->busy);
 }
+
+/* A loop whose state lies in a scratch: SCRATCH_STEP(name) { ... } is one turn,
+ * which finds it as `scratch` and returns 0 to go on; SCRATCH_LOOP calls it and
+ * gives the number of turns, `times` when no turn ended the loop: a multiple of
+ * LOOP_BATCH. */
+#if HAVE_LOOPS
+#define SCRATCH_STEP(name)                                                                         \
+	static __always_inline long name##_turn(struct scratch *scratch);                          \
+	static long name(__u64 index, struct scratch **context)                                    \
+	{                                                                                          \
+		return name##_turn(*context);                                                      \
+	}                                                                                          \
+	static __always_inline long name##_turn(struct scratch *scratch)
+#define SCRATCH_LOOP(times, name, scratch)                                                         \
+	({                                                                                         \
+		struct scratch *loop_scratch = (scratch);                                          \
+		bpf_loop(times, name, &loop_scratch, 0);                                           \
+	})
+#else
+/* Global functions, which are verified once, and loops of loops of them: thousands
+ * of turns of anything else are more than the verifier follows. */
+enum { LOOP_BATCH = 64 };
+#define SCRATCH_STEP(name)                                                                         \
+	static __always_inline long name##_turn(struct scratch *scratch);                          \
+	__noinline int name(__u32 index)                                                           \
+	{                                                                                          \
+		struct scratch *scratch = bpf_map_lookup_elem(&scratches, &index);                 \
+		return scratch ? name##_turn(scratch) : 1;                                         \
+	}                                                                                          \
+	__noinline int name##_batch(__u32 index)                                                   \
+	{                                                                                          \
+		for (__u32 turn = 0; turn < LOOP_BATCH; turn++)                                    \
+			if (name(index))                                                           \
+				return 1;                                                          \
+		return 0;                                                                          \
+	}                                                                                          \
+	static __always_inline long name##_turn(struct scratch *scratch)
+#define SCRATCH_LOOP(times, name, scratch)                                                         \
+	({                                                                                         \
+		__u32 loop_turn = 0;                                                               \
+		while (loop_turn < (times) && !name##_batch((scratch)->index))                     \
+			loop_turn += LOOP_BATCH;                                                   \
+		loop_turn;                                                                         \
+	})
+#endif
+
+#if HAVE_FETCHING_ATOMICS
+/* The last file handle given out. */
+__u32 last_handle;
+
+static __always_inline __u32 next_handle(struct scratch *scratch)
+{
+	return __sync_fetch_and_add(&last_handle, 1) + 1;
+}
+#else
+/* Each scratch of each CPU gives out every n-th number. */
+static __always_inline __u32 next_handle(struct scratch *scratch)
+{
+	__u32 first = 1 + scratch->index * config.cpus + bpf_get_smp_processor_id();
+	return first + scratch->turn++ * SCRATCHES * config.cpus;
+}
+#endif
 
 static __always_inline struct cpu_stats *cpu_stats(void)
 {
@@ -245,12 +406,19 @@ static __always_inline struct cpu_stats *cpu_stats(void)
 			__sync_fetch_and_add(&counted->member, 1);                                 \
 	} while (0)
 
-/* Sends `size` bytes of `data` through the CPU's wide ring. */
+/* Sends `size` bytes of a scratch's data, less than there are, through the CPU's
+ * wide ring. */
 static __always_inline bool wide_output(void *data, __u64 size)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&wide_rings, &cpu);
-	return ring && !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
+	if (!ring || size >= SCRATCH_BYTES)
+		return false;
+	/* Right before the call: older verifiers forget the bounds of a number
+	 * that was compared in another register or saved meanwhile. */
+	barrier_var(size);
+	size &= SCRATCH_BYTES - 1;
+	return !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
 }
 
 #endif

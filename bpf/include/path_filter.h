@@ -13,6 +13,18 @@
 
 #include "filter.h"
 
+static __always_inline bool has_path(struct inode *inode)
+{
+	__u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	return magic != PIPE_FS && magic != SOCK_FS && magic != ANON_INODE_FS;
+}
+
+static __always_inline __u32 verdict_of(__u32 signs)
+{
+	return passes(RULE_PATH, signs) ? VERDICT_TAKEN : VERDICT_LEFT;
+}
+
+#if HAVE_LOOPS
 /* A path of MAX_PATH bytes has at most half as many components. */
 enum { MAX_COMPONENTS = 2048, JUDGES = 2 };
 
@@ -47,7 +59,7 @@ static __always_inline struct judge *judge_get(void)
 	for (__u32 i = 0; i < JUDGES; i++) {
 		__u32 key = i;
 		struct judge *j = bpf_map_lookup_elem(&judges, &key);
-		if (j && !__sync_lock_test_and_set(&j->busy, 1)) {
+		if (j && claim(&j->busy)) {
 			j->depth = 0;
 			j->hash = 0;
 			j->power = 1;
@@ -63,7 +75,7 @@ static __always_inline struct judge *judge_get(void)
 
 static __always_inline void judge_put(struct judge *j)
 {
-	__sync_lock_test_and_set(&j->busy, 0);
+	release(&j->busy);
 }
 
 static __always_inline void forget_component(struct judge *j)
@@ -133,7 +145,7 @@ static __always_inline void judge_container(struct judge_context *context, __u32
 	j->hash = filter.seed;
 	j->id_signs = 0;
 	j->at = id;
-	bpf_loop(ID_DIGITS, id_step, context, 0);
+	LOOP(ID_DIGITS, id_step, context);
 	j->signs |= j->id_signs;
 	j->hash = hash;
 	j->at = at;
@@ -167,7 +179,7 @@ static __always_inline void judge_names(struct judge_context *context, __u32 fro
 	j->at = to;
 	if (to <= from || to > SCRATCH_BYTES)
 		return;
-	bpf_loop(to - from, name_step, context, 0);
+	LOOP(to - from, name_step, context);
 	if (j->len) {
 		if (filters(1 << RULE_CONTAINER) && j->kind == RULE_CGROUP)
 			judge_container(context, from, j->len);
@@ -223,18 +235,7 @@ static long look_up_step(__u64 index, struct judge_context *context)
 static __always_inline void look_up(struct judge_context *context, __u32 kind)
 {
 	context->judge->kind = kind;
-	bpf_loop(MAX_COMPONENTS, look_up_step, context, 0);
-}
-
-static __always_inline bool has_path(struct inode *inode)
-{
-	__u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
-	return magic != PIPE_FS && magic != SOCK_FS && magic != ANON_INODE_FS;
-}
-
-static __always_inline __u32 verdict_of(__u32 signs)
-{
-	return passes(RULE_PATH, signs) ? VERDICT_TAKEN : VERDICT_LEFT;
+	LOOP(MAX_COMPONENTS, look_up_step, context);
 }
 
 /* Judges the name whose path lies in the scratch up to its walk's end. */
@@ -253,5 +254,11 @@ static __always_inline __u32 judge_name(struct scratch *scratch, struct inode *i
 	judge_put(j);
 	return verdict_of(signs);
 }
+#else
+static __always_inline __u32 judge_name(struct scratch *scratch, struct inode *inode)
+{
+	return VERDICT_NONE;
+}
+#endif
 
 #endif

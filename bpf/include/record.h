@@ -17,10 +17,15 @@
 
 enum limits {
 	SLOT_BYTES = 64,
-	/* Calls in bpf/syscalls.def, rounded up. */
-	MAX_SYSCALLS = 128,
+	/* Calls in bpf/syscalls.def and operations in bpf/operations.def together,
+	 * rounded up. */
+	MAX_SYSCALLS = 256,
 	/* System call numbers of any architecture that we serve lie below. */
 	MAX_NUMBERS = 512,
+	/* Operations of io_uring have their number as their place among the
+	 * descriptors of operations; those of AIO begin at AIO_OPERATIONS. */
+	MAX_OPERATIONS = 128,
+	AIO_OPERATIONS = 112,
 	MAX_PATH = 4096,
 	/* Longest component of a path, NAME_MAX. */
 	MAX_NAME = 255,
@@ -45,6 +50,8 @@ enum record_kind {
 	RECORD_WIDE_CALL = 2,
 	RECORD_FILE = 3,
 	RECORD_TASK = 4,
+	RECORD_MOUNT = 5,
+	RECORD_OPERATION = 6,
 	SLOT_LAP = 128,
 };
 
@@ -76,7 +83,7 @@ enum call_flag {
 struct call_record {
 	__u8 kind; /* enum record_kind */
 	__u8 flags; /* enum call_flag */
-	__u16 syscall; /* row in bpf/syscalls.def, from 0 */
+	__u16 syscall; /* row in bpf/syscalls.def, from 0, or in operations.def after them */
 	__s32 fd; /* descriptor argument, -1 when there is none */
 	__u64 ts_ns; /* entry */
 	__u64 dur_ns; /* exit less entry */
@@ -90,7 +97,9 @@ struct call_record {
 };
 
 /* A call with strings, a second file or more arguments. string1 and string2
- * follow, without terminators. */
+ * follow, without terminators. The directory of a path that begins with '/' is
+ * the root directory of the task, 0 when that is the one of its mount
+ * namespace. */
 struct wide_call_record {
 	struct call_record call; /* kind is RECORD_WIDE_CALL */
 	__u32 file2; /* handle of the file behind fd2 */
@@ -105,11 +114,64 @@ struct wide_call_record {
 	__u64 stat_ino; /* inode of the path */
 	__u16 string1_len; /* bytes */
 	__u16 string2_len; /* bytes */
-	__u32 reserved; /* 0 */
+	__u32 op_flags; /* enum operation_flag */
+	__u64 user_data; /* of an operation */
+};
+
+/* What an operation of io_uring or AIO has beyond a call. The first seven are
+ * the kernel's IOSQE_ flags. */
+enum operation_flag {
+	/* The descriptor is an index into the ring's registered files. */
+	OP_FIXED_FILE = 1,
+	OP_DRAIN = 2,
+	OP_LINK = 4,
+	OP_HARDLINK = 8,
+	OP_ASYNC = 16,
+	OP_BUFFER_SELECT = 32,
+	OP_CQE_SKIP = 64,
+	/* Submitted by the kernel's thread of the ring (SQPOLL). */
+	OP_SQPOLL = 128,
+	/* Carried out by a worker thread (io-wq). */
+	OP_WORKER = 256,
+	/* Another completion follows: multishot. */
+	OP_MORE = 512,
+	/* The end is when the completion was found in the ring of completions:
+	 * the operation itself ended before. */
+	OP_REAPED = 1024,
+	/* It ended, but when and how was not seen; goes with CALL_PENDING. */
+	OP_UNSEEN = 2048,
+	/* The descriptor that it opened is one of the ring's registered files. */
+	OP_DIRECT = 4096,
+};
+
+enum operation_size {
+	/* The operation has no size, or one that could not be read. */
+	NO_SIZE32 = 4294967295,
+};
+
+/* One completed operation that fits a slot; in the slot ring only. Members
+ * that struct call_record has too mean the same. */
+struct operation_record {
+	__u8 kind; /* RECORD_OPERATION */
+	__u8 flags; /* enum call_flag */
+	__u16 syscall; /* row in bpf/operations.def, after those in bpf/syscalls.def */
+	__s32 fd; /* descriptor, or index with OP_FIXED_FILE; -1 when there is none */
+	__u64 ts_ns; /* submission */
+	__u64 dur_ns; /* completion less submission */
+	__u32 pid; /* thread group of tid */
+	__u32 tid; /* thread that submitted */
+	__s32 ret; /* result */
+	__u32 file; /* handle */
+	__s64 offset; /* where the I/O took place */
+	__u32 size; /* bytes asked for, NO_SIZE32 when there are none */
+	__u16 op_flags; /* enum operation_flag */
+	__u16 aux; /* first numeric argument */
+	__u64 user_data; /* as the program passed it */
 };
 
 enum file_flag {
-	/* The path is cut: too deep, or it changed while it was read. */
+	/* The path is cut: too deep, it changed while it was read, or the file
+	 * lies on a mount that is no longer in any tree. */
 	FILE_PATH_PARTIAL = 1,
 	/* The name was already gone from its directory. */
 	FILE_DELETED = 2,
@@ -117,7 +179,9 @@ enum file_flag {
 
 /* Identity and path of a file: sent when a handle is first used, and again
  * when its path has changed. The path follows as its components from the leaf
- * up, each followed by '/'. */
+ * up, each followed by '/': as seen from the root of its mount namespace. When
+ * that is not the recorder's, the path inside the file system follows in the
+ * same form: from the root of the file system, whatever is mounted where. */
 struct file_record {
 	__u8 kind; /* RECORD_FILE */
 	__u8 flags; /* enum file_flag */
@@ -126,10 +190,34 @@ struct file_record {
 	__u64 ts_ns; /* when the path was read */
 	__u64 ino; /* inode number */
 	__u64 size; /* bytes, when first seen */
-	__u32 dev; /* device of the superblock, the kernel's encoding */
+	__u32 dev; /* device as stat reports it, the kernel's encoding */
 	__u32 generation; /* inode generation */
 	__u32 mode; /* st_mode */
 	__u32 fs_magic; /* type of the file system, as statfs reports it */
+	__u32 fs_dev; /* device of the file system, as mountinfo shows it */
+	__u32 mnt_ns; /* inode of the mount namespace, 0 when there is none */
+	__u16 fs_path_len; /* bytes */
+	__u16 reserved[3]; /* 0 */
+};
+
+/* A mount in the recorder's own mount namespace, from /proc/self/mountinfo:
+ * written by user space, not by the kernel side. All mounts of one state of
+ * that list follow each other; the first has flag MOUNT_FIRST and takes the
+ * place of all that came before. Strings follow: the root of the mount inside
+ * its file system, and the mount point. */
+struct mount_record {
+	__u8 kind; /* RECORD_MOUNT */
+	__u8 flags; /* enum mount_flag */
+	__u16 root_len; /* bytes */
+	__u32 fs_dev; /* device, the kernel's encoding */
+	__u64 ts_ns; /* when the list was read */
+	__u32 mnt_ns; /* inode of the recorder's mount namespace */
+	__u16 point_len; /* bytes */
+	__u16 reserved; /* 0 */
+};
+
+enum mount_flag {
+	MOUNT_FIRST = 1,
 };
 
 enum task_event {
@@ -139,12 +227,17 @@ enum task_event {
 	TASK_EXEC = 3,
 	TASK_COMM = 4,
 	TASK_EXIT = 5,
+	/* What /proc says of a process whose threads the kernel side has taken
+	 * in: written by user space. Only pid, uid, mnt_ns and the strings
+	 * count. */
+	TASK_DESCRIBED = 6,
 };
 
-/* Something happened to a thread. After TASK_SEEN and TASK_EXEC follow the
- * command line (arguments, each followed by NUL), the executable's path and
- * the cgroup's path (both as components from the leaf up, each followed by
- * '/'); after the other events nothing. */
+/* Something happened to a thread. After TASK_EXEC and TASK_DESCRIBED, and after
+ * a TASK_SEEN that comes with the thread's first call, follow the command line
+ * (arguments, each followed by NUL), the executable's path and the cgroup's
+ * path (both as components from the leaf up, each followed by '/'); after the
+ * other events nothing. */
 struct task_record {
 	__u8 kind; /* RECORD_TASK */
 	__u8 event; /* enum task_event */
@@ -159,15 +252,8 @@ struct task_record {
 	__u32 ppid; /* thread group of the parent */
 	__u32 uid; /* real user */
 	__s32 exit_code; /* as wait(2) gives it, with TASK_EXIT */
-	__u32 reserved; /* 0 */
+	__u32 mnt_ns; /* inode of its mount namespace */
 	__u8 comm[16]; /* name, padded with NUL */
-};
-
-/* A task that ran before the recording: what iterator `adopt` writes. */
-struct adopted_task {
-	__u32 pid; /* thread group */
-	__u32 tid; /* thread */
-	__u64 start_ns; /* when the thread began */
 };
 
 /* Calls that were seen but whose record found no room. One a CPU and call in
@@ -196,7 +282,7 @@ struct cpu_stats {
 	__u64 slot_calls; /* calls put into the slot ring */
 	__u64 wide_calls; /* calls put into the wide ring */
 	__u64 lost; /* calls whose record found no room */
-	__u64 compat; /* calls by 32-bit programs, which are not recorded */
+	__u64 compat; /* calls by 32-bit programs, where they are not recorded */
 	__u64 shed_overflow; /* losses that map `shed` had no room to split */
 	__u64 file_retry; /* file records that had to be sent later */
 	__u64 task_lost; /* task records that found no room */
@@ -226,9 +312,21 @@ enum call_desc_flag {
 	DESC_CHDIR = 128,
 };
 
+/* What of a call is watched. */
+enum call_watch {
+	/* The call is recorded. */
+	WATCH_CALL = 1,
+	/* Operations of AIO begin with it (io_submit), are reaped by it
+	 * (io_getevents), or end with it (io_destroy, exit_group). */
+	WATCH_AIO_SUBMIT = 2,
+	WATCH_AIO_REAP = 4,
+	WATCH_AIO_DESTROY = 8,
+	WATCH_AIO_EXIT = 16,
+};
+
 /* How to record one call: where each argument stands (0 to 5, or NO_ARG). */
 struct call_desc {
-	__u8 selected; /* 0: the call is not recorded */
+	__u8 selected; /* enum call_watch; 0: the call is not recorded */
 	__u8 syscall; /* row in bpf/syscalls.def */
 	__u8 flags; /* enum call_desc_flag */
 	__u8 fd; /* descriptor */
@@ -251,8 +349,15 @@ struct call_desc {
 	__u8 how; /* struct open_how */
 	__u8 path1; /* 1: string1 is a path, 0: text */
 	__u8 path2; /* 1: string2 is a path, 0: text */
-	__u8 credentials; /* 1: changes the user of the task */
-	__u8 reserved[6]; /* 0 */
+	__u8 releases; /* 1: gives the descriptor up */
+	__u8 offset_hi; /* upper half of the offset */
+	__u8 offset_shift; /* bits that the offset is to be shifted by */
+	__u8 size_hi; /* upper half of the size */
+	__u8 stat_ino; /* where the struct stat holds the inode number */
+	__u8 offset2; /* position in the second file by value */
+	__u8 all_types; /* 1: not recorded unless all types of files are */
+	__u8 credentials; /* 1: changes the user of the task, and users are filtered */
+	__u8 reserved[7]; /* 0 */
 };
 
 /* Set before the programs are loaded. */
@@ -263,6 +368,10 @@ struct probe_config {
 	__u32 detail; /* enum detail */
 	__u32 slots; /* slots a CPU, a power of two */
 	__u32 follow; /* 1: children of recorded tasks are recorded */
+	__u32 mnt_ns; /* inode of the recorder's mount namespace */
+	__u32 cpus; /* processors that the machine may have */
+	__u32 aio; /* 1: operations of AIO are recorded */
+	__u32 reserved; /* 0 */
 };
 
 /* What a filter's rule is about. Kind k is bit 1 << k in struct filter_config. */

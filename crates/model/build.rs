@@ -1,5 +1,7 @@
-//! Generates the Rust side of the two files that the kernel side is built
-//! from: `bpf/include/record.h` (layouts) and `bpf/syscalls.def` (calls).
+//! Generates the Rust side of the files that the kernel side is built from:
+//! `bpf/include/record.h` (layouts), `bpf/syscalls.def` (calls) and
+//! `bpf/i386.def` (their numbers in 32-bit programs),
+//! `bpf/operations.def` (operations of io_uring and AIO).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,11 +13,20 @@ fn main() -> Result<()> {
     let bpf = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     generate(&bpf.join("include/record.h"), &out.join("abi.rs"), abi)?;
-    generate(
-        &bpf.join("syscalls.def"),
-        &out.join("syscalls.rs"),
-        syscalls,
-    )?;
+    let mut calls = Calls::default();
+    for (file, row) in [
+        ("syscalls.def", syscall as Row),
+        ("operations.def", operation as Row),
+    ] {
+        let path = bpf.join(file);
+        println!("cargo::rerun-if-changed={}", path.display());
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        calls
+            .add(&text, row)
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    fs::write(out.join("syscalls.rs"), calls.finish())?;
+    generate(&bpf.join("i386.def"), &out.join("i386.rs"), i386)?;
     Ok(())
 }
 
@@ -257,42 +268,123 @@ impl {camel} {{
     Ok(offset)
 }
 
-fn syscalls(text: &str) -> Result<String> {
+/// The rows of the tables of calls and of operations, as Rust.
+#[derive(Default)]
+struct Calls {
+    rows: String,
+    count: usize,
+}
+
+/// Turns the columns between name and arguments into members of `Syscall`:
+/// numbers, class and what is returned.
+type Row = fn(&str, &mut dyn FnMut(&str) -> Result<String>) -> Result<String>;
+
+impl Calls {
+    fn add(&mut self, text: &str, row: Row) -> Result<()> {
+        for (number, line) in text.lines().enumerate() {
+            let mut words = line.split_whitespace();
+            let Some(name) = words.next().filter(|w| !w.starts_with('#')) else {
+                continue;
+            };
+            let at = |what: &str| format!("line {}: {name}: {what}", number + 1);
+            let mut next = |what: &str| {
+                let word = words.next().ok_or_else(|| at(&format!("no {what}")))?;
+                Ok(word.to_string())
+            };
+            let members = row(name, &mut next).map_err(|e| at(&e.to_string()))?;
+            let mut args = String::new();
+            for word in words {
+                args.push_str(&argument(word).ok_or_else(|| at(&format!("argument {word}")))?);
+                args.push_str(", ");
+            }
+            writeln!(
+                self.rows,
+                "    Syscall {{ name: {name:?}, {members}, args: &[{args}] }},"
+            )?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> String {
+        let Self { rows, count } = self;
+        format!(
+            "/// Every recorded call and, after them, every operation; a record's \
+             `syscall` is an index into it.\n\
+             pub static SYSCALLS: [Syscall; {count}] = [\n{rows}];\n"
+        )
+    }
+}
+
+fn syscall(_: &str, next: &mut dyn FnMut(&str) -> Result<String>) -> Result<String> {
+    let mut nr = |what: &str| {
+        let text = next(what)?;
+        Ok::<_, Box<dyn std::error::Error>>(match text.as_str() {
+            "-" => "None".to_string(),
+            n => format!("Some({})", n.parse::<u16>()?),
+        })
+    };
+    let (x86_64, arm64) = (nr("number")?, nr("arm64 number")?);
+    let (class, returns) = (next("class")?, next("return")?);
+    Ok(format!(
+        "api: Api::Syscall, x86_64: {x86_64}, arm64: {arm64}, all_types: false, \
+         class: Class::{}, returns: Returns::{}",
+        camel(&class),
+        camel(&returns)
+    ))
+}
+
+fn operation(name: &str, next: &mut dyn FnMut(&str) -> Result<String>) -> Result<String> {
+    let number = next("number")?.parse::<u16>()?;
+    let (class, returns) = (next("class")?, next("return")?);
+    let api = if name.starts_with("IORING_OP_") {
+        "IoUring"
+    } else {
+        "Aio"
+    };
+    let (all_types, class) = match class.strip_prefix("socket:") {
+        Some(class) => (true, camel(class)),
+        None => (false, camel(&class)),
+    };
+    Ok(format!(
+        "api: Api::{api}, x86_64: Some({number}), arm64: Some({number}), \
+         all_types: {all_types}, class: Class::{class}, returns: Returns::{}",
+        camel(&returns)
+    ))
+}
+
+fn i386(text: &str) -> Result<String> {
     let mut rows = String::new();
     let mut count = 0;
-    for (number, line) in text.lines().enumerate() {
+    for (line_number, line) in text.lines().enumerate() {
         let mut words = line.split_whitespace();
         let Some(name) = words.next().filter(|w| !w.starts_with('#')) else {
             continue;
         };
-        let at = |what: &str| format!("line {}: {name}: {what}", number + 1);
-        let mut next = |what: &str| words.next().ok_or_else(|| at(&format!("no {what}")));
-        let nr = |text: &str| match text {
-            "-" => Ok("None".to_string()),
-            n => n
-                .parse::<u16>()
-                .map(|n| format!("Some({n})"))
-                .map_err(|_| at("bad number")),
-        };
-        let x86_64 = nr(next("number")?)?;
-        let arm64 = nr(next("arm64 number")?)?;
-        let class = camel(next("class")?);
-        let returns = camel(next("return")?);
+        let at = |what: &str| format!("line {}: {name}: {what}", line_number + 1);
+        let number: u16 = words
+            .next()
+            .and_then(|n| n.parse().ok())
+            .ok_or_else(|| at("bad number"))?;
         let mut args = String::new();
         for word in words {
             args.push_str(&argument(word).ok_or_else(|| at(&format!("argument {word}")))?);
             args.push_str(", ");
         }
+        let args = if args.is_empty() {
+            "None".to_string()
+        } else {
+            format!("Some(&[{args}])")
+        };
         writeln!(
             rows,
-            "    Syscall {{ name: {name:?}, x86_64: {x86_64}, arm64: {arm64}, \
-             class: Class::{class}, returns: Returns::{returns}, args: &[{args}] }},"
+            "    I386Call {{ number: {number}, name: {name:?}, args: {args} }},"
         )?;
         count += 1;
     }
     Ok(format!(
-        "/// Every recorded call; a record's `syscall` is an index into it.\n\
-         pub static SYSCALLS: [Syscall; {count}] = [\n{rows}];\n"
+        "/// The calls of 32-bit x86 programs that are recorded.\n\
+         pub static I386: [I386Call; {count}] = [\n{rows}];\n"
     ))
 }
 
@@ -300,8 +392,9 @@ fn argument(word: &str) -> Option<String> {
     let role = match word {
         "-" => "Ignored".to_string(),
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
-        | "iov" | "iovcnt" | "offset" | "offset_ptr" | "offset_ptr2" | "how" | "seek"
-        | "length" | "stat" | "statx" | "ring" => camel(word),
+        | "iov" | "iovcnt" | "offset" | "offset2" | "offset_ptr" | "offset_ptr2" | "how"
+        | "seek" | "length" | "stat" | "statx" | "ring" | "offset_hi" | "size_hi" | "pages"
+        | "stat64" => camel(word),
         _ => {
             let (name, kind) = word.split_once(':')?;
             return Some(format!("Arg::Value {{ name: {name:?}, kind: {kind:?} }}"));

@@ -8,7 +8,7 @@ use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let bpf = fs::canonicalize(PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf"))?;
-    let out = PathBuf::from(env::var("OUT_DIR")?).join("fathom.bpf.o");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
     let arch = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "x86_64" => "x86",
         "aarch64" => "arm64",
@@ -20,22 +20,44 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-env-changed=CLANG");
     let clang = env::var("CLANG").map_or_else(|_| find_clang(), Ok)?;
-    let run = Command::new(&clang)
+    for kernel in KERNELS {
+        if kernel == "508" && arch != "x86" {
+            continue;
+        }
+        let object = out.join(format!("fathom-{kernel}.bpf.o"));
+        compile(&clang, &bpf, &headers, arch, kernel, &object)?;
+    }
+    Ok(())
+}
+
+/// Oldest kernels of the builds (`bpf/include/compat.h`).
+const KERNELS: [&str; 3] = ["602", "517", "508"];
+
+fn compile(
+    clang: &str,
+    bpf: &Path,
+    headers: &Path,
+    arch: &str,
+    kernel: &str,
+    object: &Path,
+) -> Result<(), Box<dyn Error>> {
+    let run = Command::new(clang)
         .args([
             "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror",
         ])
         .args(["-Wno-unused-parameter", "-Wno-missing-field-initializers"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .arg(format!("-DFATHOM_KERNEL={kernel}"))
         .arg("-I")
-        .arg(&bpf)
+        .arg(bpf)
         .arg("-I")
         .arg(bpf.join("include"))
         .arg("-isystem")
-        .arg(&headers)
+        .arg(headers)
         .arg("-c")
         .arg(bpf.join("fathom.bpf.c"))
         .arg("-o")
-        .arg(&out)
+        .arg(object)
         .output()
         .map_err(|e| format!("{clang}: {e}; install clang 14 or newer, or set CLANG"))?;
     if !run.status.success() {

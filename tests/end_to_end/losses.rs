@@ -99,3 +99,40 @@ fn what_a_full_ring_keeps_is_right() {
     );
     assert_eq!(disorder, 0, "calls of one thread overlap");
 }
+
+/// The same of operations of io_uring.
+#[test]
+fn operations_that_a_full_ring_drops_are_counted_exactly() {
+    need_root!();
+    let scratch = Scratch::new();
+    let file = scratch.work().join("file");
+    std::fs::write(&file, vec![1; 1 << 20]).unwrap();
+    let mut running = Record::new(&scratch)
+        .options(["--ring-mib", "1"])
+        .command([workload("uring_ways").as_os_str(), "flood".as_ref()])
+        .command([file.as_os_str(), CALLS.to_string().as_ref()])
+        .interactive()
+        .spawn();
+    assert_eq!(running.line(), "ready");
+    running.signal(Signal::STOP);
+    running.say("\n");
+    assert_eq!(running.line(), "done");
+    running.signal(Signal::CONT);
+    let recording = running.wait().must_exit(0);
+    assert!(recording.balanced().lost > 0);
+    let number = |sql: &str| recording.number(sql);
+    let rows = number("SELECT count(*) FROM syscalls WHERE syscall = 'IORING_OP_READ'");
+    let lost = "coalesce(sum(count), 0)::BIGINT FROM losses";
+    let dropped = number(&format!("SELECT {lost} WHERE syscall = 'IORING_OP_READ'"));
+    assert_eq!(rows + dropped, CALLS);
+    let bytes = number(
+        "SELECT sum(bytes)::BIGINT FROM by_file JOIN files USING (file_id)
+         WHERE files.path LIKE '%/work/file'",
+    );
+    assert_eq!(bytes, 16 * CALLS);
+    let wrong = number(
+        "SELECT count(*) FROM syscalls WHERE syscall = 'IORING_OP_READ' AND
+            (ret IS DISTINCT FROM 16 OR size IS DISTINCT FROM 16 OR path IS NULL)",
+    );
+    assert_eq!(wrong, 0);
+}

@@ -7,15 +7,23 @@
 // A step that fails is a failed test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod aio;
 mod command;
 mod damage;
 mod filters;
 mod fio;
+mod fio_async;
 mod ground_truth;
+mod kernel;
+mod large;
 mod losses;
 mod names;
+mod places;
 mod processes;
 mod running;
 mod stored;
 mod strace_compared;
+mod suites;
+mod uring;
 mod waiting;
+mod workloads;

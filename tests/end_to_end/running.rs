@@ -109,6 +109,19 @@ fn a_running_process_with_the_threads_it_has_and_will_have() {
         recording.number(&format!("SELECT count(*) FROM syscalls WHERE pid <> {pid}")),
         0
     );
+    // A row a thread, whether it was there before, came later, or has ended; the
+    // main thread makes a fifth.
+    let threads = recording.rows(
+        "SELECT tid, count(*) AS rows, bool_and(cmdline LIKE '% late %') AS described,
+                bool_and(end_ns IS NOT NULL) AS ended
+         FROM processes GROUP BY tid",
+    );
+    assert_eq!(threads.len(), 5, "{threads:?}");
+    for thread in &threads {
+        assert_eq!(thread.int("rows"), Some(1), "{thread:?}");
+        assert_eq!(thread.value("described"), true, "{thread:?}");
+        assert_eq!(thread.value("ended"), true, "{thread:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Calls that wait: killed, interrupted, or unfinished when the recording ends.
 
-use fathom_tests::truth::{known, logs, rows_of};
+use fathom_tests::truth::{Selection, compare, known, logs, rows_of};
 use fathom_tests::{Record, Running, Scratch, need_root, workload};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -149,4 +149,57 @@ fn interrupted_and_restarted() {
             ("close".to_owned(), Some(0), None),
         ]
     );
+}
+
+/// seccomp answers before the entry of a call can be seen: the call is recorded all
+/// the same, with a duration of 0.
+#[test]
+fn refused_by_seccomp() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .command([workload("refused").as_os_str(), scratch.work().as_os_str()])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    compare(&recording, &logs(&scratch.truth()), Selection::Storage);
+    let refused = recording.rows(
+        "SELECT syscall, errno, count(*) AS calls, max(dur_ns) AS longest FROM syscalls
+         WHERE errno IN ('EACCES', 'ENODATA') GROUP BY ALL ORDER BY syscall",
+    );
+    let found: Vec<String> = refused.iter().map(|row| format!("{row:?}")).collect();
+    assert_eq!(
+        found,
+        [
+            r#"{"calls":6,"errno":"ENODATA","longest":0,"syscall":"getxattr"}"#,
+            r#"{"calls":3,"errno":"EACCES","longest":0,"syscall":"mkdirat"}"#,
+        ]
+    );
+}
+
+/// Where another thread has closed the descriptor the file is still that of the
+/// call; where it gave the descriptor to another file nobody can tell.
+#[test]
+fn descriptors_taken_from_under_a_read() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .options(["--syscalls", "all"])
+        .command([
+            workload("waits").as_os_str(),
+            "taken".as_ref(),
+            scratch.work().as_os_str(),
+        ])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let rows = recording.rows(
+        "SELECT size, bytes, path FROM syscalls
+         WHERE syscall = 'read' AND size IN (10, 11) ORDER BY size",
+    );
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    let fifo = scratch.work().join("fifo").display().to_string();
+    assert_eq!(rows[0].text("path"), Some(fifo.as_str()));
+    assert_eq!(rows[1].text("path"), None);
+    assert_eq!(rows[1].int("bytes"), Some(11));
 }

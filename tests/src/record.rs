@@ -23,6 +23,7 @@ pub struct Record {
     command: Vec<OsString>,
     truth: PathBuf,
     envs: Vec<(OsString, OsString)>,
+    wrapper: Vec<OsString>,
     interactive: bool,
 }
 
@@ -41,6 +42,7 @@ impl Record {
             command: Vec::new(),
             truth: scratch.truth(),
             envs: Vec::new(),
+            wrapper: Vec::new(),
             interactive: false,
         }
     }
@@ -65,6 +67,13 @@ impl Record {
         self
     }
 
+    /// Runs the recorder by this command, which is to replace itself by it.
+    pub fn by<S: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = S>) -> Record {
+        self.wrapper
+            .extend(wrapper.into_iter().map(|w| w.as_ref().to_owned()));
+        self
+    }
+
     /// Keeps standard input and output open for the test to talk to the command.
     pub fn interactive(mut self) -> Record {
         self.interactive = true;
@@ -73,8 +82,11 @@ impl Record {
 
     /// Starts it.
     pub fn spawn(self) -> Running {
-        let mut command = Command::new(fathom());
+        let mut line = self.wrapper.clone();
+        line.push(fathom().into());
+        let mut command = Command::new(&line[0]);
         command
+            .args(&line[1..])
             .arg("record")
             .arg("-o")
             .arg(&self.session)

@@ -50,8 +50,16 @@ pub struct Log {
     pub calls: Vec<Call>,
 }
 
-const NUMBERS: [&str; 5] = ["fd", "size", "offset", "dev", "ino"];
-const TEXTS: [&str; 6] = ["path", "path2", "path_arg", "path_arg2", "flags", "args"];
+const NUMBERS: [&str; 6] = ["fd", "size", "offset", "dev", "ino", "user_data"];
+const TEXTS: [&str; 7] = [
+    "path",
+    "path2",
+    "path_arg",
+    "path_arg2",
+    "flags",
+    "args",
+    "op_flags",
+];
 
 /// Reads the logs in a directory.
 pub fn logs(dir: &Path) -> Vec<Log> {

@@ -10,10 +10,21 @@ use crate::environment::{build_dir, must_run};
 /// Path of the compiled program `workloads/NAME.c`. It is kept in the build's
 /// output directory under the hash of its source.
 pub fn workload(name: &str) -> PathBuf {
+    compiled(name, &[])
+}
+
+/// The same as a 32-bit program; `None` where the compiler can't make one.
+pub fn workload_32_bit(name: &str) -> Option<PathBuf> {
+    let usable = Path::new("/usr/lib32/crt1.o").exists();
+    usable.then(|| compiled(name, &["-m32"]))
+}
+
+fn compiled(name: &str, more: &[&str]) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
     let source = sources.join(format!("{name}.c"));
     let mut hasher = DefaultHasher::new();
-    for file in [&source, &sources.join("truth.h")] {
+    more.hash(&mut hasher);
+    for file in [&source, &sources.join("truth.h"), &sources.join("uring.h")] {
         fs::read(file)
             .unwrap_or_else(|e| panic!("{}: {e}", file.display()))
             .hash(&mut hasher);
@@ -38,7 +49,7 @@ pub fn workload(name: &str) -> PathBuf {
             "-pthread",
             "-o",
         ];
-        let mut args: Vec<_> = flags.iter().map(|f| f.into()).collect();
+        let mut args: Vec<_> = more.iter().chain(&flags).map(|f| f.into()).collect();
         args.push(output.as_os_str().to_owned());
         args.push(source.into_os_string());
         must_run("cc", args);

@@ -359,15 +359,20 @@ static void async_calls(void)
 			      .aio_lio_opcode = IOCB_CMD_PREAD,
 			      .aio_buf = (unsigned long)buffer,
 			      .aio_nbytes = 512 };
-	struct iocb *blocks[] = { &block, &block };
+	struct iocb other = block;
+	struct iocb *blocks[] = { &block, &other };
+	struct expect done = X(.fd = fd, .size = 512, .offset = 0, .user_data = 0);
 	struct io_event events[4];
 	struct timespec none = { 0 };
 	T(io_setup, X(.fd = NONE), 8, &context);
 	T(io_setup, X(.fd = NONE), 0, &context);
 	T(io_submit, X(.fd = NONE), context, 1L, blocks);
+	truth_note("IOCB_CMD_PREAD", done, 512);
 	T(io_getevents, X(.fd = NONE), context, 1L, 4L, events, NULL);
 	T(io_getevents, X(.fd = NONE), 12345L, 1L, 4L, events, &none);
 	T(io_submit, X(.fd = NONE), context, 2L, blocks);
+	truth_note("IOCB_CMD_PREAD", done, 512);
+	truth_note("IOCB_CMD_PREAD", done, 512);
 	T(io_pgetevents, X(.fd = NONE), context, 2L, 4L, events, NULL, NULL);
 	T(io_pgetevents, X(.fd = NONE), 12345L, 2L, 4L, events, NULL, NULL);
 	T(io_submit, X(.fd = NONE), 12345L, 1L, blocks);

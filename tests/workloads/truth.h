@@ -41,6 +41,9 @@
 struct expect {
 	long fd, size, offset, dev, ino;
 	const char *path, *path2, *arg, *arg2, *flags, *args;
+	/* Of operations: column op_flags, and user_data. */
+	const char *op_flags;
+	long user_data;
 	/* The descriptor is a socket, a pipe or anonymous: a recording of
 	 * storage calls leaves the call out. */
 	int not_storage;
@@ -53,6 +56,7 @@ struct expect {
 			  .offset = UNSET,                                                         \
 			  .dev = UNSET,                                                            \
 			  .ino = UNSET,                                                            \
+			  .user_data = UNSET,                                                      \
 			  __VA_ARGS__ })
 
 struct truth_entry {
@@ -105,20 +109,22 @@ __attribute__((unused, format(printf, 1, 2))) static const char *text(const char
 	return truth_text + at;
 }
 
-__attribute__((unused)) static long truth_call(const char *name, long number, struct expect x,
-					       long a, long b, long c, long d, long e, long f)
+/* What is known of the file behind the descriptor. */
+__attribute__((unused)) static void truth_identity(struct expect *x)
 {
-	/* Before the call: after a close another thread may get the number. */
-	if (x.fd >= 0 && x.fd < TRUTH_FDS && truth_fds[x.fd].path) {
-		if (x.dev == UNSET)
-			x.dev = truth_fds[x.fd].dev;
-		if (x.ino == UNSET)
-			x.ino = truth_fds[x.fd].ino;
-		if (!x.path)
-			x.path = truth_fds[x.fd].path;
+	if (x->fd >= 0 && x->fd < TRUTH_FDS && truth_fds[x->fd].path) {
+		if (x->dev == UNSET)
+			x->dev = truth_fds[x->fd].dev;
+		if (x->ino == UNSET)
+			x->ino = truth_fds[x->fd].ino;
+		if (!x->path)
+			x->path = truth_fds[x->fd].path;
 	}
-	long ret = syscall(number, a, b, c, d, e, f);
-	int error = errno;
+}
+
+/* Logs what was not made by truth_call: an operation and its result. */
+__attribute__((unused)) static void truth_note(const char *name, struct expect x, long ret)
+{
 	struct truth_log *log = truth_current;
 	if (!log || log->count == TRUTH_ENTRIES) {
 		errno = ENOBUFS;
@@ -126,8 +132,18 @@ __attribute__((unused)) static long truth_call(const char *name, long number, st
 	}
 	struct truth_entry *entry = &log->entries[log->count++];
 	entry->name = name;
-	entry->ret = ret == -1 ? -error : ret;
+	entry->ret = ret;
 	entry->x = x;
+}
+
+__attribute__((unused)) static long truth_call(const char *name, long number, struct expect x,
+					       long a, long b, long c, long d, long e, long f)
+{
+	/* Before the call: after a close another thread may get the number. */
+	truth_identity(&x);
+	long ret = syscall(number, a, b, c, d, e, f);
+	int error = errno;
+	truth_note(name, x, ret == -1 ? -error : ret);
 	errno = error;
 	return ret;
 }
@@ -258,6 +274,8 @@ __attribute__((unused)) static void truth_end(void)
 		truth_hex(out, "path_arg2", e->x.arg2);
 		truth_hex(out, "flags", e->x.flags);
 		truth_hex(out, "args", e->x.args);
+		truth_hex(out, "op_flags", e->x.op_flags);
+		truth_number(out, "user_data", e->x.user_data);
 		if (e->x.not_storage)
 			fprintf(out, ",\"storage\":false");
 		fprintf(out, "}\n");

@@ -4,12 +4,16 @@
  *   flock     blocks in a flock that another descriptor holds until killed
  *   interrupt a read of a FIFO that a signal interrupts, once for good and once
  *             restarted
+ *   taken     two reads of the FIFO from a second thread, of 10 and 11 bytes: while
+ *             they wait, the descriptor of the first is closed, that of the
+ *             second given to another file
  *   count     prints "signal" at each SIGINT and SIGTERM until a line arrives on
  *             standard input, then the number of each
  * Prints "ready" and its thread id before it waits.
  */
 #include "truth.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/time.h>
@@ -87,6 +91,51 @@ static void interrupt(void)
 	truth_end();
 }
 
+struct reader {
+	int fd, size;
+	pid_t tid;
+};
+
+static void *read_once(void *argument)
+{
+	struct reader *reader = argument;
+	__atomic_store_n(&reader->tid, syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	if (read(reader->fd, buffer, reader->size) != reader->size)
+		truth_die("read");
+	return NULL;
+}
+
+/* Until the thread sleeps in read(2), which is number 0. */
+static void until_it_reads(const struct reader *reader)
+{
+	char line[16];
+	do {
+		usleep(1000);
+		pid_t tid = __atomic_load_n(&reader->tid, __ATOMIC_SEQ_CST);
+		int fd = open(text("/proc/self/task/%d/syscall", tid), O_RDONLY);
+		ssize_t n = fd < 0 ? 0 : pread(fd, line, sizeof(line) - 1, 0);
+		line[n < 0 ? 0 : n] = 0;
+		close(fd);
+	} while (strncmp(line, "0 ", 2));
+}
+
+static void taken(void)
+{
+	int other = open(text("%s/other", dir), O_RDWR | O_CREAT, 0600);
+	int end = open_fifo();
+	for (int size = 10; size < 12; size++) {
+		struct reader reader = { .fd = dup(end), .size = size };
+		pthread_t thread;
+		if (pthread_create(&thread, NULL, read_once, &reader))
+			truth_die("thread");
+		until_it_reads(&reader);
+		if (size == 10 ? close(reader.fd) : dup2(other, reader.fd) < 0)
+			truth_die("descriptor");
+		if (write(end, "0123456789a", size) != size || pthread_join(thread, NULL))
+			truth_die("write");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
@@ -107,6 +156,8 @@ int main(int argc, char **argv)
 			return 1;
 	} else if (!strcmp(argv[1], "interrupt")) {
 		interrupt();
+	} else if (!strcmp(argv[1], "taken")) {
+		taken();
 	} else if (!strcmp(argv[1], "count")) {
 		handle(SIGINT, on_signal, SA_RESTART);
 		handle(SIGTERM, on_signal, SA_RESTART);

@@ -75,8 +75,8 @@ pub struct RecordArgs {
     /// Record everything on this machine, fathom apart
     #[arg(long, conflicts_with = "command")]
     pub all: bool,
-    /// Calls to record: names, classes (data, metadata, directory, xattr,
-    /// memory, async), `storage`: all of them, on files and directories only;
+    /// Calls and operations of io_uring and AIO to record: names, classes (data,
+    /// metadata, directory, xattr, memory, async), `storage`: all of them, on files and directories only;
     /// `all`: on sockets and pipes too; !NAME leaves out
     #[arg(long, value_name = "LIST", default_value = "storage")]
     pub syscalls: Vec<String>,
@@ -215,7 +215,7 @@ pub struct QueryArgs {
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// List the calls that can be recorded, with their classes
+    /// List the calls and operations that can be recorded, with their classes
     #[arg(long)]
     pub syscalls: bool,
 }

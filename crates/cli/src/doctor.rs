@@ -14,8 +14,19 @@ struct Check {
     ok: bool,
     what: String,
     found: String,
-    /// What is missing without it, and how to mend it.
+    /// What is missing without it, and how to mend it; of something that is there
+    /// what it costs that a better one is not.
     advice: String,
+}
+
+impl Check {
+    fn mark(&self) -> &'static str {
+        match (self.ok, self.advice.is_empty()) {
+            (false, _) => "MISSING",
+            (true, true) => "ok     ",
+            (true, false) => "slower ",
+        }
+    }
 }
 
 /// Runs `doctor`: 0 when calls can be recorded, 1 when something is missing.
@@ -30,29 +41,39 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
             } else {
                 "  (not on this architecture)"
             };
-            text.push_str(&format!("{:<18} {}{here}\n", call.name, call.class.name()));
+            text.push_str(&format!("{:<26} {}{here}\n", call.name, call.class.name()));
         }
         out.write_all(text.as_bytes()).map_err(Failure::input)?;
         return Ok(0);
     }
     let checks = checks();
     let fine = checks.iter().all(|check| check.ok);
+    let best = checks.iter().all(|check| check.advice.is_empty());
     for check in &checks {
-        let mark = if check.ok { "ok     " } else { "MISSING" };
-        text.push_str(&format!("{mark}  {:<34} {}\n", check.what, check.found));
-        if !check.ok {
-            for line in check.advice.lines() {
-                text.push_str(&format!("         {line}\n"));
-            }
+        text.push_str(&format!(
+            "{}  {:<34} {}\n",
+            check.mark(),
+            check.what,
+            check.found
+        ));
+        for line in check.advice.lines() {
+            text.push_str(&format!("         {line}\n"));
         }
     }
-    text.push_str(if fine {
-        "\nEverything that fathom uses is there.\n"
-    } else {
-        "\nWhat is missing limits recordings as said above.\n"
+    text.push_str(match (fine, best) {
+        (false, _) => "\nWhat is missing limits recordings as said above.\n",
+        (true, true) => "\nEverything that fathom uses is there.\n",
+        (true, false) => {
+            "\nEverything is recorded; what is slower costs the recorded program more.\n"
+        }
     });
     out.write_all(text.as_bytes()).map_err(Failure::input)?;
     Ok(u8::from(!fine))
+}
+
+/// The advice, when it is needed.
+fn unless(there: bool, advice: &str) -> String {
+    if there { String::new() } else { advice.into() }
 }
 
 fn checks() -> Vec<Check> {
@@ -72,9 +93,11 @@ fn checks() -> Vec<Check> {
             |e| e.to_string(),
             |meta| format!("{} KiB", meta.len() / 1024),
         ),
-        advice: "Without it nothing can be recorded: use a kernel built with \
-                 CONFIG_DEBUG_INFO_BTF=y."
-            .into(),
+        advice: unless(
+            btf.exists(),
+            "Without it nothing can be recorded: use a kernel built with \
+             CONFIG_DEBUG_INFO_BTF=y, Linux 5.8 or newer.",
+        ),
     });
     let jit = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").unwrap_or_default();
     let jit = jit.trim();
@@ -86,9 +109,11 @@ fn checks() -> Vec<Check> {
         } else {
             format!("bpf_jit_enable = {jit}")
         },
-        advice: "Without it every recorded call costs microseconds more: \
-                 sysctl net.core.bpf_jit_enable=1"
-            .into(),
+        advice: unless(
+            jit != "0",
+            "Without it every recorded call costs microseconds more: \
+             sysctl net.core.bpf_jit_enable=1",
+        ),
     });
     let privilege = missing_privilege();
     checks.push(Check {
@@ -116,20 +141,15 @@ fn checks() -> Vec<Check> {
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {
-            checks.push(Check {
-                ok: true,
-                what: "eBPF programs".into(),
-                found: "loaded".into(),
-                advice: String::new(),
-            });
             for hook in probe.hooks() {
+                let is_place = hook.name.contains('/');
                 checks.push(Check {
                     ok: hook.attached,
-                    what: format!("hook {}", hook.name),
-                    found: if hook.attached {
-                        "attached".into()
-                    } else {
-                        "refused".into()
+                    what: format!("{}{}", if is_place { "hook " } else { "" }, hook.name),
+                    found: match (hook.attached, is_place) {
+                        (true, true) => "attached".into(),
+                        (true, false) => "loaded".into(),
+                        (false, _) => "not available".into(),
                     },
                     advice: hook.note.clone(),
                 });
@@ -150,7 +170,10 @@ fn checks() -> Vec<Check> {
         } else {
             "not built in".into()
         },
-        advice: "This binary records only: read sessions with a full build of fathom.".into(),
+        advice: unless(
+            cfg!(feature = "analyse"),
+            "This binary records only: read sessions with a full build of fathom.",
+        ),
     });
     checks
 }

@@ -1,7 +1,8 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    CallRecord, FileRecord, RECORD_CALL, RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL, SLOT_BYTES,
+    CallRecord, FileRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_CALL,
+    RECORD_FILE, RECORD_MOUNT, RECORD_OPERATION, RECORD_TASK, RECORD_WIDE_CALL, SLOT_BYTES,
     TaskRecord, WideCallRecord,
 };
 use fathom_model::raw::Ring;
@@ -14,6 +15,15 @@ use thiserror::Error;
 pub enum Event<'a> {
     /// A call that fits a slot.
     Call(CallRecord),
+    /// An operation of io_uring or AIO that fits a slot.
+    Operation {
+        /// What it has in common with a call.
+        call: CallRecord,
+        /// `OP_` flags of [`fathom_model::abi`].
+        op_flags: u32,
+        /// As the program passed it.
+        user_data: u64,
+    },
     /// A call with strings, a second file or more arguments.
     Wide {
         /// The fixed part.
@@ -30,6 +40,9 @@ pub enum Event<'a> {
         /// Components from the leaf up, each followed by `/`
         /// ([`crate::absolute_path`]).
         path: &'a [u8],
+        /// Path inside the file system in the same form, of a file that was
+        /// reached in another mount namespace.
+        fs_path: &'a [u8],
     },
     /// Something that happened to a thread.
     Task {
@@ -42,6 +55,15 @@ pub enum Event<'a> {
         /// Path of the cgroup, components from the leaf up.
         cgroup: &'a [u8],
     },
+    /// A mount in the recorder's mount namespace.
+    Mount {
+        /// The fixed part.
+        record: MountRecord,
+        /// Its root inside the file system.
+        root: &'a [u8],
+        /// Where it is mounted.
+        point: &'a [u8],
+    },
 }
 
 impl Event<'_> {
@@ -49,16 +71,20 @@ impl Event<'_> {
     /// nanoseconds: a call when it ended, anything else when it happened.
     pub fn time_ns(&self) -> u64 {
         match self {
-            Event::Call(r) => r.ts_ns.saturating_add(r.dur_ns),
+            Event::Call(r) | Event::Operation { call: r, .. } => r.ts_ns.saturating_add(r.dur_ns),
             Event::Wide { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,
+            Event::Mount { record, .. } => record.ts_ns,
         }
     }
 
-    /// Whether the event is a call.
+    /// Whether the event is a call or an operation.
     pub fn is_call(&self) -> bool {
-        matches!(self, Event::Call(_) | Event::Wide { .. })
+        matches!(
+            self,
+            Event::Call(_) | Event::Operation { .. } | Event::Wide { .. }
+        )
     }
 }
 
@@ -104,6 +130,12 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
             known(record.syscall)?;
             Ok(Event::Call(record))
         }
+        (RECORD_OPERATION, Ring::Slot) => {
+            let record =
+                OperationRecord::parse(bytes).ok_or_else(|| short(OperationRecord::SIZE, bytes))?;
+            known(record.syscall)?;
+            Ok(operation(&record))
+        }
         (RECORD_WIDE_CALL, Ring::Wide) => {
             let record =
                 WideCallRecord::parse(bytes).ok_or_else(|| short(WideCallRecord::SIZE, bytes))?;
@@ -127,7 +159,12 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 at: FileRecord::SIZE,
             };
             let path = rest.take(record.path_len)?;
-            Ok(Event::File { record, path })
+            let fs_path = rest.take(record.fs_path_len)?;
+            Ok(Event::File {
+                record,
+                path,
+                fs_path,
+            })
         }
         (RECORD_TASK, Ring::Wide) => {
             let record = TaskRecord::parse(bytes).ok_or_else(|| short(TaskRecord::SIZE, bytes))?;
@@ -145,6 +182,21 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 cgroup,
             })
         }
+        (RECORD_MOUNT, Ring::Wide) => {
+            let record =
+                MountRecord::parse(bytes).ok_or_else(|| short(MountRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: MountRecord::SIZE,
+            };
+            let root = rest.take(record.root_len)?;
+            let point = rest.take(record.point_len)?;
+            Ok(Event::Mount {
+                record,
+                root,
+                point,
+            })
+        }
         (0, Ring::Slot) => Err(DecodeError::Empty),
         _ => Err(DecodeError::Kind { kind, ring }),
     }
@@ -155,7 +207,7 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
 #[inline]
 pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeError> {
     let [kind, _, s0, s1, _, _, _, _, times @ ..] = slot;
-    if u32::from(*kind) != RECORD_CALL {
+    if ![RECORD_CALL, RECORD_OPERATION].contains(&u32::from(*kind)) {
         return Err(match kind {
             0 => DecodeError::Empty,
             kind => DecodeError::Kind {
@@ -168,6 +220,32 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
     let (times, _) = times.as_chunks::<8>();
     let at = |i: usize| times.get(i).map_or(0, |t| u64::from_ne_bytes(*t));
     Ok(at(0).saturating_add(at(1)))
+}
+
+fn operation(record: &OperationRecord) -> Event<'static> {
+    let size = match record.size {
+        NO_SIZE32 => NO_SIZE,
+        size => u64::from(size),
+    };
+    Event::Operation {
+        call: CallRecord {
+            kind: record.kind,
+            flags: record.flags,
+            syscall: record.syscall,
+            fd: record.fd,
+            ts_ns: record.ts_ns,
+            dur_ns: record.dur_ns,
+            pid: record.pid,
+            tid: record.tid,
+            ret: i64::from(record.ret),
+            file: record.file,
+            aux: u32::from(record.aux),
+            offset: record.offset,
+            size,
+        },
+        op_flags: u32::from(record.op_flags),
+        user_data: record.user_data,
+    }
 }
 
 #[inline]
@@ -251,6 +329,33 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_is_a_call_with_more() {
+        let mut bytes = [0; SLOT_BYTES as usize];
+        bytes[0] = RECORD_OPERATION as u8;
+        let mut record = OperationRecord::parse(&bytes).unwrap();
+        (record.ts_ns, record.dur_ns, record.ret) = (5, 2, -125);
+        (record.size, record.op_flags, record.user_data) = (NO_SIZE32, 4, u64::MAX);
+        record.offset = 77;
+        let bytes = record.to_bytes();
+        let event = decode(Ring::Slot, &bytes).unwrap();
+        let Event::Operation {
+            call,
+            op_flags: 4,
+            user_data: u64::MAX,
+        } = event
+        else {
+            panic!("{event:?}");
+        };
+        assert_eq!((call.ret, call.size, call.offset), (-125, NO_SIZE, 77));
+        assert!(event.is_call());
+        assert_eq!((slot_time(&bytes), event.time_ns()), (Ok(7), 7));
+        assert!(matches!(
+            decode(Ring::Wide, &bytes),
+            Err(DecodeError::Kind { kind: 5, .. })
+        ));
+    }
+
+    #[test]
     fn a_file_belongs_into_the_wide_ring() {
         let mut bytes = vec![0; FileRecord::SIZE];
         bytes[0] = RECORD_FILE as u8;
@@ -262,7 +367,8 @@ mod tests {
             decode(Ring::Wide, &bytes),
             Ok(Event::File {
                 record,
-                path: b"a/b/"
+                path: b"a/b/",
+                fs_path: b""
             })
         );
         assert!(matches!(

@@ -51,10 +51,11 @@ fn framed(record: &[u8]) -> Vec<u8> {
 
 fn tag(event: &Event<'_>) -> u32 {
     match event {
-        Event::Call(r) => r.tid,
+        Event::Call(r) | Event::Operation { call: r, .. } => r.tid,
         Event::Wide { record, .. } => record.call.tid,
         Event::File { record, .. } => record.handle,
         Event::Task { record, .. } => record.tid,
+        Event::Mount { record, .. } => record.fs_dev,
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Call<'a> {
     pub wide: Option<&'a WideCallRecord>,
     pub string1: &'a [u8],
     pub string2: &'a [u8],
+    /// Flags and user_data of an operation.
+    pub operation: Option<(u32, u64)>,
 }
 
 impl Call<'_> {

@@ -14,6 +14,7 @@ use crate::args::{self, Call};
 use crate::cache::{self, FileMemo, Recent, Small, Texts};
 use crate::files::Files;
 use crate::losses::{self, Losses};
+use crate::operations;
 use crate::plan::{Plan, String1, String2, plans};
 use crate::positions::{Positions, Raced};
 use crate::tasks::Tasks;
@@ -21,6 +22,8 @@ use crate::{id, paths, signed, text, vocab};
 
 /// Keys of decoded arguments begin here, keys of flags at 0.
 const ARGS_KEYS: u16 = 1 << 15;
+/// Key of the flags of operations.
+const OPERATION_KEY: u16 = 1 << 14;
 /// Error numbers end here.
 const ERRORS: usize = 4096;
 /// Rows for which a new batch sets memory aside at most.
@@ -76,6 +79,7 @@ pub struct Enricher {
     losses: Losses,
     names: Small,
     classes: Small,
+    apis: Small,
     errors: Small,
     texts: Texts,
     recent_files: Recent<FileMemo>,
@@ -111,6 +115,7 @@ impl Enricher {
             losses: Losses::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
+            apis: Small::new(SYSCALLS.len()),
             errors: Small::new(ERRORS),
             texts: Texts::default(),
             recent_files: cache::recent_files(),
@@ -134,6 +139,23 @@ impl Enricher {
                         wide: None,
                         string1: b"",
                         string2: b"",
+                        operation: None,
+                    },
+                );
+            }
+            Event::Operation {
+                call: record,
+                op_flags,
+                user_data,
+            } => {
+                self.call(
+                    cpu,
+                    &Call {
+                        record,
+                        wide: None,
+                        string1: b"",
+                        string2: b"",
+                        operation: Some((*op_flags, *user_data)),
                     },
                 );
             }
@@ -149,11 +171,16 @@ impl Enricher {
                         wide: Some(record),
                         string1,
                         string2,
+                        operation: operations::of_wide(record),
                     },
                 );
             }
-            Event::File { record, path } => {
-                self.files.event(record, path);
+            Event::File {
+                record,
+                path,
+                fs_path,
+            } => {
+                self.files.event(record, path, fs_path);
                 self.recent_files.forget(record.handle);
             }
             Event::Task {
@@ -165,6 +192,11 @@ impl Enricher {
                 self.tasks.event(record, cmdline, exe, cgroup);
                 self.recent_threads.forget(record.tid);
             }
+            Event::Mount {
+                record,
+                root,
+                point,
+            } => self.files.mount(record, root, point),
         }
     }
 
@@ -270,7 +302,15 @@ impl Enricher {
                 .get(n as usize, epoch, &mut self.strings, || error_name(n)),
         };
         let bytes = match plan.returns {
-            Returns::Bytes if !pending && r.ret >= 0 => r.ret,
+            // Asked with size 0, getxattr and listxattr return the size that
+            // there is.
+            Returns::Bytes if !pending && r.ret >= 0 => {
+                if r.size == 0 {
+                    0
+                } else {
+                    r.ret
+                }
+            }
             _ => NULL_I64,
         };
         let size = if plan.has_size && r.size != NO_SIZE {
@@ -311,6 +351,15 @@ impl Enricher {
         } else {
             texts.once(strings, |out| args::write(plan, call, out))
         };
+        let api = self.apis.get(index, epoch, strings, || plan.api.name());
+        let (op_flags, user_data) = match call.operation {
+            None => (StrId::NULL, NULL_I64),
+            Some((flags, user_data)) => {
+                let key = (OPERATION_KEY, u64::from(flags));
+                let text = texts.get(key, epoch, strings, |out| operations::write(flags, out));
+                (text, user_data as i64)
+            }
+        };
         let named = if plan.string1 == String1::None && call.wide.is_none() {
             let file = self.file(r.file);
             Named {
@@ -332,6 +381,7 @@ impl Enricher {
         rows.tid.push(id(r.tid));
         rows.comm.push(comm);
         rows.cpu.push(id(cpu));
+        rows.api.push(api);
         rows.syscall.push(name);
         rows.class.push(class);
         rows.ret.push(if pending { NULL_I64 } else { r.ret });
@@ -348,6 +398,8 @@ impl Enricher {
         rows.path2.push(named.path2);
         rows.hash.push(NULL_I64);
         rows.args.push(args);
+        rows.op_flags.push(op_flags);
+        rows.user_data.push(user_data);
     }
 
     /// Paths and file of a call with strings or a second file.

@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use fathom_decode::append_absolute_path;
-use fathom_model::abi::{FILE_DELETED, FILE_PATH_PARTIAL, FileRecord};
+use fathom_decode::{absolute_path, append_absolute_path};
+use fathom_model::abi::{FILE_DELETED, FILE_PATH_PARTIAL, FileRecord, MountRecord};
 use fathom_model::batch::NULL_I64;
 use fathom_model::tables::{FilePathRows, FileRows};
 use fathom_model::{StrId, StringTable};
@@ -17,8 +17,13 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
 
 use crate::fs::{self, ANON_INODE_FS, FileType, PIPE_FS, SOCK_FS};
-use crate::tasks::put;
+use crate::mounts::Mounts;
+use crate::tasks::{namespace, put};
 use crate::{paths, signed, text};
+
+mod aliases;
+
+use aliases::Aliases;
 
 /// Paths of one file that are remembered as already written.
 const MAX_KNOWN_PATHS: usize = 64;
@@ -38,6 +43,14 @@ struct File {
     file_type: FileType,
     fs_magic: Option<u32>,
     size: Option<u64>,
+    /// Device and inode as stat shows them, when the device is another one.
+    alias: Option<(u64, u64)>,
+    /// Mount namespace in which `path` holds, 0 for none.
+    mnt_ns: u32,
+    /// Of a file in another mount namespace than the recorder's: device of the
+    /// file system and path inside it.
+    elsewhere: Option<(u32, Arc<[u8]>)>,
+    host_path: Option<Arc<[u8]>>,
     /// Hashes of the paths that table file_paths has.
     known_paths: Vec<u64>,
     /// Batch and place of its row, when it has one in the present batch.
@@ -74,6 +87,8 @@ pub(crate) struct Files {
     identities: HashMap<Identity, u32>,
     /// The latest generation of each inode.
     inodes: HashMap<(u64, u64), u32>,
+    aliases: Aliases,
+    mounts: Mounts,
     limit: usize,
     last_id: i64,
     epoch: u32,
@@ -96,6 +111,8 @@ impl Files {
             handles: HashMap::new(),
             identities: HashMap::new(),
             inodes: HashMap::new(),
+            aliases: Aliases::default(),
+            mounts: Mounts::default(),
             limit: limit.clamp(1, u32::MAX as usize),
             last_id: 0,
             epoch: 0,
@@ -108,7 +125,7 @@ impl Files {
     }
 
     /// Takes note of what the kernel side says of a handle.
-    pub(crate) fn event(&mut self, record: &FileRecord, components: &[u8]) {
+    pub(crate) fn event(&mut self, record: &FileRecord, components: &[u8], fs_path: &[u8]) {
         if record.handle == 0 {
             return;
         }
@@ -127,7 +144,10 @@ impl Files {
             }
             // A file that was only described by stat so far: now its
             // generation is known.
-            (None, announced) => match self.adoptable(dev, record.ino) {
+            (None, announced) => match self
+                .adoptable(dev, record.ino)
+                .or_else(|| self.described_elsewhere(record, components))
+            {
                 Some(slot) => {
                     if let Some(placeholder) = announced.filter(|a| *a != slot) {
                         self.fill_alias(placeholder, slot);
@@ -141,9 +161,18 @@ impl Files {
             },
         };
         self.identify(slot, identity);
+        if aliases::stat_shows_other_devices(record.fs_magic) {
+            self.aliases.opened.insert(record.ino, slot);
+        }
         let path: Arc<[u8]> = display_path(record, components).into();
         let partial = u32::from(record.flags) & FILE_PATH_PARTIAL != 0;
-        let hash = self.hasher.hash_one(&path);
+        let hash = self.hasher.hash_one((&path, record.mnt_ns));
+        let elsewhere: Option<(u32, Arc<[u8]>)> = (!fs_path.is_empty()
+            && !self.mounts.is_own(record.mnt_ns))
+        .then(|| (record.fs_dev, absolute_path(fs_path).into()));
+        let host_path = elsewhere
+            .as_ref()
+            .and_then(|(dev, path)| self.mounts.path(*dev, path));
         let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
             return;
         };
@@ -151,6 +180,10 @@ impl Files {
         file.fs_magic = Some(record.fs_magic);
         file.size.get_or_insert(record.size);
         file.path_complete = !partial;
+        file.mnt_ns = record.mnt_ns;
+        if file.elsewhere != elsewhere {
+            (file.elsewhere, file.host_path) = (elsewhere, host_path);
+        }
         if file.path.as_deref() != Some(&*path) {
             file.path = Some(path.clone());
         }
@@ -168,6 +201,7 @@ impl Files {
             self.path_rows
                 .deleted
                 .push(u32::from(record.flags) & FILE_DELETED != 0);
+            self.path_rows.mnt_ns.push(namespace(record.mnt_ns));
         }
         let handle = Handle {
             slot,
@@ -176,6 +210,32 @@ impl Files {
         };
         self.put_handle(record.handle, handle);
         self.write(slot);
+    }
+
+    /// Takes note of a mount of the recorder's.
+    pub(crate) fn mount(&mut self, record: &MountRecord, root: &[u8], point: &[u8]) {
+        self.mounts.event(record, root, point);
+    }
+
+    /// Looks for the files of other namespaces among mounts that came since.
+    fn find_on_host(&mut self) {
+        if !self.mounts.take_changed() {
+            return;
+        }
+        for slot in 0..self.slots.len() {
+            let Some(file) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
+                continue;
+            };
+            // A path that was right stays when the container goes.
+            let Some((dev, path)) = file.elsewhere.as_ref().filter(|_| file.host_path.is_none())
+            else {
+                continue;
+            };
+            file.host_path = self.mounts.path(*dev, path);
+            if file.host_path.is_some() {
+                self.write(slot as u32);
+            }
+        }
     }
 
     /// The file behind a handle. One whose record did not arrive (yet) gets its
@@ -226,7 +286,12 @@ impl Files {
             file.used = true;
             return file.id;
         }
+        if let Some(slot) = path.and_then(|path| self.opened_elsewhere(ino, path)) {
+            self.add_alias(slot, (dev, ino));
+            return self.id_of(slot);
+        }
         let slot = self.add(now_ns);
+        self.aliases.described.insert(ino, slot);
         self.identify(slot, (dev, ino, None));
         let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
             return NULL_I64;
@@ -239,6 +304,7 @@ impl Files {
 
     /// The rows that changed.
     pub(crate) fn take(&mut self) -> (Taken<FileRows>, Taken<FilePathRows>) {
+        self.find_on_host();
         self.epoch = self.epoch.wrapping_add(1);
         let files = (
             std::mem::take(&mut self.rows),
@@ -270,6 +336,50 @@ impl Files {
             .then_some(slot)
     }
 
+    /// A file of an odd file system that stat has described under another
+    /// device and that lies where `record` says.
+    fn described_elsewhere(&self, record: &FileRecord, components: &[u8]) -> Option<u32> {
+        let slot = *self
+            .aliases
+            .described
+            .get(&record.ino)
+            .filter(|_| aliases::stat_shows_other_devices(record.fs_magic))?;
+        let file = self.slots.get(slot as usize)?.as_ref()?;
+        let (_, ino, generation) = file.identity?;
+        (ino == record.ino
+            && generation.is_none()
+            && file.path.as_deref() == Some(&*display_path(record, components)))
+        .then_some(slot)
+    }
+
+    /// The open file of an odd file system that lies at `path`, to which stat
+    /// gave inode `ino` under a device that is not known.
+    fn opened_elsewhere(&self, ino: u64, path: &[u8]) -> Option<u32> {
+        let slot = *self.aliases.opened.get(&ino)?;
+        let file = self.slots.get(slot as usize)?.as_ref()?;
+        let (_, known, _) = file.identity?;
+        (known == ino && file.path.as_deref() == Some(path)).then_some(slot)
+    }
+
+    /// Device and inode under which stat shows the file in `slot`, too.
+    fn add_alias(&mut self, slot: u32, inode: (u64, u64)) {
+        let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        if let Some(before) = file.alias.replace(inode)
+            && before != inode
+            && self.inodes.get(&before) == Some(&slot)
+        {
+            self.inodes.remove(&before);
+        }
+        self.inodes.insert(inode, slot);
+    }
+
+    fn id_of(&self, slot: u32) -> i64 {
+        let file = self.slots.get(slot as usize).and_then(Option::as_ref);
+        file.map_or(NULL_I64, |f| f.id)
+    }
+
     fn identify(&mut self, slot: u32, identity: Identity) {
         let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
             return;
@@ -279,6 +389,9 @@ impl Files {
         }
         if let Some(before) = file.identity.replace(identity) {
             self.identities.remove(&before);
+            if before.0 != identity.0 {
+                self.add_alias(slot, (before.0, before.1));
+            }
         }
         self.identities.insert(identity, slot);
         self.inodes.insert((identity.0, identity.1), slot);
@@ -324,6 +437,10 @@ impl Files {
             file_type: FileType::Unknown,
             fs_magic: None,
             size: None,
+            alias: None,
+            mnt_ns: 0,
+            elsewhere: None,
+            host_path: None,
             known_paths: Vec::new(),
             row: None,
             used: false,
@@ -368,9 +485,12 @@ impl Files {
             }
             if let Some(identity) = file.identity {
                 self.identities.remove(&identity);
+                self.aliases.forget(identity.1, slot);
                 let inode = (identity.0, identity.1);
-                if self.inodes.get(&inode) == Some(&slot) {
-                    self.inodes.remove(&inode);
+                for inode in [Some(inode), file.alias].into_iter().flatten() {
+                    if self.inodes.get(&inode) == Some(&slot) {
+                        self.inodes.remove(&inode);
+                    }
                 }
             }
             *place = None;
@@ -445,6 +565,12 @@ impl Files {
         put(&mut rows.size, at, file.size.map_or(NULL_I64, signed));
         put(&mut rows.first_seen_ns, at, signed(file.first_seen_ns));
         put(&mut rows.path_complete, at, file.path_complete);
+        put(&mut rows.mnt_ns, at, namespace(file.mnt_ns));
+        let host_path = file
+            .host_path
+            .as_ref()
+            .map(|path| strings.intern(text::lossless(path).as_bytes()));
+        put(&mut rows.host_path, at, host_path.unwrap_or(StrId::NULL));
     }
 }
 

@@ -35,6 +35,8 @@ mod enricher;
 mod files;
 mod fs;
 mod losses;
+mod mounts;
+mod operations;
 mod paths;
 mod plan;
 mod positions;

@@ -3,14 +3,19 @@
 /// The absolute form of `arg`, as a call was given it, into `out`; false when
 /// it is not known.
 ///
-/// `base` is the path of the directory that a relative path starts from; it
-/// is real, without symbolic links. `..` at the beginning goes up from it;
-/// behind a name `..` stays, because the name may be a symbolic link. Empty
-/// components and `.` go. An empty `arg` is the base itself.
+/// `base` is the path of the directory that the path starts from; it is real,
+/// without symbolic links. Of a path that begins with `/` it is the task's root
+/// directory, `None` for `/`. `..` at the beginning goes up from the base, but
+/// not beyond the root; behind a name `..` stays, because the name may be a
+/// symbolic link. Empty components and `.` go. An empty `arg` is the base
+/// itself.
 pub(crate) fn absolute(base: Option<&[u8]>, arg: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
-    if !arg.starts_with(b"/") {
-        let Some(base) = base else { return false };
+    let from_root = arg.starts_with(b"/");
+    if base.is_none() && !from_root {
+        return false;
+    }
+    if let Some(base) = base {
         if arg.is_empty() {
             out.extend_from_slice(base);
             return true;
@@ -22,10 +27,12 @@ pub(crate) fn absolute(base: Option<&[u8]>, arg: &[u8], out: &mut Vec<u8>) -> bo
         }
         out.extend_from_slice(if base == b"/" { b"" } else { base });
     }
+    let root = if from_root { out.len() } else { 0 };
     let mut named = false;
     for component in arg.split(|b| *b == b'/') {
         match component {
             b"" | b"." => {}
+            b".." if !named && out.len() == root && from_root => {}
             b".." if !named => match out.iter().rposition(|b| *b == b'/') {
                 Some(slash) => out.truncate(slash),
                 None if out.is_empty() => {}
@@ -73,7 +80,10 @@ mod tests {
             (None, "/a/../b", Some("/a/../b")),
             (None, "/a/..", Some("/a/..")),
             (Some("/home/u"), "x", Some("/home/u/x")),
-            (Some("/home/u"), "/etc", Some("/etc")),
+            (Some("/jail"), "/etc", Some("/jail/etc")),
+            (Some("/jail"), "/", Some("/jail")),
+            (Some("/jail"), "/../../x", Some("/jail/x")),
+            (Some("/"), "/x", Some("/x")),
             (Some("/home/u"), "./x/", Some("/home/u/x")),
             (Some("/home/u"), "..", Some("/home")),
             (Some("/home/u"), "../../..", Some("/")),

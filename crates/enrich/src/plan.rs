@@ -1,6 +1,6 @@
 //! What to do with each call, worked out once from the call table.
 
-use fathom_model::syscalls::{Arg, Class, Place, Returns, SYSCALLS, Syscall};
+use fathom_model::syscalls::{Api, Arg, Class, Place, Returns, SYSCALLS, Syscall};
 
 use crate::vocab::Kind;
 
@@ -48,6 +48,7 @@ pub(crate) enum ArgText {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub name: &'static str,
+    pub api: Api,
     pub class: Class,
     pub returns: Returns,
     /// Column fd is the record's fd.
@@ -92,7 +93,7 @@ fn plan(call: &'static Syscall) -> Plan {
             Arg::Dirfd => Some(ArgText::Dirfd),
             Arg::Dirfd2 => Some(ArgText::Dirfd2),
             Arg::Fd2 => Some(ArgText::Fd2),
-            Arg::OffsetPtr2 => Some(ArgText::Offset2),
+            Arg::OffsetPtr2 | Arg::Offset2 => Some(ArgText::Offset2),
             Arg::Seek => Some(ArgText::Seek),
             Arg::Length => Some(ArgText::Length),
             Arg::Name => Some(ArgText::Name),
@@ -105,6 +106,7 @@ fn plan(call: &'static Syscall) -> Plan {
     let from_aux = |a: &ArgText| matches!(a, ArgText::Value(v) if v.place == Place::Aux);
     Plan {
         name: call.name,
+        api: call.api,
         class: call.class,
         returns: call.returns,
         has_fd: has(Arg::Fd) || has(Arg::Ring),

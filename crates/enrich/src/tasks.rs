@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fathom_decode::absolute_path;
-use fathom_model::abi::{TASK_COMM, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord};
+use fathom_model::abi::{
+    TASK_COMM, TASK_DESCRIBED, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord,
+};
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::ProcessRows;
 use fathom_model::{StrId, StringTable};
@@ -28,6 +30,7 @@ struct Thread {
     pid: u32,
     ppid: u32,
     uid: u32,
+    mnt_ns: u32,
     start_ns: u64,
     end_ns: Option<u64>,
     exit_status: Option<i32>,
@@ -73,27 +76,32 @@ impl Tasks {
     /// Takes note of what happened to a thread.
     pub(crate) fn event(&mut self, record: &TaskRecord, cmdline: &[u8], exe: &[u8], cgroup: &[u8]) {
         let event = u32::from(record.event);
+        if event == TASK_DESCRIBED {
+            self.describe(record, program(cmdline, exe, cgroup));
+            return;
+        }
         if !(TASK_SEEN..=TASK_EXIT).contains(&event) {
             return;
         }
         let tid = record.tid;
-        // A thread that is not the first of its process comes without.
-        let described = !(cmdline.is_empty() && exe.is_empty() && cgroup.is_empty());
-        let carries_program = event == TASK_EXEC || event == TASK_SEEN && described;
         // A thread id that is used again names another thread.
         let known = self
             .threads
             .get(&tid)
             .is_some_and(|t| t.start_ns == record.start_ns);
         if !known {
-            let program = (!carries_program).then(|| self.inherited(record)).flatten();
-            self.add(record, program);
+            let program = (event != TASK_EXEC).then(|| self.inherited(record));
+            self.add(record, program.flatten());
         }
-        let program = carries_program.then(|| Arc::new(program(cmdline, exe, cgroup)));
+        let tells = event == TASK_EXEC || !(cmdline.is_empty() && exe.is_empty());
+        let program = tells.then(|| Arc::new(program(cmdline, exe, cgroup)));
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
         (thread.pid, thread.ppid, thread.uid) = (record.pid, record.ppid, record.uid);
+        if record.mnt_ns != 0 {
+            thread.mnt_ns = record.mnt_ns;
+        }
         let comm = text::lossless(text::until_nul(&record.comm));
         if *thread.comm != *comm {
             thread.comm = comm.into();
@@ -117,6 +125,24 @@ impl Tasks {
         self.write(tid);
         if event == TASK_EXEC {
             self.end_siblings(record);
+        }
+    }
+
+    /// Gives the threads of a process that were there before the recording what
+    /// they have in common.
+    fn describe(&mut self, record: &TaskRecord, program: Program) {
+        let program = Arc::new(program);
+        let threads: Vec<u32> = self
+            .threads
+            .iter()
+            .filter(|(_, t)| t.pid == record.pid && t.program.is_none())
+            .map(|(tid, _)| *tid)
+            .collect();
+        for tid in threads {
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.program = Some(Arc::clone(&program));
+            }
+            self.write(tid);
         }
     }
 
@@ -169,6 +195,7 @@ impl Tasks {
             pid: record.pid,
             ppid: record.ppid,
             uid: record.uid,
+            mnt_ns: 0,
             start_ns: record.start_ns,
             end_ns: None,
             exit_status: None,
@@ -218,6 +245,7 @@ impl Tasks {
         put(&mut rows.cgroup, at, cgroup);
         put(&mut rows.container_id, at, container);
         put(&mut rows.uid, at, i64::from(thread.uid));
+        put(&mut rows.mnt_ns, at, namespace(thread.mnt_ns));
         put(&mut rows.start_ns, at, crate::signed(thread.start_ns));
         put(
             &mut rows.end_ns,
@@ -254,6 +282,15 @@ impl Tasks {
             std::mem::take(&mut self.rows),
             std::mem::take(&mut self.strings),
         )
+    }
+}
+
+/// The inode number of a namespace, null for none.
+pub(crate) fn namespace(inode: u32) -> i64 {
+    if inode == 0 {
+        NULL_I64
+    } else {
+        i64::from(inode)
     }
 }
 

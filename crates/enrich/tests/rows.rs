@@ -9,7 +9,8 @@ use fathom_decode::{Event, decode};
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{
     CALL_HAS_HOW, CALL_HAS_STAT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION,
-    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, CallRecord, WideCallRecord,
+    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, CallRecord, FileRecord, OP_FIXED_FILE, OP_WORKER,
+    WideCallRecord,
 };
 use fathom_model::raw::Ring;
 
@@ -17,16 +18,16 @@ use fathom_model::raw::Ring;
 /// /home/u/f (2), /data/g (3) and a pipe (4).
 fn enricher() -> Enricher {
     let mut enricher = Enricher::new(EnrichOptions::default());
-    let mut pipe = file(4, 900, 0o010600, 1, b"");
-    // fs_magic, the last member: that of pipefs.
-    let magic = pipe.len() - 4;
-    pipe[magic..].copy_from_slice(&0x5049_5045u32.to_ne_bytes());
+    let pipe = FileRecord {
+        fs_magic: 0x5049_5045,
+        ..FileRecord::parse(&file(4, 900, 0o010600, 1, b"")).unwrap()
+    };
     for record in [
         task(10, "prog", 1),
         file(1, 50, 0o040755, 1, b"u/home/"),
         file(2, 51, 0o100644, 1, b"f/u/home/"),
         file(3, 52, 0o100644, 1, b"g/data/"),
-        pipe,
+        pipe.to_bytes().to_vec(),
     ] {
         enricher.event(0, &decode(Ring::Wide, &record).unwrap());
     }
@@ -67,6 +68,76 @@ const PATHS: &[&str] = &[
     "file_id",
 ];
 const ARGS: &[&str] = &["syscall", "flags", "args"];
+
+#[test]
+fn operations_say_how_they_were_made() {
+    let columns = [
+        "api",
+        "syscall",
+        "class",
+        "fd",
+        "offset",
+        "bytes",
+        "args",
+        "op_flags",
+        "user_data",
+        "path",
+    ];
+    let read = CallRecord {
+        fd: 3,
+        file: 2,
+        offset: 4096,
+        size: 512,
+        ..call("IORING_OP_READ", 1000, 512)
+    };
+    let mut enricher = enricher();
+    enricher.event(
+        3,
+        &Event::Operation {
+            call: read,
+            op_flags: OP_FIXED_FILE | OP_WORKER,
+            user_data: u64::MAX,
+        },
+    );
+    let batches = enricher.take();
+    assert_eq!(
+        row(batch(&batches, "syscalls"), 0, &columns),
+        "io_uring | IORING_OP_READ | data | 3 | 4096 | 512 | - | FIXED_FILE|WORKER | -1 | /home/u/f"
+    );
+    // Splice by the ring: both positions are given by value.
+    let spliced = wide_row(
+        &columns,
+        CallRecord {
+            fd: 9,
+            file: 2,
+            offset: 5,
+            size: 100,
+            ..call("IORING_OP_SPLICE", 1000, 100)
+        },
+        [b"", b""],
+        |record| {
+            (record.fd2, record.offset2, record.user_data) = (4, 77, 12);
+        },
+    );
+    assert_eq!(
+        spliced,
+        "io_uring | IORING_OP_SPLICE | data | 9 | 5 | 100 | fd_out=4, off_out=77 | 0 | 12 | /home/u/f"
+    );
+    let renamed = wide_row(
+        &["api", "path_arg", "path_arg2", "flags", "args", "user_data"],
+        call("IORING_OP_RENAMEAT", 1000, 0),
+        [b"a", b"b"],
+        |_| {},
+    );
+    assert_eq!(
+        renamed,
+        "io_uring | a | b | 0 | dirfd=AT_FDCWD, dirfd2=AT_FDCWD | 0"
+    );
+    assert_eq!(
+        plain_row(&["api", "op_flags", "user_data"], call("read", 1000, 20)),
+        "syscall | - | -"
+    );
+}
 
 #[test]
 fn a_plain_read() {

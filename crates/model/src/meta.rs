@@ -122,6 +122,11 @@ pub struct Hook {
     /// What is missing without it, or the reason why it is not attached.
     #[serde(default)]
     pub note: String,
+    /// Times that the kernel left the program out because it was running
+    /// already: what it would have recorded is missing and not counted
+    /// elsewhere.
+    #[serde(default)]
+    pub skipped: u64,
 }
 
 /// Counts of calls. Always: seen = stored + lost.

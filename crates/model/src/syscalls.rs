@@ -1,9 +1,10 @@
-//! The calls that are recorded: generated from `bpf/syscalls.def`, and how each
-//! is laid out in a record.
+//! The calls and operations that are recorded: generated from
+//! `bpf/syscalls.def` and `bpf/operations.def`, and how each is laid out in a
+//! record.
 
 use crate::abi::{
-    CallDesc, DESC_CHDIR, DESC_POSITION, DESC_RENAMES, DESC_RET_ADDR, DESC_RET_BYTES, DESC_RET_FD,
-    DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG,
+    AIO_OPERATIONS, CallDesc, DESC_CHDIR, DESC_POSITION, DESC_RENAMES, DESC_RET_ADDR,
+    DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, WATCH_CALL,
 };
 
 /// What kind of work a call asks for (papers: DIO, table 1; `memory` and
@@ -65,6 +66,28 @@ pub enum Returns {
     Addr,
 }
 
+/// By which interface a request reached the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Api {
+    /// A system call.
+    Syscall,
+    /// An entry in the submission queue of an io_uring.
+    IoUring,
+    /// An iocb of Linux AIO.
+    Aio,
+}
+
+impl Api {
+    /// Name in table `syscalls`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Api::Syscall => "syscall",
+            Api::IoUring => "io_uring",
+            Api::Aio => "aio",
+        }
+    }
+}
+
 /// The role of an argument; the words of `bpf/syscalls.def`, which explains
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +106,7 @@ pub enum Arg {
     Iov,
     Iovcnt,
     Offset,
+    Offset2,
     OffsetPtr,
     OffsetPtr2,
     How,
@@ -91,6 +115,10 @@ pub enum Arg {
     Stat,
     Statx,
     Ring,
+    OffsetHi,
+    SizeHi,
+    Pages,
+    Stat64,
     /// A number: `flags` goes to column flags, others to args.
     Value {
         name: &'static str,
@@ -98,15 +126,19 @@ pub enum Arg {
     },
 }
 
-/// A recorded call.
+/// A recorded call or operation.
 #[derive(Debug)]
 pub struct Syscall {
-    /// Name, as in strace.
+    /// Name, as in strace; of an operation as in the kernel's headers.
     pub name: &'static str,
-    /// Number on x86-64.
+    /// By which interface it is made.
+    pub api: Api,
+    /// Number on x86-64; of an operation its opcode, as on all architectures.
     pub x86_64: Option<u16>,
     /// Number on arm64.
     pub arm64: Option<u16>,
+    /// Recorded with all types of files only, although no descriptor tells.
+    pub all_types: bool,
     /// Kind of work.
     pub class: Class,
     /// Meaning of the return value.
@@ -115,7 +147,33 @@ pub struct Syscall {
     pub args: &'static [Arg],
 }
 
+/// A call of 32-bit x86 programs: a row of `bpf/i386.def`.
+#[derive(Debug)]
+pub struct I386Call {
+    /// Number on i386.
+    pub number: u16,
+    /// Name of the call as which it is recorded.
+    pub name: &'static str,
+    /// Roles of its arguments, where they are others than that call's.
+    pub args: Option<&'static [Arg]>,
+}
+
+impl I386Call {
+    /// The call as which it is recorded, an index into [`SYSCALLS`], and the
+    /// descriptor that tells the kernel side how, as selected.
+    pub fn desc(&self) -> Option<(usize, CallDesc)> {
+        let index = SYSCALLS.iter().position(|call| call.name == self.name)?;
+        let call = SYSCALLS.get(index)?;
+        let own = Syscall {
+            args: self.args.unwrap_or(call.args),
+            ..*call
+        };
+        Some((index, own.desc(index)))
+    }
+}
+
 include!(concat!(env!("OUT_DIR"), "/syscalls.rs"));
+include!(concat!(env!("OUT_DIR"), "/i386.rs"));
 
 /// Where a record keeps a numeric argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +218,16 @@ impl Syscall {
         }
     }
 
+    /// Place among the descriptors of operations; `None` for a system call.
+    pub fn operation(&self) -> Option<u16> {
+        let number = self.number()?;
+        match self.api {
+            Api::Syscall => None,
+            Api::IoUring => Some(number),
+            Api::Aio => Some(AIO_OPERATIONS as u16 + number),
+        }
+    }
+
     /// Position of the argument `role`, from 0.
     pub fn position(&self, role: Arg) -> Option<usize> {
         self.args.iter().position(|a| *a == role)
@@ -167,7 +235,17 @@ impl Syscall {
 
     /// Whether the call moves data into the file: by its name, for O_APPEND.
     pub fn writes(&self) -> bool {
-        self.name.contains("write")
+        ["write", "WRITE", "_SEND"]
+            .iter()
+            .any(|word| self.name.contains(word))
+    }
+
+    /// Whether the call gives names to files.
+    fn renames(&self) -> bool {
+        let verb = self.name.strip_prefix("IORING_OP_").unwrap_or(self.name);
+        ["rename", "link", "RENAMEAT", "LINKAT"]
+            .iter()
+            .any(|word| verb.starts_with(word))
     }
 
     /// Whether the I/O takes place at the position of the descriptor and
@@ -243,14 +321,11 @@ impl Syscall {
         set(DESC_RET_ADDR, self.returns == Returns::Addr);
         set(DESC_POSITION, self.uses_position());
         set(DESC_WIDE, wide);
-        set(
-            DESC_RENAMES,
-            self.name.starts_with("rename") || self.name.starts_with("link"),
-        );
+        set(DESC_RENAMES, self.renames());
         set(DESC_WRITES, self.writes());
         set(DESC_CHDIR, self.name == "chdir");
         CallDesc {
-            selected: 1,
+            selected: WATCH_CALL as u8,
             syscall: index as u8,
             flags,
             fd: at(Arg::Fd),
@@ -263,18 +338,25 @@ impl Syscall {
             size: either(either(at(Arg::Size), at(Arg::Length)), none),
             iov: at(Arg::Iov),
             iovcnt: at(Arg::Iovcnt),
-            offset: either(at(Arg::Offset), at(Arg::Seek)),
+            offset: either(either(at(Arg::Offset), at(Arg::Seek)), at(Arg::Pages)),
             offset_ptr: at(Arg::OffsetPtr),
             offset_ptr2: at(Arg::OffsetPtr2),
             aux,
             extra,
-            stat: at(Arg::Stat),
+            stat: either(at(Arg::Stat), at(Arg::Stat64)),
             statx: at(Arg::Statx),
             how: at(Arg::How),
             path1: u8::from(self.position(Arg::Path).is_some()),
             path2: u8::from(self.position(Arg::Path2).is_some()),
+            releases: u8::from(self.name == "close"),
+            offset_hi: at(Arg::OffsetHi),
+            offset_shift: if at(Arg::Pages) == none { 0 } else { 12 },
+            size_hi: at(Arg::SizeHi),
+            stat_ino: if at(Arg::Stat64) == none { 8 } else { 88 },
+            offset2: at(Arg::Offset2),
+            all_types: self.all_types.into(),
             credentials: 0,
-            reserved: [0; 6],
+            reserved: [0; 7],
         }
     }
 }
@@ -285,16 +367,45 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
+    fn calls_of_32_bit_programs_are_known_calls() {
+        let mut numbers = HashSet::new();
+        for call in &I386 {
+            let (index, desc) = call.desc().unwrap_or_else(|| panic!("{}", call.name));
+            assert!(numbers.insert(call.number), "{} twice", call.number);
+            assert!(u32::from(call.number) < crate::abi::MAX_NUMBERS);
+            let native = SYSCALLS[index].desc(index);
+            // What is recorded is laid out as for the call itself.
+            assert_eq!(desc.flags, native.flags, "{}", call.name);
+            let values = |d: &CallDesc| (d.aux != 255, d.extra.map(|e| e != 255));
+            assert_eq!(values(&desc), values(&native), "{}", call.name);
+            assert_eq!(desc.size == 255, native.size == 255, "{}", call.name);
+        }
+        let recorded: HashSet<_> = I386.iter().map(|call| call.name).collect();
+        for call in &SYSCALLS {
+            assert!(recorded.contains(call.name), "{}", call.name);
+        }
+    }
+
+    #[test]
     fn rows_are_unique_and_fit_a_record() {
         let mut seen = HashSet::new();
         for call in &SYSCALLS {
             assert!(seen.insert(call.name), "{} twice", call.name);
             let numbers = [call.x86_64.map(|n| (0, n)), call.arm64.map(|n| (1, n))];
             for (arch, n) in numbers.into_iter().flatten() {
-                assert!(seen.insert(Box::leak(format!("{arch}:{n}").into_boxed_str())));
+                let key = format!("{}:{arch}:{n}", call.api.name());
+                assert!(seen.insert(Box::leak(key.into_boxed_str())));
                 assert!(u32::from(n) < crate::abi::MAX_NUMBERS);
             }
-            assert!(call.args.len() <= 6, "{}", call.name);
+            let most = match call.operation() {
+                None => 6,
+                Some(place) => {
+                    assert!(u32::from(place) < crate::abi::MAX_OPERATIONS);
+                    assert!(call.api == Api::Aio || u32::from(place) < AIO_OPERATIONS);
+                    7
+                }
+            };
+            assert!(call.args.len() <= most, "{}", call.name);
             let extras = call
                 .values()
                 .iter()

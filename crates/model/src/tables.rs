@@ -218,26 +218,33 @@ macro_rules! tables {
 }
 
 tables! {
-    /// One row a completed storage call, and one a call that was still running
-    /// when the recording or its thread ended.
+    /// One row a completed storage call or operation of io_uring or Linux AIO, and
+    /// one a call or operation that was still running when the recording or its
+    /// thread ended. An operation that completes several times (multishot) has a
+    /// row for each completion; each begins where the one before ended.
     SYSCALLS syscalls SyscallRows key [] {
         /// Id of the request, unique in the session; counts up from 1 in the
         /// order in which calls ended.
         rid: i64 set,
-        /// When the call was entered: CLOCK_MONOTONIC nanoseconds.
+        /// When the call was entered or the operation submitted: CLOCK_MONOTONIC
+        /// nanoseconds.
         ts_ns: i64 set,
-        /// From entry to exit, nanoseconds; for a call that had not ended, the
-        /// time that it had taken so far.
+        /// From entry to exit, or from submission to completion, nanoseconds; for
+        /// a call that had not ended, the time that it had taken so far.
         dur_ns: i64 set,
         /// Process (thread group) id, as the host counts.
         pid: i32 set,
-        /// Thread id, as the host counts.
+        /// Thread id, as the host counts; of an operation the thread that
+        /// submitted it, which with SQPOLL is the kernel's thread of the ring.
         tid: i32 set,
         /// Name of the thread when the call ended.
         comm: str null,
         /// Processor on which the call ended.
         cpu: i32 set,
-        /// Name of the call, as in strace.
+        /// By which interface: syscall, io_uring or aio (an iocb of io_submit).
+        api: str set,
+        /// Name of the call, as in strace; of an operation as in the kernel's
+        /// headers: IORING_OP_READV, IOCB_CMD_PREAD.
         syscall: str set,
         /// data, metadata, directory, xattr, memory or async.
         class: str set,
@@ -246,7 +253,8 @@ tables! {
         ret: i64 null,
         /// Name of the error, null when there was none.
         errno: str null,
-        /// Descriptor that the call worked on, as passed.
+        /// Descriptor that the call worked on, as passed; with FIXED_FILE in
+        /// op_flags the index of a registered file.
         fd: i32 null,
         /// File that the call worked on, in table files.
         file_id: i64 null,
@@ -271,6 +279,17 @@ tables! {
         hash: i64 null,
         /// Further arguments, name=value, decoded as in strace.
         args: str null,
+        /// Of an operation, null for a call. The flags with which it was submitted
+        /// (FIXED_FILE, DRAIN, LINK, HARDLINK, ASYNC, BUFFER_SELECT, CQE_SKIP: the
+        /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
+        /// kernel's thread of the ring; WORKER, carried out by a worker thread; DIRECT,
+        /// opened as a registered file; MORE, further completions follow;
+        /// REAPED, the end is when the completion was found, the operation itself
+        /// ended before; UNSEEN, it ended, but how and when was not seen. 0: none.
+        op_flags: str null,
+        /// What the program passed with an operation to know it again, null for a
+        /// call: user_data of io_uring, aio_data of AIO, as a signed number.
+        user_data: i64 null,
     }
 
     /// One row a file: device, inode and generation. A recycled inode is a new
@@ -301,6 +320,13 @@ tables! {
         first_seen_ns: i64 set,
         /// False when the path is cut or was never seen.
         path_complete: bool set,
+        /// Mount namespace in which the file was last opened and in which path
+        /// holds: the inode number of /proc/PID/ns/mnt. Null when it was never
+        /// seen open or lies on no mount (pipes, memfd).
+        mnt_ns: i64 null,
+        /// Where the recorder finds the file, when mnt_ns is not its own (a
+        /// container) and one of its mounts shows it.
+        host_path: str null,
     }
 
     /// One row a path that a file had: renames and hard links give it more.
@@ -315,6 +341,9 @@ tables! {
         path_complete: bool set,
         /// Whether the name was already removed when it was seen.
         deleted: bool set,
+        /// Mount namespace in which the path holds; null when it lies on no
+        /// mount.
+        mnt_ns: i64 null,
     }
 
     /// One row a thread.
@@ -337,6 +366,9 @@ tables! {
         container_id: str null,
         /// Real user id.
         uid: i64 null,
+        /// Mount namespace: the inode number of /proc/PID/ns/mnt. Threads of
+        /// containers have another one than those of the host.
+        mnt_ns: i64 null,
         /// When the thread began, CLOCK_MONOTONIC nanoseconds.
         start_ns: i64 set,
         /// When it ended; null when it had not.
@@ -400,6 +432,7 @@ mod tests {
         rows.path.push(strings.intern(b"/x"));
         rows.path_complete.push(true);
         rows.deleted.push(false);
+        rows.mnt_ns.push(1);
         let batch = rows.into_batch(strings);
         assert_eq!(batch.len(), 1);
         assert_eq!(batch.columns.len(), FILE_PATHS.columns.len());

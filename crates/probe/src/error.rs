@@ -8,9 +8,24 @@ pub enum ProbeError {
     /// The kernel has no description of its own types.
     #[error(
         "this kernel has no BTF (/sys/kernel/btf/vmlinux): fathom needs a kernel built with \
-         CONFIG_DEBUG_INFO_BTF=y, 5.17 or newer; run `fathom doctor` for details"
+         CONFIG_DEBUG_INFO_BTF=y, 5.8 or newer; run `fathom doctor` for details"
     )]
     NoBtf,
+    /// None of the builds of the programs is for this kernel.
+    #[error(
+        "fathom has no eBPF programs for this kernel: it needs Linux 5.8 or newer on x86-64, 5.17 \
+         or newer elsewhere; run `fathom doctor` for details"
+    )]
+    NoPrograms,
+    /// A place that nothing can be recorded without does not exist.
+    #[error(
+        "this kernel has no {0}, without which nothing can be recorded; run `fathom doctor` for \
+         what this kernel offers"
+    )]
+    NoHook(String),
+    /// A filter that the programs for this kernel cannot serve.
+    #[error("{0} needs Linux 5.17 or newer: leave it out, and choose from what was recorded with SQL")]
+    NoFilter(&'static str),
     /// Not allowed to load programs.
     #[error("{0}")]
     Privilege(#[from] crate::Privilege),

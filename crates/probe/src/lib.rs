@@ -5,13 +5,18 @@
 mod adopt;
 mod command;
 mod error;
+mod features;
 mod filter;
+mod hooks;
 mod load;
+mod mounts;
+mod operations;
 mod privilege;
 mod rings;
 mod selection;
 mod signals;
 pub mod system;
+mod variant;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;

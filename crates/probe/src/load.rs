@@ -8,23 +8,20 @@ use fathom_model::abi::{
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
-use fathom_model::syscalls::SYSCALLS;
+use fathom_model::syscalls::{Api, I386, SYSCALLS};
 use libbpf_rs::{
     IterOpts, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
 };
 
 use crate::error::ProbeError;
+use crate::features::Features;
 use crate::filter::Filters;
+use crate::hooks::Hooks;
+use crate::mounts::{self, Mounts};
 use crate::rings::{Crossed, SlotRings, Stats, WideRings};
 use crate::selection::Selection;
-use crate::{Detail, adopt, missing_privilege};
-
-/// The object that `build.rs` compiled. Aligned, because libbpf reads it in
-/// place.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
-static OBJECT: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/fathom.bpf.o")));
+use crate::variant::{self, Variant};
+use crate::{Detail, adopt, missing_privilege, operations};
 
 /// What and how to record.
 #[derive(Clone, Debug)]
@@ -103,38 +100,13 @@ pub struct Probe {
     slots: SlotRings,
     wide: WideRings,
     stats: Stats,
-    hooks: Vec<Hook>,
+    hooks: Hooks,
+    operations: Vec<operations::Choice>,
     cpus: usize,
+    all_tasks: bool,
     spare: Vec<Vec<u8>>,
+    mounts: Option<Mounts>,
 }
-
-/// Programs that are attached while recording, and what is missing without
-/// them. The first two carry everything else.
-const HOOKS: [(&str, &str); 7] = [
-    ("sys_enter", "no calls can be recorded"),
-    ("sys_exit", "no calls can be recorded"),
-    (
-        "sched_process_fork",
-        "children and new threads are not recorded",
-    ),
-    (
-        "sched_process_exec",
-        "commands are not recorded from their start; command lines are missing",
-    ),
-    (
-        "sched_process_exit",
-        "ends of threads and calls that they were in are missing",
-    ),
-    (
-        "task_rename",
-        "names that threads give themselves are missing",
-    ),
-    (
-        CGROUP_HOOK,
-        "--cgroup and --container keep to the cgroup in which a task began",
-    ),
-];
-const CGROUP_HOOK: &str = "cgroup_attach_task";
 
 impl Probe {
     /// Loads the programs; nothing is recorded before [`Probe::attach`].
@@ -160,30 +132,29 @@ impl Probe {
         // room for bursts of path names. A power of two, as the kernel wants.
         let wide_bytes = ((options.ring_mib / 4).max(2) << 20).next_power_of_two();
 
-        let mut open = ObjectBuilder::default()
-            .name("fathom")
-            .and_then(|builder| builder.open_memory(&OBJECT.0))
-            .map_err(|source| ProbeError::Refused {
-                what: "the eBPF object".into(),
-                source,
-            })?;
-        configure(&mut open, options, cpus, per_cpu)?;
-        // A kernel without cgroups has no such tracepoint, and would refuse all
-        // programs for the sake of one.
-        if !has_cgroups() {
-            open.progs_mut()
-                .filter(|program| program.name() == CGROUP_HOOK)
-                .for_each(|mut program| {
-                    program.set_autoload(false);
-                });
+        let features = Features::read()?;
+        let rings = wide_ring_maps(cpus, wide_bytes)?;
+        // The newest programs that fit; older ones when the kernel refuses them
+        // all the same. What it says of the first is what counts.
+        let mut refused = None;
+        let mut loaded = None;
+        for variant in variant::loadable(&features)? {
+            if let (false, Some(option)) = (variant.loops, options.filters.needing_loops()) {
+                return Err(refused.unwrap_or(ProbeError::NoFilter(option)));
+            }
+            match load_variant(&variant, options, &features, &rings, cpus, per_cpu) {
+                Ok((object, mut hooks, operations)) => {
+                    hooks.list.insert(0, programs(&variant));
+                    loaded = Some((object, hooks, operations));
+                    break;
+                }
+                Err(error) => refused = refused.or(Some(error)),
+            }
         }
-        let object = open.load().map_err(|source| ProbeError::Refused {
-            what: "the eBPF programs".into(),
-            source,
-        })?;
-
-        fill_rules(&object, &options.filters)?;
-        let wide = wide_rings(&object, cpus, wide_bytes)?;
+        let Some((object, hooks, operations)) = loaded else {
+            return Err(refused.unwrap_or(ProbeError::NoPrograms));
+        };
+        let wide = wide_rings(&object, rings)?;
         let slots = SlotRings::new(
             map(&object, "slots")?.as_fd(),
             map(&object, "cursors")?.as_fd(),
@@ -196,9 +167,13 @@ impl Probe {
             slots,
             wide,
             stats,
-            hooks: Vec::new(),
+            hooks,
+            operations,
             cpus,
+            all_tasks: options.all_tasks,
             spare: Vec::new(),
+            // Without /proc files in other namespaces have no path here.
+            mounts: Mounts::open().ok(),
             object,
         })
     }
@@ -206,39 +181,20 @@ impl Probe {
     /// Attaches the programs. A hook that the kernel refuses is noted in
     /// [`Probe::hooks`]; only without the system call hooks is it an error.
     pub fn attach(&mut self) -> Result<(), ProbeError> {
-        // Tasks first, so that no call is recorded of a task that is unknown.
-        for (name, without) in HOOKS.iter().rev() {
-            let program = self
-                .object
-                .progs_mut()
-                .find(|program| program.name() == *name)
-                .ok_or(ProbeError::Object("program"))?;
-            let hook = format!("tp_btf/{name}");
-            match program.attach() {
-                Ok(link) => {
-                    self.links.push(link);
-                    self.hooks.push(Hook {
-                        name: hook,
-                        attached: true,
-                        note: String::new(),
-                    });
-                }
-                Err(source) if name.starts_with("sys_") => {
-                    return Err(ProbeError::Refused { what: hook, source });
-                }
-                Err(source) => self.hooks.push(Hook {
-                    name: hook,
-                    attached: false,
-                    note: format!("{without} ({source})"),
-                }),
-            }
+        self.links = self.hooks.attach(&mut self.object)?;
+        for choice in &self.operations {
+            let (link, hook) = choice.attach(&mut self.object);
+            self.links.extend(link);
+            self.hooks.list.push(hook);
         }
         Ok(())
     }
 
-    /// Hooks that were attached or refused.
+    /// The build of the programs that was chosen, and the hooks that were
+    /// attached or refused; after [`Probe::stop`] with the runs that the kernel
+    /// left out.
     pub fn hooks(&self) -> &[Hook] {
-        &self.hooks
+        &self.hooks.list
     }
 
     /// Records task `pidfd` from the moment when it executes a program.
@@ -250,10 +206,15 @@ impl Probe {
         // call's numbers.
         let at = std::mem::offset_of!(TaskStateHead, flags);
         state[at..at + 4].copy_from_slice(&TASK_WAITS_FOR_EXEC.to_ne_bytes());
-        let key = pidfd.as_raw_fd().to_ne_bytes();
         let refused = |source| ProbeError::Refused {
             what: "state for the command".into(),
             source,
+        };
+        // Task storage takes the descriptor, the map that stands in for it the id.
+        let key = if tasks.map_type() == MapType::TaskStorage {
+            pidfd.as_raw_fd().to_ne_bytes()
+        } else {
+            pid_of(pidfd)?.to_ne_bytes()
         };
         tasks.update(&key, &state, MapFlags::ANY).map_err(refused)?;
         let live = map(&self.object, ".data.live")?;
@@ -262,7 +223,7 @@ impl Probe {
     }
 
     /// Records processes that are running, or all when the options say so, and
-    /// returns task records for them. To be called after [`Probe::attach`].
+    /// returns descriptions of them. To be called after [`Probe::attach`].
     pub fn adopt(&mut self, pids: &[u32]) -> Result<RawChunk, ProbeError> {
         for pid in pids {
             let targets = map(&self.object, "targets")?;
@@ -278,16 +239,14 @@ impl Probe {
         }
         // Twice: a thread that a task not yet taken in makes during the first
         // pass may come before the pass's position.
-        let mut taken_in = self.iterate("adopt")?;
-        taken_in.extend(self.iterate("adopt")?);
-        for pid in pids {
-            adopt::must_exist(*pid)?;
+        for _ in 0..2 {
+            self.iterate("adopt")?;
         }
-        Ok(adopt::task_records(&taken_in))
+        let chosen = (!self.all_tasks).then_some(pids);
+        adopt::descriptions(chosen)
     }
 
-    /// Runs a program over all tasks and returns what it writes.
-    fn iterate(&mut self, name: &str) -> Result<Vec<u8>, ProbeError> {
+    fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {
         let refused = |source| ProbeError::Refused {
             what: format!("the task iterator {name}"),
             source,
@@ -301,11 +260,10 @@ impl Probe {
             .attach_iter_with_opts(IterOpts::None)
             .map_err(refused)?;
         let mut iter = libbpf_rs::Iter::new(&link).map_err(refused)?;
-        // Reading runs the program.
-        let mut written = Vec::new();
-        std::io::Read::read_to_end(&mut iter, &mut written)
+        // The program writes nothing; reading runs it.
+        std::io::copy(&mut iter, &mut std::io::sink())
             .map_err(|source| refused(libbpf_rs::Error::from(source)))?;
-        Ok(written)
+        Ok(())
     }
 
     /// Recorded tasks that are alive.
@@ -324,6 +282,7 @@ impl Probe {
 
     /// Takes what the programs have written so far.
     pub fn drain(&mut self, out: &mut Vec<RawChunk>) {
+        out.extend(self.mounts.as_mut().and_then(Mounts::changed));
         let spare = &mut self.spare;
         self.slots.drain(out, |bytes| match spare.pop() {
             Some(mut buffer) => {
@@ -354,7 +313,8 @@ impl Probe {
         // A program that another CPU was in when it was detached ends within
         // microseconds; the kernel has no call that waits for it.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        self.iterate("pending").map(drop)
+        self.hooks.count_skipped(&self.object);
+        self.iterate("pending")
     }
 
     /// Counts so far.
@@ -482,13 +442,25 @@ fn configure(
         detail: options.detail as u32,
         slots: per_cpu as u32,
         follow: (options.follow || options.all_tasks).into(),
+        mnt_ns: mounts::own_namespace(),
+        cpus: cpus as u32,
+        aio: operations::selects_aio(&options.selection).into(),
+        reserved: 0,
     };
-    let descs = descriptors(&options.selection, &options.filters);
-    let filter = options.filters.config.to_bytes();
-    let constants: [(&str, &[u8]); 3] = [
-        (".rodata.config", &config.to_bytes()),
-        (".rodata.descs", &descs),
-        (".rodata.filter", &filter),
+    let constants = [
+        (".rodata.config", config.to_bytes().to_vec()),
+        (
+            ".rodata.descs",
+            descriptors(&options.selection, &options.filters),
+        ),
+        (
+            ".rodata.filter",
+            options.filters.config.to_bytes().to_vec(),
+        ),
+        (
+            ".rodata.opdescs",
+            operations::descriptors(&options.selection),
+        ),
     ];
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -511,44 +483,56 @@ fn configure(
     Ok(())
 }
 
-/// One descriptor a system call number.
+/// One descriptor a system call number, then one a number of 32-bit programs.
 fn descriptors(selection: &Selection, filters: &Filters) -> Vec<u8> {
-    let mut bytes = vec![0; MAX_NUMBERS as usize * CallDesc::SIZE];
-    for (index, call) in SYSCALLS.iter().enumerate() {
-        let Some(number) = call.number() else {
-            continue;
-        };
-        let mut desc = call.desc(index);
+    let mut bytes = vec![0; 2 * MAX_NUMBERS as usize * CallDesc::SIZE];
+    let mut put = |number: usize, call: usize, mut desc: CallDesc| {
         // Renames are watched even when they are not recorded.
-        desc.selected = selection.calls.contains(&index).into();
-        let at = number as usize * CallDesc::SIZE;
+        desc.selected = selection.calls.contains(&call).into();
+        let at = number * CallDesc::SIZE;
         if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE) {
             slot.copy_from_slice(&desc.to_bytes());
         }
+    };
+    for (index, call) in SYSCALLS.iter().enumerate() {
+        if let Some(number) = call.number().filter(|_| call.api == Api::Syscall) {
+            put(number.into(), index, call.desc(index));
+        }
     }
-    if filters.by_user() {
-        let calls = [libc::SYS_setuid, libc::SYS_setreuid, libc::SYS_setresuid];
-        for number in calls {
-            // Not recorded, only watched.
-            let at = number as usize * CallDesc::SIZE;
-            if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE)
-                && let Some(mut desc) = CallDesc::parse(slot)
-            {
-                desc.credentials = 1;
-                slot.copy_from_slice(&desc.to_bytes());
+    if cfg!(target_arch = "x86_64") {
+        for call in &I386 {
+            if let Some((index, desc)) = call.desc() {
+                put(MAX_NUMBERS as usize + usize::from(call.number), index, desc);
             }
         }
+    }
+    if operations::selects_aio(selection) {
+        operations::watch_aio(&mut bytes);
+    }
+    if filters.by_user() {
+        watch_credentials(&mut bytes);
     }
     bytes
 }
 
-/// Whether the kernel has the tracepoint of tasks that change their cgroup.
-fn has_cgroups() -> bool {
-    libbpf_rs::btf::Btf::from_vmlinux().is_ok_and(|btf| {
-        let name = format!("btf_trace_{CGROUP_HOOK}");
-        btf.type_by_name::<libbpf_rs::btf::BtfType<'_>>(name.as_str())
-            .is_some()
-    })
+/// Marks the calls that change the user of a task, which are not recorded.
+fn watch_credentials(descs: &mut [u8]) {
+    let native = [libc::SYS_setuid, libc::SYS_setreuid, libc::SYS_setresuid].map(|n| n as usize);
+    // setuid, setreuid and setresuid of 32-bit programs, with ids of 16 and of
+    // 32 bits.
+    let compat = [23, 70, 164, 213, 203, 208].map(|n| MAX_NUMBERS as usize + n);
+    let compat = compat
+        .into_iter()
+        .filter(|_| cfg!(target_arch = "x86_64"));
+    for number in native.into_iter().chain(compat) {
+        let at = number * CallDesc::SIZE;
+        if let Some(slot) = descs.get_mut(at..at + CallDesc::SIZE)
+            && let Some(mut desc) = CallDesc::parse(slot)
+        {
+            desc.credentials = 1;
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
 }
 
 fn fill_rules(object: &Object, filters: &Filters) -> Result<(), ProbeError> {
@@ -564,26 +548,99 @@ fn fill_rules(object: &Object, filters: &Filters) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Makes a ring buffer a CPU and puts it into the map of rings.
-fn wide_rings(object: &Object, cpus: usize, bytes: u32) -> Result<WideRings, ProbeError> {
+/// Loads one build of the programs, with the hooks that were chosen.
+fn load_variant(
+    variant: &Variant,
+    options: &ProbeOptions,
+    features: &Features,
+    rings: &[MapHandle],
+    cpus: usize,
+    per_cpu: usize,
+) -> Result<(Object, Hooks, Vec<operations::Choice>), ProbeError> {
+    let mut open = ObjectBuilder::default()
+        .name("fathom")
+        .and_then(|builder| builder.open_memory(variant.object))
+        .map_err(|source| ProbeError::Refused {
+            what: "the eBPF object".into(),
+            source,
+        })?;
+    configure(&mut open, options, cpus, per_cpu)?;
+    // Kernels before 5.10 want inner maps of the size of the first.
+    for mut map in open.maps_mut() {
+        if let (true, Some(ring)) = (map.name() == "wide_rings", rings.first()) {
+            map.set_inner_map_fd(ring.as_fd())
+                .map_err(|source| ProbeError::Refused {
+                    what: "the map of the wide rings".into(),
+                    source,
+                })?;
+        }
+    }
+    let hooks = Hooks::choose(&mut open, features)?;
+    let operations = operations::choose(&mut open, &options.selection);
+    if std::env::var_os("FATHOM_LIBBPF").is_some() {
+        for mut program in open.progs_mut() {
+            // What the verifier had to do, in its log.
+            program.set_log_level(4);
+        }
+    }
+    let object = open.load().map_err(|source| ProbeError::Refused {
+        what: format!("the eBPF programs for Linux {}", variant.since),
+        source,
+    })?;
+    fill_rules(&object, &options.filters)?;
+    Ok((object, hooks, operations))
+}
+
+/// How the choice of programs stands in the session.
+fn programs(variant: &Variant) -> Hook {
+    Hook {
+        name: format!("programs for Linux {} and newer", variant.since),
+        attached: true,
+        note: variant.cost.into(),
+        skipped: 0,
+    }
+}
+
+/// Id of the process behind a descriptor, in the namespace of this process.
+fn pid_of(pidfd: BorrowedFd<'_>) -> Result<u32, ProbeError> {
+    let info = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+    let unknown = |source| ProbeError::NoProcess { pid: 0, source };
+    let text = std::fs::read_to_string(info).map_err(unknown)?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
+        .ok_or_else(|| unknown(std::io::Error::from_raw_os_error(libc::ESRCH)))
+}
+
+/// Makes a ring buffer a CPU.
+fn wide_ring_maps(cpus: usize, bytes: u32) -> Result<Vec<MapHandle>, ProbeError> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    (0..cpus)
+        .map(|_| {
+            MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options).map_err(
+                |source| ProbeError::Refused {
+                    what: "the wide rings".into(),
+                    source,
+                },
+            )
+        })
+        .collect()
+}
+
+/// Puts the ring buffers into the map of rings.
+fn wide_rings(object: &Object, rings: Vec<MapHandle>) -> Result<WideRings, ProbeError> {
     let refused = |source| ProbeError::Refused {
         what: "the wide rings".into(),
         source,
     };
     let outer = map(object, "wide_rings")?;
-    let mut maps = Vec::with_capacity(cpus);
-    for cpu in 0..cpus as u32 {
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            ..Default::default()
-        };
-        let ring = MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options)
-            .map_err(refused)?;
+    for (cpu, ring) in (0u32..).zip(&rings) {
         let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
         outer
             .update(&cpu.to_ne_bytes(), &fd, MapFlags::ANY)
             .map_err(refused)?;
-        maps.push(ring);
     }
-    WideRings::new(maps).map_err(refused)
+    WideRings::new(rings).map_err(refused)
 }

@@ -19,7 +19,7 @@
 -- seen: Calls that passed the filters in the kernel; stored and lost ones.
 -- stored: Rows written to table syscalls.
 -- lost: Calls in table losses.
--- compat: Calls by 32-bit programs, which are not recorded and not in seen.
+-- compat: Calls by 32-bit programs, where those are not recorded (arm64); not in seen.
 -- detail: raw, fds or full.
 -- calls: Selection of calls as given, separated by commas.
 -- filters: Filters as on the command line, separated by blanks.

@@ -260,7 +260,7 @@ fn problems(
     }
     if loss.compat > 0 {
         problems.push(format!(
-            "{} calls by 32-bit programs were not recorded: fathom records 64-bit programs only",
+            "{} calls by 32-bit programs were not recorded: on this architecture fathom records 64-bit programs only",
             units::count(loss.compat.try_into().unwrap_or(i64::MAX))
         ));
     }
@@ -269,6 +269,13 @@ fn problems(
         problems.push(format!(
             "hook {} was not available{note}{}",
             hook.name, hook.note
+        ));
+    }
+    for hook in source.meta.hooks.iter().filter(|h| h.skipped > 0) {
+        problems.push(format!(
+            "the kernel left hook {} out {} times: what it would have recorded is missing",
+            hook.name,
+            units::count(hook.skipped.try_into().unwrap_or(i64::MAX))
         ));
     }
     problems

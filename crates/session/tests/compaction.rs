@@ -29,6 +29,8 @@ fn files(versions: &[(i64, &str)]) -> fathom_model::Batch {
         rows.size.push(0);
         rows.first_seen_ns.push(1);
         rows.path_complete.push(true);
+        rows.mnt_ns.push(1);
+        rows.host_path.push(fathom_model::StrId::NULL);
     }
     rows.into_batch(strings)
 }

@@ -66,7 +66,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     // The recorder must not wait for the program that fills its rings. Without
     // the right to do so it goes on as it is: losses are counted.
     system::set_nice(nice - 10);
-    let mut probe = Probe::load(&options).map_err(Failure::recording)?;
+    let mut probe = Probe::load(&options).map_err(|error| match error {
+        ProbeError::NoFilter(_) => Failure::input(error),
+        _ => Failure::recording(error),
+    })?;
     probe.attach().map_err(Failure::recording)?;
 
     let output = args.output.clone().unwrap_or_else(|| default_output(&args));
@@ -278,12 +281,20 @@ impl Recording {
         meta.totals.seen = seen;
         meta.totals.compat = counters.compat;
         meta.totals.records = self.records();
+        // With the runs that the kernel left out.
+        meta.hooks = self.probe.hooks().to_vec();
         let finished = self.pipeline.finish(meta, losses)?;
         if let Some(error) = &finished.last_error {
             eprintln!("fathom: {error}");
         }
         for note in notes(&counters) {
             eprintln!("fathom: {note}");
+        }
+        for hook in self.probe.hooks().iter().filter(|hook| hook.skipped > 0) {
+            eprintln!(
+                "fathom: the kernel left hook {} out {} times: what it would have recorded is missing",
+                hook.name, hook.skipped
+            );
         }
         Ok(Summary {
             totals: finished.totals,

@@ -1,3 +1,5 @@
+use fathom_model::abi::MOUNT_FIRST;
+
 use super::*;
 
 struct Announce {
@@ -29,7 +31,7 @@ fn record(a: &Announce, ts_ns: u64) -> FileRecord {
 }
 
 fn announce(files: &mut Files, a: &Announce, ts_ns: u64) -> i64 {
-    files.event(&record(a, ts_ns), a.path);
+    files.event(&record(a, ts_ns), a.path, b"");
     files.by_handle(a.handle, ts_ns).id
 }
 
@@ -213,7 +215,7 @@ fn memory_is_bounded_and_what_is_used_stays() {
             ino: 1000 + u64::from(i),
             ..A
         };
-        files.event(&record(&other, 2), other.path);
+        files.event(&record(&other, 2), other.path, b"");
         files.by_stat(1, u64::from(i), None, 3);
         files.by_handle(50_000 + i, 4);
         assert_eq!(files.by_handle(1, 5).id, kept);
@@ -252,7 +254,7 @@ fn hostile_records() {
                     let mut record = FileRecord::parse(&bytes).unwrap();
                     (record.handle, record.ino) = (rng.u32(0..12), rng.u64(0..6));
                     (record.dev, record.generation) = (rng.u32(0..2), rng.u32(0..3));
-                    files.event(&record, &bytes);
+                    files.event(&record, &bytes, b"");
                 }
             }
             let used = files.slots.iter().filter(|s| s.is_some()).count();
@@ -261,4 +263,93 @@ fn hostile_records() {
         let ((rows, _), _) = files.take();
         assert_eq!(rows.file_id.len(), rows.size.len());
     }
+}
+
+/// A mount of the recorder's, which lives in namespace 1.
+fn mount(files: &mut Files, flags: u32, fs_dev: u32, root: &str, point: &str) {
+    let record = MountRecord {
+        flags: flags as u8,
+        fs_dev,
+        mnt_ns: 1,
+        ..MountRecord::parse(&[0; MountRecord::SIZE]).unwrap()
+    };
+    files.mount(&record, root.as_bytes(), point.as_bytes());
+}
+
+fn host_paths(files: &mut Files) -> Vec<String> {
+    let ((rows, strings), _) = files.take();
+    let text = |id| match id {
+        StrId::NULL => "-".into(),
+        id => String::from_utf8(strings.get(id).to_vec()).unwrap(),
+    };
+    rows.host_path.into_iter().map(text).collect()
+}
+
+#[test]
+fn files_of_a_container_are_found_on_the_host() {
+    let mut files = Files::new(100);
+    mount(&mut files, MOUNT_FIRST, 5, "/", "/");
+    let contained = FileRecord {
+        mnt_ns: 2,
+        fs_dev: 7,
+        ..record(&A, 1)
+    };
+    files.event(&contained, b"data/", b"data/volume/");
+    assert_eq!(host_paths(&mut files), ["-"]);
+    // The host's mount is seen later than the container's file.
+    mount(&mut files, MOUNT_FIRST, 5, "/", "/");
+    mount(&mut files, 0, 7, "/", "/var/lib/x");
+    assert_eq!(host_paths(&mut files), ["/var/lib/x/volume/data"]);
+    // The container is gone, its mount with it: what was found stays.
+    mount(&mut files, MOUNT_FIRST, 5, "/", "/");
+    files.event(&contained, b"data/", b"data/volume/");
+    assert_eq!(host_paths(&mut files), ["/var/lib/x/volume/data"]);
+    // Opened by the host itself.
+    files.event(
+        &FileRecord {
+            mnt_ns: 1,
+            ..contained
+        },
+        b"data/volume/x/lib/var/",
+        b"",
+    );
+    assert_eq!(host_paths(&mut files), ["-"]);
+}
+
+#[test]
+fn overlays_stat_another_device() {
+    const OVERLAY: u32 = 0x794c_7630;
+    let on_overlay = FileRecord {
+        fs_magic: OVERLAY,
+        ..record(&A, 1)
+    };
+    let layer = 99;
+    // Opened, then described.
+    let mut files = Files::new(2);
+    files.event(&on_overlay, A.path, b"");
+    let id = files.by_handle(A.handle, 1).id;
+    assert_eq!(files.by_stat(layer, A.ino, Some(b"/tmp/a"), 2), id);
+    assert_eq!(files.by_stat(layer, A.ino, None, 3), id);
+    assert_ne!(files.by_stat(layer + 1, A.ino, Some(b"/tmp/other"), 4), id);
+    // The alias goes with its file.
+    for ino in 1..10 {
+        files.by_stat(1, ino, None, 5);
+    }
+    assert_ne!(files.by_stat(layer, A.ino, Some(b"/tmp/a"), 6), id);
+
+    // Described, then opened.
+    let mut files = Files::new(100);
+    let id = files.by_stat(layer, A.ino, Some(b"/tmp/a"), 1);
+    files.event(&on_overlay, A.path, b"");
+    assert_eq!(files.by_handle(A.handle, 1).id, id);
+    assert_eq!(files.by_stat(layer, A.ino, Some(b"/tmp/a"), 2), id);
+    // On other file systems another device is another file.
+    let id = files.by_stat(layer, 200, Some(b"/tmp/b"), 1);
+    let b = Announce {
+        handle: 2,
+        ino: 200,
+        generation: 1,
+        path: b"b/tmp/",
+    };
+    assert_ne!(announce(&mut files, &b, 3), id);
 }

@@ -134,3 +134,25 @@ fn hostile_records() {
         rows.into_batch(strings);
     }
 }
+
+#[test]
+fn proc_describes_the_threads_of_a_process() {
+    let mut tasks = Tasks::new(100);
+    for tid in [10, 11] {
+        tasks.event(&record(TASK_SEEN, 10, tid, 5, "srv"), b"", b"", b"");
+    }
+    let described = record(TASK_DESCRIBED, 10, 10, 0, "");
+    tasks.event(&described, b"srv\0-x\0", b"srv/bin/", b"");
+    // Nobody has seen this one.
+    tasks.event(&record(TASK_DESCRIBED, 20, 20, 0, ""), b"x\0", b"", b"");
+    let (rows, strings) = tasks.take();
+    let mut found: Vec<_> = (0..rows.tid.len())
+        .map(|i| (rows.tid[i], text_of(&strings, rows.cmdline[i])))
+        .collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [(10, "srv -x".to_owned()), (11, "srv -x".to_owned())]
+    );
+    assert_eq!(rows.start_ns, [5, 5]);
+}

@@ -44,6 +44,11 @@ pub(crate) enum Kind {
     Msync,
     Madvise,
     IoringEnter,
+    IoringFsync,
+    /// Flags of send and recv.
+    Message,
+    /// Flags of accept4.
+    Socket,
     Resolve,
     /// Permission bits.
     Mode,
@@ -66,7 +71,7 @@ impl Kind {
         Some(match (kind, call, name) {
             ("O", "dup3", _) => Kind::OpenFlags,
             ("O", ..) => Kind::Open,
-            ("AT", "statx", _) => Kind::AtStatx,
+            ("AT", "statx" | "IORING_OP_STATX", _) => Kind::AtStatx,
             ("AT", "faccessat2", _) => Kind::AtAccess,
             ("AT", ..) => Kind::At,
             ("RWF", ..) => Kind::Rwf,
@@ -88,6 +93,9 @@ impl Kind {
             ("MS", ..) => Kind::Msync,
             ("MADV", ..) => Kind::Madvise,
             ("IORING_ENTER", ..) => Kind::IoringEnter,
+            ("IORING_FSYNC", ..) => Kind::IoringFsync,
+            ("MSG", ..) => Kind::Message,
+            ("SOCK", ..) => Kind::Socket,
             ("octal", "mknod" | "mknodat", _) => Kind::NodeMode,
             ("octal", ..) => Kind::Mode,
             ("hex", "mknod" | "mknodat", "dev") => Kind::Device,
@@ -140,6 +148,9 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::Msync => bits(tables::MSYNC, low, "0", "MS_???", out),
         Kind::Madvise => one(tables::MADVISE, low, "MADV_???", out),
         Kind::IoringEnter => bits(tables::IORING_ENTER, low, "0", "IORING_ENTER_???", out),
+        Kind::IoringFsync => bits(tables::IORING_FSYNC, low, "0", "IORING_FSYNC_???", out),
+        Kind::Message => bits(tables::MESSAGE, low, "0", "MSG_???", out),
+        Kind::Socket => bits(tables::SOCKET, low, "0", "SOCK_???", out),
         Kind::Resolve => bits(tables::RESOLVE, value, "0", "RESOLVE_???", out),
         Kind::Mode => mode(value, out),
         Kind::NodeMode => node_mode(value, out),

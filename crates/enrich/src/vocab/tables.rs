@@ -232,6 +232,26 @@ pub(super) static IORING_ENTER: Names = &[
     (0x10, "IORING_ENTER_REGISTERED_RING"),
 ];
 
+pub(super) static IORING_FSYNC: Names = &[(1, "IORING_FSYNC_DATASYNC")];
+
+pub(super) static MESSAGE: Names = &[
+    (1, "MSG_OOB"),
+    (2, "MSG_PEEK"),
+    (4, "MSG_DONTROUTE"),
+    (0x20, "MSG_TRUNC"),
+    (0x40, "MSG_DONTWAIT"),
+    (0x80, "MSG_EOR"),
+    (0x100, "MSG_WAITALL"),
+    (0x2000, "MSG_ERRQUEUE"),
+    (0x4000, "MSG_NOSIGNAL"),
+    (0x8000, "MSG_MORE"),
+    (0x0400_0000, "MSG_ZEROCOPY"),
+    (0x4000_0000, "MSG_CMSG_CLOEXEC"),
+];
+
+/// The numbers are those of O_NONBLOCK and O_CLOEXEC.
+pub(super) static SOCKET: Names = &[(0o4000, "SOCK_NONBLOCK"), (0o2000000, "SOCK_CLOEXEC")];
+
 pub(super) static RESOLVE: Names = &[
     (1, "RESOLVE_NO_XDEV"),
     (2, "RESOLVE_NO_MAGICLINKS"),

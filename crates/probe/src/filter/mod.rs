@@ -190,6 +190,17 @@ impl Filters {
         self.given(RULE_UID)
     }
 
+    /// An option that only kernels with loops can serve, if one was given.
+    pub(crate) fn needing_loops(&self) -> Option<&'static str> {
+        [
+            (RULE_PATH, "--path"),
+            (RULE_CGROUP, "--cgroup"),
+            (RULE_CONTAINER, "--container"),
+        ]
+        .into_iter()
+        .find_map(|(kind, option)| self.given(kind).then_some(option))
+    }
+
     fn given(&self, kind: u32) -> bool {
         self.config.given & 1 << kind != 0
     }

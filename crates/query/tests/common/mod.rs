@@ -172,6 +172,7 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
             "bio_aof\u{1b}[5m"
         })));
         rows.cpu.push((i % 2) as i32);
+        rows.api.push(text(Some(call(c.syscall).api.name())));
         rows.syscall.push(text(Some(c.syscall)));
         rows.class.push(text(Some(call(c.syscall).class.name())));
         rows.ret.push(c.ret.unwrap_or(NULL_I64));
@@ -188,6 +189,8 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
         rows.path2.push(StrId::NULL);
         rows.hash.push(NULL_I64);
         rows.args.push(StrId::NULL);
+        rows.op_flags.push(StrId::NULL);
+        rows.user_data.push(NULL_I64);
     }
     rows.into_batch(strings)
 }
@@ -210,6 +213,8 @@ pub fn files(rows_in: &[(i64, &str)]) -> Batch {
         rows.size.push(NULL_I64);
         rows.first_seen_ns.push(START);
         rows.path_complete.push(true);
+        rows.mnt_ns.push(NULL_I64);
+        rows.host_path.push(StrId::NULL);
     }
     rows.into_batch(strings)
 }
@@ -229,6 +234,7 @@ pub fn processes(rows_in: &[(i32, i32, &str, Option<i64>)]) -> Batch {
         rows.cgroup.push(StrId::NULL);
         rows.container_id.push(StrId::NULL);
         rows.uid.push(0);
+        rows.mnt_ns.push(NULL_I64);
         rows.start_ns.push(START);
         rows.end_ns.push(end.unwrap_or(NULL_I64));
         rows.exit_status.push(NULL_I32);

@@ -170,6 +170,7 @@ impl Workload {
         out.tid.push(pid + thread as i32);
         out.comm.push(strings.intern(comm));
         out.cpu.push(self.cpu[thread]);
+        out.api.push(strings.intern(b"syscall"));
         out.syscall.push(strings.intern(name.as_bytes()));
         out.class.push(strings.intern(class.as_bytes()));
         out.ret.push(ret);
@@ -192,5 +193,7 @@ impl Workload {
         out.path2.push(StrId::NULL);
         out.hash.push(NULL_I64);
         out.args.push(args);
+        out.op_flags.push(StrId::NULL);
+        out.user_data.push(NULL_I64);
     }
 }

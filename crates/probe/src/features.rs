@@ -1,0 +1,55 @@
+//! What the running kernel offers to eBPF programs, read from its type
+//! information: distributions carry features back into older versions, so the
+//! version tells little.
+
+use libbpf_rs::btf::{Btf, types};
+
+use crate::error::ProbeError;
+
+/// The kernel's type information, and questions to it.
+pub(crate) struct Features {
+    kernel: Btf<'static>,
+}
+
+impl Features {
+    /// Reads the type information of the running kernel.
+    pub(crate) fn read() -> Result<Self, ProbeError> {
+        Ok(Self {
+            kernel: Btf::from_vmlinux().map_err(|source| ProbeError::Refused {
+                what: "reading the kernel's type information".into(),
+                source,
+            })?,
+        })
+    }
+
+    /// Whether programs may call the helper `name`: `BPF_FUNC_loop`.
+    pub(crate) fn has_helper(&self, name: &str) -> bool {
+        self.kernel
+            .type_by_name::<types::Enum<'_>>("bpf_func_id")
+            .is_some_and(|helpers| helpers.iter().any(|h| h.name.is_some_and(|n| n == name)))
+    }
+
+    /// Whether programs of tracepoints can be preempted, while which the kernel
+    /// leaves the same program out on that CPU. Nothing but the version tells:
+    /// since Linux 7.0.
+    pub(crate) fn preempts_tracepoints(&self) -> bool {
+        std::fs::read_to_string("/proc/sys/kernel/osrelease")
+            .ok()
+            .and_then(|release| release.split('.').next()?.parse::<u32>().ok())
+            .is_some_and(|major| major >= 7)
+    }
+
+    /// Whether the kernel has the function `name`: kernel functions that
+    /// programs may call are found like this.
+    pub(crate) fn has_function(&self, name: &str) -> bool {
+        self.kernel.type_by_name::<types::Func<'_>>(name).is_some()
+    }
+
+    /// Whether programs can be attached to the tracepoint `name` with its typed
+    /// arguments. Tracepoints of modules are not looked for.
+    pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
+        self.kernel
+            .type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))
+            .is_some()
+    }
+}

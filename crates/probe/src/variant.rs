@@ -1,0 +1,71 @@
+//! The builds of the eBPF programs, and which of them this kernel can load.
+
+use crate::error::ProbeError;
+use crate::features::Features;
+
+/// Aligned, because libbpf reads an object in place.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+macro_rules! object {
+    ($file:literal) => {{
+        static OBJECT: &Aligned<[u8]> =
+            &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $file)));
+        &OBJECT.0
+    }};
+}
+
+/// One build of the programs (`bpf/include/compat.h`).
+pub(crate) struct Variant {
+    /// Version of Linux that first had all that it uses.
+    pub(crate) since: &'static str,
+    /// The compiled object.
+    pub(crate) object: &'static [u8],
+    /// It has loops, which filters of paths and cgroups need.
+    pub(crate) loops: bool,
+    /// What it costs the user that no newer build can be loaded; empty for the
+    /// newest.
+    pub(crate) cost: &'static str,
+}
+
+/// The builds, newest first, that can be loaded with these features. The first
+/// is the one to take; the next ones serve when its programs are refused.
+/// `FATHOM_PROGRAMS` names one, by its version: tests use it to run the builds
+/// for older kernels on a newer one.
+pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> {
+    let mut variants = Vec::new();
+    let loops = features.has_helper("BPF_FUNC_loop");
+    let wanted = std::env::var("FATHOM_PROGRAMS").ok();
+    let is_wanted = |since: &str, fits: bool| wanted.as_deref().map_or(fits, |w| w == since);
+    if is_wanted("6.2", loops && features.has_function("bpf_rdonly_cast")) {
+        variants.push(Variant {
+            since: "6.2",
+            object: object!("fathom-602.bpf.o"),
+            loops: true,
+            cost: "",
+        });
+    }
+    if is_wanted("5.17", loops) {
+        variants.push(Variant {
+            since: "5.17",
+            object: object!("fathom-517.bpf.o"),
+            loops: true,
+            cost: "recorded calls cost more: files are read through calls of the kernel",
+        });
+    }
+    // Only where programs run with preemption off: not on newer kernels.
+    #[cfg(target_arch = "x86_64")]
+    if is_wanted("5.8", !loops) {
+        variants.push(Variant {
+            since: "5.8",
+            object: object!("fathom-508.bpf.o"),
+            loops: false,
+            cost: "recorded calls cost more: kernel objects are read through calls of the \
+                   kernel, the state of a task is looked up",
+        });
+    }
+    if variants.is_empty() {
+        return Err(ProbeError::NoPrograms);
+    }
+    Ok(variants)
+}

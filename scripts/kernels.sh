@@ -1,0 +1,227 @@
+# shellcheck shell=bash
+# The end-to-end tests on other kernels: Debian's, in an emulator. The emulated
+# machine boots a kernel with a small initramfs, mounts the root directory of
+# this one (read-only, over 9p) and an empty disk on /tmp, and runs the test
+# program that was built here.
+
+# The kernels: name, archive of Debian (main or security), suite, and what the
+# package is called. The newest that matches is taken, as Debian drops older ones.
+kernel_table='
+5.10    security  bullseye-security   5[.]10[.]0-[0-9]+
+6.1     security  bookworm-security   6[.]1[.]0-[0-9]+
+6.12    security  bookworm-security   6[.]12[.][0-9]+[+]deb12
+newest  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
+'
+# Modules for what the emulated machine has.
+kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop'
+# Tests that run there: what fathom sees of calls, files and tasks. The others are
+# about what happens after the kernel (storing, terminals, exit statuses, full
+# disks, fio's many calls) and are left to the host, as emulation is slow.
+kernel_filters=(ground_truth:: kernel:: losses:: names:: processes:: running:: strace_compared::
+	waiting::)
+# A kernel whose tests take longer than this many seconds is counted as failed.
+kernel_patience=1500
+
+kernel_names() { awk 'NF { print $1 }' <<<"$kernel_table"; }
+
+# Prints the address of Debian's archive $1 (main or security) as this machine's
+# apt knows it: mirrors and proxies are the user's affair.
+debian_archive() {
+	local label=Debian
+	[ "$1" = main ] || label=Debian-Security
+	# shellcheck disable=SC2016 # apt-get replaces the names
+	apt-get indextargets --format '$(LABEL) $(REPO_URI)' 2>/dev/null |
+		awk -v label="$label" '$1 == label { print $2; exit }'
+}
+
+# kernel_apt DIR COMMAND...: apt with sources, lists and cache of its own below
+# DIR, so that nothing of the system's changes.
+kernel_apt() {
+	local dir=$1 command=$2
+	shift 2
+	"$command" -q -o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+		-o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache" \
+		-o Acquire::Languages=none -o APT::Sandbox::User=root -o APT::Architecture=amd64 "$@"
+}
+
+# fetch_kernel NAME DIR: leaves DIR/version, DIR/vmlinuz, DIR/modules/*.ko and
+# DIR/modules/list (in the order of loading). Says why when it cannot.
+fetch_kernel() {
+	local name=$1 dir=$2 work archive suite pattern uri version packages
+	[ ! -e "$dir/version" ] || return 0
+	read -r _ archive suite pattern < <(awk -v name="$name" '$1 == name' <<<"$kernel_table")
+	have apt-get || { say "there is no apt-get to fetch it with" && return 1; }
+	uri=$(debian_archive "$archive")
+	[ -n "$uri" ] || { say "apt has no archive of Debian ($archive)" && return 1; }
+	rm -rf -- "$dir"
+	work=$dir.fetching
+	rm -rf -- "$work"
+	mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/root" "$dir/modules"
+	printf 'deb [signed-by=%s] %s %s main\n' \
+		/usr/share/keyrings/debian-archive-keyring.gpg "$uri" "$suite" >"$work/sources.list"
+	kernel_apt "$work" apt-get update >"$work/log" 2>&1 ||
+		{ say "apt-get update failed for $suite: $(tail -n 1 "$work/log")" && return 1; }
+	version=$(kernel_apt "$work" apt-cache search --names-only "^linux-image-$pattern-amd64\$" |
+		sed -n 's/^linux-image-\([^ ]*\) .*/\1/p' | sort -V | tail -n 1)
+	[ -n "$version" ] || { say "no such kernel in $suite" && return 1; }
+	# Newer packages are split: the parts carry the same version.
+	packages=$(kernel_apt "$work" apt-cache depends "linux-image-$version" |
+		sed -n "s/^ *Depends: \(linux-[a-z]*-$version\)\$/\1/p")
+	# shellcheck disable=SC2086 # one word a package
+	(cd -- "$work" && kernel_apt "$work" apt-get download "linux-image-$version" $packages) \
+		>"$work/log" 2>&1 ||
+		{ say "downloading $version failed: $(tail -n 1 "$work/log")" && return 1; }
+	unpack_kernel "$work" "$version" "$dir" >"$work/log" 2>&1 ||
+		{ say "unpacking $version failed: $(tail -n 1 "$work/log")" && return 1; }
+	rm -rf -- "$work"
+	printf '%s\n' "$version" >"$dir/version"
+}
+
+# unpack_kernel WORK VERSION DIR
+unpack_kernel() {
+	local work=$1 version=$2 dir=$3 deb base image module file
+	for deb in "$work"/*.deb; do
+		dpkg-deb -x "$deb" "$work/root" || return
+	done
+	base=$work/root
+	[ -d "$base/lib/modules" ] || base=$work/root/usr
+	image=$work/root/boot/vmlinuz-$version
+	[ -e "$image" ] || image=$base/lib/modules/$version/vmlinuz
+	cp -- "$image" "$dir/vmlinuz" || return
+	depmod -b "$base" "$version" || return
+	for module in $kernel_modules; do
+		# Nothing for one that is built in.
+		modprobe -d "$base" -S "$version" --show-depends "$module" |
+			awk '$1 == "insmod" { print $2 }'
+	done | awk '!seen[$0]++' | while read -r file; do
+		module=$(basename -- "$file")
+		module=${module%.xz}
+		case $file in
+		*.xz) xz -dc -- "$file" >"$dir/modules/$module" || return ;;
+		*) cp -- "$file" "$dir/modules/$module" || return ;;
+		esac
+		printf '%s\n' "$module"
+	done >"$dir/modules/list"
+	[ -s "$dir/modules/list" ]
+}
+
+# make_initramfs DIR: DIR/initramfs.gz of busybox, the modules and guest-init.
+make_initramfs() {
+	local dir=$1 tree=$1/initramfs library
+	rm -rf -- "$tree"
+	mkdir -p "$tree/bin"
+	cp -- "$(command -v busybox)" "$tree/bin/busybox"
+	# None when it is linked statically.
+	{ ldd "$tree/bin/busybox" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r library; do
+		install -D -- "$library" "$tree$library"
+	done
+	cp -r -- "$dir/modules" "$tree/modules"
+	install -m 755 scripts/guest-init "$tree/init"
+	(cd -- "$tree" && find . | cpio -o -H newc --quiet) | gzip -1 >"$dir/initramfs.gz"
+	rm -rf -- "$tree"
+}
+
+# boot_kernel DIR SHARE: runs scripts/guest-tests, with SHARE as /run/share, until
+# the machine ends.
+boot_kernel() {
+	local dir=$1 share=$2 disk=$2.disk
+	truncate -s 6G "$disk"
+	mkfs.ext4 -q -F "$disk"
+	install -m 755 scripts/guest-tests "$share/guest-tests"
+	# One processor: with more the emulator may still run on one what another
+	# has patched out of the kernel's code, and attaching programs patches.
+	timeout "$kernel_patience" qemu-system-x86_64 -accel tcg -cpu max -smp 1 -m 3072 \
+		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
+		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
+		-append 'console=ttyS0 panic=-1 quiet mitigations=off' \
+		-drive "file=$disk,if=virtio,format=raw,cache=unsafe" -device virtio-rng-pci \
+		-fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap \
+		-device virtio-9p-pci,fsdev=host,mount_tag=host \
+		-fsdev "local,id=share,path=$share,security_model=none" \
+		-device virtio-9p-pci,fsdev=share,mount_tag=share \
+		-fsdev "local,id=tree,path=$root,readonly=on,security_model=none,multidevs=remap" \
+		-device virtio-9p-pci,fsdev=tree,mount_tag=tree \
+		</dev/null >"$share/console" 2>&1 || true
+	rm -f -- "$disk"
+}
+
+# skip_kernel NAME REASON
+skip_kernel() {
+	say "SKIPPED: kernel $1: $2"
+	tests_skipped=$((tests_skipped + 1))
+}
+
+# test_kernel NAME PROGRAM [FILTER...]
+test_kernel() {
+	local name=$1 program=$2 dir=.deps/kernels/$1 share reason version start=$SECONDS
+	local passed failed ignored skipped
+	shift 2
+	[ $# -gt 0 ] || set -- "${kernel_filters[@]}"
+	mkdir -p .deps/kernels
+	reason=$(fetch_kernel "$name" "$root/$dir") || {
+		skip_kernel "$name" "${reason:-it could not be fetched}"
+		return
+	}
+	version=$(<"$dir/version")
+	note "tests on Linux $version, emulated (kernel $name)"
+	share=$(mktemp -d "$root/$dir/run.XXXXXX")
+	make_initramfs "$dir" || {
+		skip_kernel "$name" "its initramfs could not be made"
+		return
+	}
+	{
+		printf 'root=%q\nprogram=%q\n' "$root" "$program"
+		printf 'arguments=(--test-threads 2 '
+		printf '%q ' "$@"
+		printf ')\n'
+	} >"$share/settings"
+	boot_kernel "$dir" "$share"
+	if [ ! -e "$share/started" ] && ! grep -q 'Linux version\|insmod\|reboot:\|Kernel panic' "$share/console"; then
+		skip_kernel "$name" "the emulator did not start: $(tail -n 1 "$share/console")"
+		return
+	fi
+	read -r passed failed ignored < <(count_results "$share/log")
+	skipped=$(grep -c '^SKIPPED: ' "$share/skips" 2>/dev/null || true)
+	if [ "$(cat "$share/status" 2>/dev/null)" != 0 ] && [ "$failed" -eq 0 ]; then
+		note "FAILED: the tests on Linux $version did not run to their end; the machine's last words:"
+		tail -n 15 "$share/console" >&2
+		failed=1
+	fi
+	if [ "$failed" -gt 0 ]; then
+		sed -n '/^failures:/,$p' "$share/log" 2>/dev/null | cut -c 1-500 | head -n 200
+		note "all of it: $share"
+	else
+		sort -u "$share/skips" 2>/dev/null || true
+		rm -rf -- "$share"
+	fi
+	passed=$((passed - skipped))
+	say "kernel $version: $passed passed, $failed failed, $((ignored + skipped)) skipped in $((SECONDS - start)) s"
+	tests_passed=$((tests_passed + passed))
+	tests_failed=$((tests_failed + failed))
+	tests_ignored=$((tests_ignored + ignored))
+	tests_skipped=$((tests_skipped + skipped))
+}
+
+# test_kernels [NAME [FILTER...]]: the tests on one kernel or on all.
+test_kernels() {
+	local names name program
+	names=$(kernel_names)
+	if [ $# -gt 0 ]; then
+		grep -qx -- "$1" <<<"$names" || die 2 "no kernel named $1" "one of: $(tr '\n' ' ' <<<"$names")"
+		names=$1
+		shift
+	fi
+	if [ "$(uname -m)" != x86_64 ]; then
+		for name in $names; do skip_kernel "$name" "the emulated machine is an x86-64 one"; done
+		return
+	fi
+	program=$(cargo test --release --locked --workspace --no-run 2>&1 |
+		sed -n 's/.*Executable end_to_end\/main.rs (\(.*\))/\1/p')
+	[ -x "$program" ] || die 1 "the end-to-end tests were not built" "./do test builds them"
+	# Nothing can be compiled over there.
+	"$program" --exact workloads::every_workload_compiles >/dev/null ||
+		die 1 "a workload of the tests does not compile" "$program workloads:: says why"
+	for name in $names; do
+		test_kernel "$name" "$root/$program" "$@"
+	done
+}

@@ -1,0 +1,106 @@
+//! What fathom makes of the kernel that it runs on, and the programs that it has
+//! for other ones.
+
+use std::fs;
+use std::process::Command;
+
+use fathom_tests::environment::fathom;
+use fathom_tests::session::meta;
+use fathom_tests::truth::{Selection, compare, logs};
+use fathom_tests::{Record, Recording, Scratch, need_root, workload};
+
+/// Whether the kernel has a function, by its own list.
+fn has_symbol(name: &str) -> bool {
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap();
+    symbols
+        .lines()
+        .any(|line| line.split_whitespace().nth(2) == Some(name))
+}
+
+/// Version of the running kernel: major and minor.
+fn release() -> (u32, u32) {
+    let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = text.split(['.', '-', '+', '~']).map(|n| n.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+/// The build of the programs that this kernel can load, told by other means than
+/// fathom's.
+fn expected_programs() -> &'static str {
+    match (has_symbol("bpf_loop"), has_symbol("bpf_rdonly_cast")) {
+        (true, true) => "6.2",
+        (true, false) => "5.17",
+        (false, _) => "5.8",
+    }
+}
+
+#[test]
+fn doctor_says_what_a_recording_does() {
+    need_root!();
+    let output = Command::new(fathom()).arg("doctor").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(!text.contains("MISSING"), "{text}");
+    let line = |wanted: &str| {
+        let found = text.lines().find(|line| line.contains(wanted));
+        found.unwrap_or_else(|| panic!("no line on {wanted}:\n{text}"))
+    };
+    let programs = format!("programs for Linux {} and newer", expected_programs());
+    let is_newest = expected_programs() == "6.2";
+    let mark = if is_newest { "ok" } else { "slower" };
+    assert!(line(&programs).starts_with(mark), "{text}");
+    // Since 7.0 programs of BTF tracepoints can be preempted, and are left out.
+    let classic = release() >= (7, 0);
+    for place in ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit"] {
+        let (_, name) = place.split_once('/').unwrap();
+        let (hook, mark) = if classic {
+            (format!("hook tracepoint/{place} "), "slower")
+        } else {
+            (format!("hook tp_btf/{name} "), "ok")
+        };
+        assert!(line(&hook).starts_with(mark), "{text}");
+        assert!(line(&hook).ends_with(" attached"), "{text}");
+    }
+    // The session names the same choice.
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch).command(["true"]).run().must_exit(0);
+    let hooks = meta(&recording.session)["hooks"].clone();
+    let hooks = hooks.as_array().unwrap();
+    assert_eq!(hooks[0]["name"], programs.as_str(), "{hooks:?}");
+    for hook in hooks {
+        let name = hook["name"].as_str().unwrap();
+        assert_eq!(hook["attached"], true, "{hook}");
+        assert_eq!(hook["skipped"], 0, "{hook}");
+        assert!(text.contains(name), "{name} is not in:\n{text}");
+    }
+}
+
+fn record_with(programs: &str, call: &str) -> (Scratch, Recording) {
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .env("FATHOM_PROGRAMS", programs)
+        .command([workload(call).as_os_str(), scratch.work().as_os_str()])
+        .run()
+        .must_exit(0);
+    let hooks = meta(&recording.session)["hooks"].clone();
+    let chosen = format!("programs for Linux {programs} and newer");
+    assert_eq!(hooks[0]["name"], chosen.as_str());
+    recording.complete();
+    (scratch, recording)
+}
+
+/// The build without casts runs on every kernel since 5.17.
+#[test]
+fn programs_for_older_kernels_record_the_same_calls() {
+    need_root!();
+    if expected_programs() == "5.8" {
+        fathom_tests::skip("this kernel can load the programs for Linux 5.8 only");
+        return;
+    }
+    if release() >= (7, 0) {
+        fathom_tests::skip("this kernel leaves out runs of the programs for older ones");
+        return;
+    }
+    let (scratch, recording) = record_with("5.17", "calls");
+    compare(&recording, &logs(&scratch.truth()), Selection::Storage);
+}
