@@ -78,6 +78,10 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 	struct file *file = mapped_file(vma);
 	if (!file)
 		return 0;
+	if (filter.file_types && !type_passes(READ(file, f_inode), file_mode(file)))
+		return 0;
+	if (filters(1 << RULE_PATH) && cached_file(state, file, false)->verdict == VERDICT_LEFT)
+		return 0;
 	struct fault_record record = {
 		.ts_ns = now,
 		.pid = task->tgid,
@@ -134,7 +138,7 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 static __always_inline struct task_state *recorded(struct task_struct *task)
 {
 	struct task_state *state = task_state_of(task);
-	return state && !(state->flags & TASK_WAITS_FOR_EXEC) ? state : NULL;
+	return state && !(state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT)) ? state : NULL;
 }
 
 static __always_inline int fault_begins(__u64 address, __u64 error_code)

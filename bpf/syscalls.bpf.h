@@ -9,106 +9,13 @@
  * at entry would fail on pages not yet there.
  */
 #include "include/emit.h"
-#include "include/files.h"
+#include "include/call_filter.h"
 #if HAVE_FAULTS
 #include "include/mappings.h"
 #endif
 #if HAVE_CONTENT
 #include "include/content.h"
 #endif
-
-/* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. */
-#if defined(__TARGET_ARCH_x86)
-enum { COMPAT_CALLS = 1 };
-
-/* Of a 32-bit program: arch/x86/include/asm/syscall_wrapper.h,
- * SC_IA32_REGS_TO_ARGS. */
-static __noinline __u64 compat_argument(struct pt_regs *regs, __u32 index)
-{
-	switch (index) {
-	case 0:
-		return (__u32)READ_TYPED(regs, bx);
-	case 1:
-		return (__u32)READ_TYPED(regs, cx);
-	case 2:
-		return (__u32)READ_TYPED(regs, dx);
-	case 3:
-		return (__u32)READ_TYPED(regs, si);
-	case 4:
-		return (__u32)READ_TYPED(regs, di);
-	default:
-		return (__u32)READ_TYPED(regs, bp);
-	}
-}
-
-static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)
-{
-	if (unlikely(compat))
-		return compat_argument(regs, index);
-	switch (index) {
-	case 0:
-		return READ_TYPED(regs, di);
-	case 1:
-		return READ_TYPED(regs, si);
-	case 2:
-		return READ_TYPED(regs, dx);
-	case 3:
-		return READ_TYPED(regs, r10);
-	case 4:
-		return READ_TYPED(regs, r8);
-	default:
-		return READ_TYPED(regs, r9);
-	}
-}
-
-static __always_inline __u32 syscall_number(struct pt_regs *regs)
-{
-	return READ_TYPED(regs, orig_ax);
-}
-
-static __always_inline bool is_compat(struct task_struct *task)
-{
-	return READ_TYPED(task, thread_info.status) & TS_COMPAT;
-}
-#else
-enum { COMPAT_CALLS = 0 };
-
-static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)
-{
-	switch (index) {
-	case 0:
-		return READ_TYPED(regs, orig_x0);
-	case 1:
-		return READ_TYPED(regs, regs[1]);
-	case 2:
-		return READ_TYPED(regs, regs[2]);
-	case 3:
-		return READ_TYPED(regs, regs[3]);
-	case 4:
-		return READ_TYPED(regs, regs[4]);
-	default:
-		return READ_TYPED(regs, regs[5]);
-	}
-}
-
-static __always_inline __u32 syscall_number(struct pt_regs *regs)
-{
-	return READ_TYPED(regs, syscallno);
-}
-
-static __always_inline bool is_compat(struct task_struct *task)
-{
-	return task->thread_info.flags & (1UL << TIF_32BIT);
-}
-#endif
-
-/* How to record call `number`. The barrier keeps the compiler from dropping the
- * mask, which the verifier wants to see. */
-static __always_inline const volatile struct call_desc *desc_of(__u64 number, bool compat)
-{
-	barrier_var(number);
-	return &descs[(number & (MAX_NUMBERS - 1)) + (compat ? MAX_NUMBERS : 0)];
-}
 
 /* Most calls that move data have descriptor, size and offset where read(2) and
  * pread(2) have them. */
@@ -172,7 +79,7 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	if (!state)
 		return 0;
 	if (unlikely(state->flags != TASK_ANNOUNCED)) {
-		if (state->flags & TASK_WAITS_FOR_EXEC)
+		if (state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
 			return 0;
 		announce();
 	}
@@ -200,25 +107,30 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		struct file *file = file_of_fd(task, fd);
 		state->file_ptr = (__u64)file;
 		if (file) {
-			__u32 mode = file_mode(file);
-			bool storage = config.all_file_types || is_storage(mode);
+			struct inode *inode = READ(file, f_inode);
+			__u32 mode = READ(inode, i_mode);
+			bool storage = type_passes(inode, mode);
+			struct file *file2 = NULL;
 			if (desc->fd2 != NO_ARG) {
-				struct file *file2 =
-					file_of_fd(task, argument(regs, desc->fd2, compat));
+				file2 = file_of_fd(task, argument(regs, desc->fd2, compat));
 				state->file2 = 0;
 				if (file2) {
-					storage |= is_storage(file_mode(file2));
-					if (storage && config.detail != DETAIL_RAW)
-						state->file2 = handle_of(state, file2, 0);
+					struct inode *inode2 = READ(file2, f_inode);
+					storage |= type_passes(inode2, READ(inode2, i_mode));
 				}
 			}
-			if (!storage) {
+			if (!storage ||
+			    (filters(1 << RULE_PATH) &&
+			     !files_pass(state, file, file2, &state->file, &state->file2))) {
 				state->enter_ns = 0;
 				state->call_flags = STASH_LEFT_OUT;
 				return 0;
 			}
-			if (config.detail != DETAIL_RAW)
+			if (config.detail != DETAIL_RAW && !filters(1 << RULE_PATH)) {
+				if (file2)
+					state->file2 = handle_of(state, file2, 0);
 				state->file = handle_of(state, file, 0);
+			}
 			bool moves =
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
 			if (moves && is_seekable(mode)) {
@@ -230,8 +142,17 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 					state->call_flags |= STASH_SHARED;
 			}
 		} else {
+			if (nothing_passes()) {
+				state->enter_ns = 0;
+				state->call_flags = STASH_LEFT_OUT;
+				return 0;
+			}
 			state->file2 = 0;
 		}
+	} else if (nothing_passes() && !names_file(desc)) {
+		state->enter_ns = 0;
+		state->call_flags = STASH_LEFT_OUT;
+		return 0;
 	}
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
@@ -686,6 +607,8 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 	const volatile struct call_desc *desc = desc_of(number, compat);
 	if (unlikely(desc->flags & DESC_RENAMES) && ret == 0)
 		__sync_fetch_and_add(&rename_epoch, 1);
+	if (filters(1 << RULE_UID) && unlikely(desc->credentials) && ret == 0)
+		reconsider(task);
 	if (!desc->selected)
 		return 0;
 	struct task_state *state = task_state_of(task);
@@ -711,7 +634,10 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 	}
 	if (unlikely(!entered)) {
 		/* A return without an entry: seccomp has answered the call. */
-		if (state->call_flags & STASH_LEFT_OUT || state->flags & TASK_WAITS_FOR_EXEC)
+		if (state->call_flags & STASH_LEFT_OUT ||
+		    state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
+			return 0;
+		if (desc->fd == NO_ARG ? !names_file(desc) && nothing_passes() : nothing_passes())
 			return 0;
 		state->enter_ns = now;
 		state->number = number;
@@ -720,6 +646,11 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->file_ptr = 0;
 		state->call_flags = compat ? STASH_COMPAT : 0;
 		state->timed_ns = 0;
+	}
+	if ((filter.errors_only && !is_error(desc->flags, ret)) ||
+	    !call_passes(task, state, regs, ret, now, false)) {
+		state->enter_ns = 0;
+		return 0;
 	}
 	complete(task, state, regs, ret, now, false);
 	if (unlikely(state->timed_ns)) {

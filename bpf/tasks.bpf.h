@@ -3,7 +3,7 @@
  * Which tasks are recorded, and what becomes of them.
  */
 #include "include/emit.h"
-#include "include/files.h"
+#include "include/call_filter.h"
 #include "include/operations.h"
 
 /* Recorded tasks that are alive. */
@@ -34,6 +34,15 @@ SCRATCH_STEP(cgroup_step)
 	return 0;
 }
 
+/* Appends the path of the task's cgroup to the scratch from `at` on. */
+static __always_inline void walk_cgroup(struct scratch *scratch, struct task_struct *task, __u32 at)
+{
+	scratch->walk.dentry = (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
+	scratch->walk.at = at;
+	scratch->walk.end = at + MAX_PATH;
+	SCRATCH_LOOP(64, cgroup_step, scratch);
+}
+
 /* Sends what happened to `task`. `strings`: with command line, executable and
  * cgroup, which only the task itself can have read. */
 static __noinline bool send_task(struct task_struct *task, __u32 event, bool strings, __u32 tid)
@@ -46,22 +55,22 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 	record->kind = RECORD_TASK;
 	record->event = event;
 	record->ts_ns = bpf_ktime_get_ns();
-	record->start_ns = task->start_time;
+	record->start_ns = READ_TYPED(task, start_time);
 	record->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-	record->pid = task->tgid;
+	record->pid = READ_TYPED(task, tgid);
 	record->tid = tid;
 	record->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	record->uid = BPF_CORE_READ(task, cred, uid.val);
-	record->exit_code = event == TASK_EXIT ? task->exit_code : 0;
+	record->exit_code = event == TASK_EXIT ? READ_TYPED(task, exit_code) : 0;
 	record->mnt_ns = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->comm);
 	__u32 at = sizeof(*record);
 	if (strings) {
-		struct mm_struct *mm = task->mm;
+		struct mm_struct *mm = READ_TYPED(task, mm);
 		/* Both are paths or memory of the program. */
 		if (mm && config.detail != DETAIL_RAW) {
-			__u64 start = mm->arg_start;
-			__u64 len = mm->arg_end - start;
+			__u64 start = READ_TYPED(mm, arg_start);
+			__u64 len = READ_TYPED(mm, arg_end) - start;
 			if (len > MAX_CMDLINE - 1)
 				len = MAX_CMDLINE - 1;
 			len &= MAX_CMDLINE - 1;
@@ -70,7 +79,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 				record->cmdline_len = len;
 				at += len;
 			}
-			struct file *exe = mm->exe_file;
+			struct file *exe = READ_TYPED(mm, exe_file);
 			if (exe) {
 				walk_path(scratch, (__u64)BPF_CORE_READ(exe, f_path.mnt),
 					  (__u64)BPF_CORE_READ(exe, f_path.dentry), at, true);
@@ -78,10 +87,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 				at = scratch->walk.at;
 			}
 		}
-		scratch->walk.dentry = (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
-		scratch->walk.at = at;
-		scratch->walk.end = at + MAX_PATH;
-		SCRATCH_LOOP(64, cgroup_step, scratch);
+		walk_cgroup(scratch, task, at);
 		record->cgroup_len = scratch->walk.at - at;
 		at = scratch->walk.at;
 	}
@@ -111,21 +117,19 @@ static __always_inline struct task_state *take_in(struct task_struct *task)
 static __always_inline void announce_task(struct task_struct *task, struct task_state *state,
 					  __u32 event, bool strings)
 {
-	if (send_task(task, event, strings, task->pid))
-		state->flags |= TASK_ANNOUNCED;
+	if (send_task(task, event, strings, READ_TYPED(task, pid)))
+		set_flags(state, TASK_ANNOUNCED);
 	else
-		state->flags &= ~TASK_ANNOUNCED;
+		clear_flags(state, TASK_ANNOUNCED);
 }
 
 /* A global function: the verifier checks it once. */
 __noinline int announce(void)
 {
-#if HAVE_TYPED_CURRENT
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
 	if (state)
 		announce_task(task, state, TASK_SEEN, true);
-#endif
 	return 0;
 }
 
@@ -136,19 +140,27 @@ static __always_inline bool has_heirs(struct task_struct *parent)
 	return state && !(state->flags & TASK_WAITS_FOR_EXEC);
 }
 
+#include "task_filter.bpf.h"
+
 static __always_inline void forked(struct task_struct *parent, struct task_struct *child)
 {
 	if (!config.follow && child->tgid != parent->tgid)
 		return;
 	struct task_state *state = take_in(child);
-	if (state)
+	if (!state)
+		return;
+	if (filters(TASK_RULES))
+		consider_child(parent, child);
+	else
 		announce_task(child, state, TASK_FORK, false);
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	if (has_heirs(parent))
+	if (filters_whole_machine())
+		consider_child(parent, child);
+	else if (has_heirs(parent))
 		forked(parent, child);
 	return 0;
 }
@@ -157,11 +169,25 @@ static __always_inline int executed(struct task_struct *task, __s32 old_pid)
 {
 	task_state_moves(task, old_pid);
 	struct task_state *state = task_state_of(task);
+	if (!state && !filters_whole_machine())
+		return 0;
+	if (state) {
+		clear_flags(state, TASK_WAITS_FOR_EXEC);
+		/* Its mappings are new. */
+		state->fault.mm = 0;
+	}
+	if (filters(TASK_RULES)) {
+		bool announced = state && state->flags & TASK_ANNOUNCED;
+		if (old_pid != READ_TYPED(task, pid) && announced)
+			send_task(task, TASK_EXIT, false, old_pid);
+		consider(task, NULL);
+		state = task_state_of(task);
+		if (state && (announced || !(state->flags & TASK_LEFT)))
+			announce_task(task, state, TASK_EXEC, true);
+		return 0;
+	}
 	if (!state)
 		return 0;
-	state->flags &= ~TASK_WAITS_FOR_EXEC;
-	/* Its mappings are new. */
-	state->fault.mm = 0;
 	/* A thread that executes a program takes the leader's id. */
 	if (old_pid != task->pid)
 		send_task(task, TASK_EXIT, false, old_pid);
@@ -178,7 +204,14 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, __s32 old_pid, struct
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 {
+	if (filters(TASK_RULES)) {
+		struct task_state *passing = consider(task, comm);
+		if (passing && !(passing->flags & TASK_ANNOUNCED))
+			announce_task(task, passing, TASK_SEEN, is_current(task));
+	}
 	struct task_state *state = task_state_of(task);
+	if (filters(TASK_RULES) && (!state || !(state->flags & TASK_ANNOUNCED)))
+		return 0;
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return 0;
 	struct scratch *scratch = scratch_get();
@@ -209,8 +242,9 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 	if (!state->enter_ns)
 		return;
 	struct pt_regs *regs = task_registers(task, state->number);
-	if (regs)
-		complete(task, state, regs, 0, bpf_ktime_get_ns(), true);
+	__u64 now = bpf_ktime_get_ns();
+	if (regs && call_passes(task, state, regs, 0, now, true))
+		complete(task, state, regs, 0, now, true);
 }
 
 static __always_inline int ended(struct task_struct *task)
@@ -221,7 +255,8 @@ static __always_inline int ended(struct task_struct *task)
 	__sync_fetch_and_add(&live_tasks, -1);
 	if (!(state->flags & TASK_WAITS_FOR_EXEC)) {
 		complete_pending(task, state);
-		send_task(task, TASK_EXIT, false, task->pid);
+		if (!filters(TASK_RULES) || state->flags & TASK_ANNOUNCED)
+			send_task(task, TASK_EXIT, false, task->pid);
 	}
 	task_state_drop(task);
 	return 0;
@@ -241,14 +276,17 @@ SEC("tracepoint/sched/sched_process_fork")
 int sched_process_fork_classic(struct trace_event_raw_sched_process_fork *ctx)
 {
 	struct task_struct *parent = current_task();
-	if (!has_heirs(parent))
+	if (!filters_whole_machine() && !has_heirs(parent))
 		return 0;
 	struct task_struct *child = bpf_task_from_pid(ctx->child_pid);
 	if (!child) {
 		COUNT(untracked);
 		return 0;
 	}
-	forked(parent, child);
+	if (filters_whole_machine())
+		consider_child(parent, child);
+	else
+		forked(parent, child);
 	bpf_task_release(child);
 	return 0;
 }
@@ -280,7 +318,9 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	if (task_state_of(task))
 		return 0;
-	struct task_state *state = take_in(task);
+	struct task_state *state = filters_whole_machine() ? NULL : take_in(task);
+	if (filters(TASK_RULES))
+		state = consider(task, NULL);
 	if (!state)
 		return 0;
 	/* It may be in a call whose entry was not seen. */

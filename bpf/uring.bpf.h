@@ -101,14 +101,15 @@ static __always_inline bool uring_recorded(struct task_struct *task)
 {
 	struct task_state *state = task_state_of(task);
 	if (state)
-		return !(state->flags & TASK_WAITS_FOR_EXEC);
-	if (!(task->flags & PF_IO_WORKER))
+		return !(state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT));
+	/* Where the filters alone tell tasks it was judged when it got its name. */
+	if (!(task->flags & PF_IO_WORKER) || filters_whole_machine())
 		return false;
 	state = task_state_of(task->group_leader);
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return false;
 	state = take_in(task);
-	if (!state)
+	if (!state || (filters(TASK_RULES) && !consider(task, NULL)))
 		return false;
 	announce_task(task, state, TASK_FORK, false);
 	return true;
@@ -280,7 +281,7 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 		if (found && found != file) {
 			file = late = found;
 			struct file *object = KERNEL_OBJECT(file, found);
-			if (!config.all_file_types && !is_storage(file_mode(object))) {
+			if (!type_passes(READ(object, f_inode), file_mode(object))) {
 				if (!more)
 					op_forget(&key, op);
 				return 0;
@@ -303,10 +304,13 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 	struct task_struct *worker = current_task();
 	if (worker->flags & PF_IO_WORKER && worker->pid != (__s32)op->tid)
 		op->flags |= OP_WORKER;
-	if (late && config.detail != DETAIL_RAW) {
+	if (late && (config.detail != DETAIL_RAW || filters(1 << RULE_PATH) || filter.file_types)) {
 		/* By way of memory, which makes a number of the pointer. */
 		*(volatile __u64 *)&op->file_ptr = late;
-		op->file = handle_of_address(*(volatile __u64 *)&op->file_ptr, end.now);
+		op_late_file(op, *(volatile __u64 *)&op->file_ptr, end.now,
+			     desc->flags & DESC_RET_FD);
+	} else if (filter.file_types && desc->statx != NO_ARG && ret == 0) {
+		op_judge_statx(op);
 	}
 	if (op->number == IORING_OP_FSYNC && !op->size)
 		op->size = NO_SIZE;

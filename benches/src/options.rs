@@ -15,7 +15,8 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_parser = workload)]
     pub only: Vec<Workload>,
     /// Only these tracers besides `none` and `floor`, by the beginning of their
-    /// names: fathom, strace, "perf trace", bpftrace.
+    /// names: fathom, strace, "perf trace", bpftrace; and filter: fathom with filters
+    /// that leave everything out, which runs only when it is named.
     #[arg(long, value_delimiter = ',')]
     pub tracers: Vec<String>,
     /// Repetitions of each; medians are taken over them.
@@ -60,7 +61,7 @@ impl Options {
     /// Tracers to measure; the ones that all others are compared with always.
     pub fn tracers(&self) -> Vec<Tracer> {
         let chosen = |t: &Tracer| {
-            self.tracers.is_empty()
+            self.tracers.is_empty() && !matches!(t, Tracer::Filter(..))
                 || matches!(t, Tracer::None | Tracer::Floor)
                 || self
                     .tracers

@@ -22,6 +22,8 @@ pub enum Tracer {
     Floor,
     /// `fathom record` with this `--detail`.
     Fathom(&'static str),
+    /// `fathom record` with a filter that leaves every call of the loops out.
+    Filter(&'static str, &'static [&'static str]),
     /// `strace -f` with further options.
     Strace(&'static str, &'static [&'static str]),
     /// `perf trace` with further options.
@@ -38,6 +40,12 @@ pub const ALL: &[Tracer] = &[
     Tracer::Fathom("raw"),
     Tracer::Fathom("fds"),
     Tracer::Fathom("full"),
+    Tracer::Filter("filter --syscalls fsync", &["--syscalls", "fsync"]),
+    Tracer::Filter("filter --comm", &["--comm", "nobody"]),
+    Tracer::Filter("filter --path", &["--path", "/nonexistent"]),
+    Tracer::Filter("filter --file-type", &["--file-type", "block"]),
+    Tracer::Filter("filter --errors-only", &["--errors-only"]),
+    Tracer::Filter("filter --min-duration", &["--min-duration", "1s"]),
     Tracer::Strace("strace -f", &[]),
     Tracer::Strace("strace -f -ttt -T -yy", &["-ttt", "-T", "-yy"]),
     Tracer::Strace(
@@ -81,9 +89,10 @@ impl Tracer {
             Tracer::Bare => "empty probes".into(),
             Tracer::Floor => "floor".into(),
             Tracer::Fathom(detail) => format!("fathom {detail}"),
-            Tracer::Strace(name, _) | Tracer::Perf(name, _) | Tracer::Bpftrace(name, _) => {
-                (*name).into()
-            }
+            Tracer::Filter(name, _)
+            | Tracer::Strace(name, _)
+            | Tracer::Perf(name, _)
+            | Tracer::Bpftrace(name, _) => (*name).into(),
         }
     }
 
@@ -93,6 +102,11 @@ impl Tracer {
             self,
             Tracer::Strace(..) | Tracer::Perf(..) | Tracer::Bpftrace(..)
         )
+    }
+
+    /// Whether it is fathom.
+    pub fn is_fathom(&self) -> bool {
+        matches!(self, Tracer::Fathom(_) | Tracer::Filter(..))
     }
 
     /// The probes that this program attaches itself.
@@ -118,7 +132,7 @@ impl Tracer {
     pub fn missing(&self, bench: &Bench) -> Option<String> {
         let program = match self {
             Tracer::None | Tracer::Bare | Tracer::Floor => return None,
-            Tracer::Fathom(_) => {
+            Tracer::Fathom(_) | Tracer::Filter(..) => {
                 let path = bench.fathom();
                 return (!path.exists()).then(|| format!("{} does not exist", path.display()));
             }
@@ -142,6 +156,13 @@ impl Tracer {
                 line.push(bench.fathom().into_os_string());
                 line.extend(["record", "--detail", detail, "-o"].map(OsString::from));
                 line.push(dir.join("session.fathom").into_os_string());
+                line.push("--".into());
+            }
+            Tracer::Filter(_, options) => {
+                line.push(bench.fathom().into_os_string());
+                line.push("record".into());
+                line.extend(options.iter().map(OsString::from));
+                line.extend(["-o".into(), dir.join("session.fathom").into_os_string()]);
                 line.push("--".into());
             }
             Tracer::Strace(_, options) => {
@@ -197,7 +218,7 @@ impl Tracer {
     pub fn stored(&self, dir: &Path) -> Result<Stored> {
         match self {
             Tracer::None | Tracer::Bare | Tracer::Floor => Ok(Stored::default()),
-            Tracer::Fathom(_) => {
+            Tracer::Fathom(_) | Tracer::Filter(..) => {
                 let session = dir.join("session.fathom");
                 let totals = session::totals(&session)?;
                 Ok(Stored {

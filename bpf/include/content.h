@@ -178,7 +178,7 @@ static __always_inline bool content_send(struct content_scratch *scratch, __u32 
 	len &= 2 * CONTENT_CHUNK - 1;
 	record->at = scratch->walk.done;
 	record->len = len;
-	return wide_output(record, sizeof(*record) + len);
+	return wide_output_below(record, sizeof(*record) + len, 2 * CONTENT_CHUNK);
 }
 
 struct content_context {

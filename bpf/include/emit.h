@@ -53,6 +53,12 @@ static __always_inline void add_loss(struct shed_value *v, struct call_record *c
 		__sync_fetch_and_add(&v->hist[bucket], 1);
 }
 
+/* Whether a call that returns `ret` has failed. */
+static __always_inline bool is_error(__u32 desc_flags, __s64 ret)
+{
+	return ret < 0 && (!(desc_flags & DESC_RET_ADDR) || ret >= -4095);
+}
+
 /* Counts a call whose record found no room: exactly by CPU and call, and by
  * process and file as long as the map has room for that. */
 VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
@@ -62,8 +68,7 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u32 index = cpu * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
 	bool pending = call->flags & CALL_PENDING;
-	bool error = !pending && (desc_flags & DESC_RET_ADDR ? call->ret < 0 && call->ret >= -4095
-							     : call->ret < 0);
+	bool error = !pending && is_error(desc_flags, call->ret);
 	/* Asked with size 0, getxattr and listxattr return the size that there is. */
 	bool moves = !pending && !error && desc_flags & DESC_RET_BYTES && call->size;
 	__u64 bytes = moves ? call->ret : 0;

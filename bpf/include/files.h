@@ -6,7 +6,7 @@
 #ifndef FATHOM_FILES_H
 #define FATHOM_FILES_H
 
-#include "maps.h"
+#include "path_filter.h"
 
 /* The file behind descriptor `fd` of `task`, null when there is none. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, __s32 fd)
@@ -162,12 +162,24 @@ static __always_inline __u32 device_of(struct inode *inode)
 	return BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
-/* The handle of the name of `inode` that `dentry` and `mnt` stand for, and in
- * the upper half the epoch at which that holds, 0 if it has still to be announced;
- * announces it when it is new or its path has changed. 0 when there is no room for another
- * file. A global function that takes numbers only: every verifier checks it
- * once, not at each call. */
-__noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mnt, __u64 now)
+/* What file_handle() gives: the handle in the lower half, and in the upper one
+ * whether it holds as long as nothing on the machine is renamed, and what the
+ * filter of paths says of the name. */
+#define NAME_HOLDS (1ULL << 32)
+enum { NAME_VERDICT_SHIFT = 33 };
+
+static __always_inline __u64 name_verdict(struct file_value *value)
+{
+	return filters(1 << RULE_PATH) ? (__u64)(value->verdict & 3) << NAME_VERDICT_SHIFT : 0;
+}
+
+/* The handle of the name of `inode` that `dentry` and `mnt` stand for, with what
+ * is said above; announces it when it is new or its path has changed, unless the
+ * filter of paths leaves it out and it is not `wanted` all the same: then the
+ * handle is 0, as it is when there is no room for another file. A global function
+ * that takes numbers only: every verifier checks it once, not at each call. */
+__noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mnt, __u64 now,
+			     bool wanted)
 {
 	struct inode *inode = (struct inode *)inode_address;
 	struct dentry *dentry = (struct dentry *)dentry_address;
@@ -182,8 +194,13 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 	};
 	__u32 epoch = rename_epoch;
 	struct file_value *value = bpf_map_lookup_elem(&files, &key);
-	if (value && value->sent && value->epoch == epoch)
-		return value->handle | (__u64)epoch << 32;
+	bool by_path = filters(1 << RULE_PATH);
+	if (value && value->epoch == epoch) {
+		if (value->sent)
+			return value->handle | NAME_HOLDS | name_verdict(value);
+		if (by_path && !wanted && value->verdict == VERDICT_LEFT)
+			return NAME_HOLDS | name_verdict(value);
+	}
 	struct scratch *scratch = scratch_get();
 	if (!scratch)
 		return value ? value->handle : 0;
@@ -200,24 +217,36 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 	__u64 handle = 0;
 	if (value) {
 		handle = value->handle;
-		if (!value->sent || value->path_hash != path_hash)
+		if (by_path && (value->path_hash != path_hash || !value->verdict)) {
+			walk_path(scratch, key.mnt, key.dentry, 0, true);
+			value->verdict = judge_name(scratch, inode);
+		}
+		if (value->path_hash != path_hash)
+			value->sent = 0;
+		bool announces = wanted || !by_path || value->verdict != VERDICT_LEFT;
+		if (!value->sent && announces)
 			value->sent = send_file(scratch, &key, handle, now);
 		value->path_hash = path_hash;
 		value->epoch = epoch;
-		if (value->sent)
-			handle |= (__u64)epoch << 32;
+		if (!announces)
+			handle = NAME_HOLDS;
+		else if (value->sent)
+			handle |= NAME_HOLDS;
 		else
 			COUNT(file_retry);
+		handle |= name_verdict(value);
 	}
 	scratch_put(scratch);
 	return handle;
 }
 
-/* The handle of a name, from the task's cache as long as it still stands for it.
- * `now` is the time of a record that may have to be sent, 0 for the present: a
- * file that is found at the return of a call must not be younger than the call. */
-static __always_inline __u32 handle_of_name(struct task_state *state, struct vfsmount *mnt,
-					    struct dentry *dentry, struct inode *inode, __u64 now)
+/* A name as the task's cache has it, brought up to date. `now` is the time of a
+ * record that may have to be sent, 0 for the present: a file that is found at
+ * the return of a call must not be younger than the call. `wanted`: it has to
+ * be announced, even if the filter of paths leaves it out. */
+static __always_inline struct cached_file *cached_name(struct task_state *state,
+						       struct vfsmount *mnt, struct dentry *dentry,
+						       struct inode *inode, __u64 now, bool wanted)
 {
 	/* Inodes lie some hundred bytes apart; neighbours should not collide. */
 	__u64 address = (__u64)inode;
@@ -226,8 +255,10 @@ static __always_inline __u32 handle_of_name(struct task_state *state, struct vfs
 	if (likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
 		   cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
 		   cached->generation == READ(inode, i_generation) &&
-		   cached->epoch == rename_epoch))
-		return cached->handle;
+		   cached->epoch == rename_epoch) &&
+	    (!filters(1 << RULE_PATH) || !wanted || cached->handle))
+		return cached;
+	__u32 epoch = rename_epoch;
 	cached->inode = (__u64)inode;
 	cached->dentry = (__u64)dentry;
 	cached->mnt = (__u64)mnt;
@@ -236,10 +267,27 @@ static __always_inline __u32 handle_of_name(struct task_state *state, struct vfs
 	/* Numbers again, not pointers: read back from memory. */
 	volatile struct cached_file *numbers = cached;
 	__u64 found = file_handle(numbers->inode, numbers->dentry, numbers->mnt,
-				  now ? now : bpf_ktime_get_ns());
+				  now ? now : bpf_ktime_get_ns(), wanted);
 	cached->handle = found;
-	cached->epoch = found >> 32;
-	return cached->handle;
+	cached->epoch = found & NAME_HOLDS ? epoch : 0;
+	if (filters(1 << RULE_PATH))
+		cached->verdict = found >> NAME_VERDICT_SHIFT;
+	return cached;
+}
+
+/* The handle of a name that a recorded call uses; `now` as above. */
+static __always_inline __u32 handle_of_name(struct task_state *state, struct vfsmount *mnt,
+					    struct dentry *dentry, struct inode *inode, __u64 now)
+{
+	return cached_name(state, mnt, dentry, inode, now, true)->handle;
+}
+
+/* The name of an open file, as above, for the present. */
+static __always_inline struct cached_file *cached_file(struct task_state *state, struct file *file,
+						       bool wanted)
+{
+	return cached_name(state, READ(file, f_path.mnt), READ(file, f_path.dentry),
+			   READ(file, f_inode), 0, wanted);
 }
 
 /* The handle of an open file; `now` as for handle_of_name(). */
@@ -267,18 +315,22 @@ static __always_inline __u32 file_mode(struct file *file)
 	return READ(inode, i_mode);
 }
 
-/* The handle of the root directory where the task has another one than its
- * mount namespace, else 0; `now` as for handle_of_name(). */
-static __always_inline __u32 handle_of_root(struct task_state *state, struct task_struct *task,
-					    __u64 now)
+struct name {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+/* Finds the root directory of the task where it has another one than its mount
+ * namespace. */
+static __always_inline bool other_root(struct task_struct *task, struct name *root)
 {
 	struct fs_struct *fs = READ_TYPED(task, fs);
 	struct nsproxy *proxy = READ_TYPED(task, nsproxy);
 	if (!fs || !proxy)
-		return 0;
+		return false;
 	struct mnt_namespace *ns = READ_TYPED(proxy, mnt_ns);
 	if (!ns)
-		return 0;
+		return false;
 	struct dentry *dentry = READ_TYPED(fs, root.dentry);
 	struct vfsmount *mnt = READ_TYPED(fs, root.mnt);
 	struct mount *top = READ_TYPED(ns, root);
@@ -287,9 +339,22 @@ static __always_inline __u32 handle_of_root(struct task_state *state, struct tas
 		/* What is mounted on the namespace's first mount (an initramfs)
 		 * hides it. */
 		if (mount == top || BPF_CORE_READ(mount, mnt_parent) == top)
-			return 0;
+			return false;
 	}
-	return handle_of_name(state, mnt, dentry, READ_TYPED(dentry, d_inode), now);
+	root->mnt = mnt;
+	root->dentry = dentry;
+	return true;
+}
+
+/* The handle of that directory, 0 when there is none; `now` as for
+ * handle_of_name(). */
+static __always_inline __u32 handle_of_root(struct task_state *state, struct task_struct *task,
+					    __u64 now)
+{
+	struct name root;
+	if (!other_root(task, &root))
+		return 0;
+	return handle_of_name(state, root.mnt, root.dentry, READ_TYPED(root.dentry, d_inode), now);
 }
 
 /* Files and directories: not sockets, pipes and anonymous inodes (which have

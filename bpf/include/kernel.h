@@ -377,6 +377,11 @@ struct kernel_siginfo;
 
 struct linux_binprm;
 
+/* Open-coded iterator over tasks: kernels from 6.7. */
+struct bpf_iter_task {
+	__u64 opaque[3];
+} __attribute__((aligned(8)));
+enum { BPF_TASK_ITER_PROC_THREADS = 2 };
 /* What programs on classic tracepoints get. */
 struct trace_event_raw_sys_enter {
 	long id;
@@ -429,6 +434,10 @@ struct pt_regs {
 #define S_IFBLK 0060000
 #define S_IFDIR 0040000
 #define O_APPEND 00002000
+/* include/uapi/linux/magic.h: files that have no path. */
+#define ANON_INODE_FS 0x09041934
+#define PIPE_FS 0x50495045
+#define SOCK_FS 0x534f434b
 #define AT_FDCWD (-100)
 #define BTRFS_SUPER_MAGIC 0x9123683e
 #define MAX_ERRNO 4095

@@ -31,9 +31,13 @@ struct cached_file {
 	__u64 ino;
 	__u32 generation;
 	__u32 epoch; /* 0: the file is still to be announced */
-	__u32 handle;
-	__u32 reserved[5];
+	__u32 handle; /* 0: not announced, as nothing recorded used it */
+	__u32 verdict; /* enum verdict of the filter of paths */
+	__u32 reserved[4];
 };
+
+/* What the filter of paths says of a name. */
+enum verdict { VERDICT_NONE, VERDICT_TAKEN, VERDICT_LEFT };
 
 enum { CACHED_FILES = 8 };
 
@@ -42,6 +46,8 @@ enum task_flag {
 	TASK_WAITS_FOR_EXEC = 1,
 	/* Its task record has been sent. Without it, its next call sends one. */
 	TASK_ANNOUNCED = 2,
+	/* The filters of tasks do not let it pass: not recorded. */
+	TASK_LEFT = 4,
 };
 
 /* The page fault that a task is in, see faults.bpf.h. */
@@ -90,6 +96,26 @@ enum stash_flag {
 	STASH_LEFT_OUT = 8, /* entered, but not to be recorded */
 	STASH_COMPAT = 16, /* by a 32-bit program */
 };
+
+/* Another task may judge this one while it changes its flags itself (enum
+ * task_flag). */
+static __always_inline void set_flags(struct task_state *state, __u32 flags)
+{
+#if HAVE_FETCHING_ATOMICS
+	__sync_fetch_and_or(&state->flags, flags);
+#else
+	state->flags |= flags;
+#endif
+}
+
+static __always_inline void clear_flags(struct task_state *state, __u32 flags)
+{
+#if HAVE_FETCHING_ATOMICS
+	__sync_fetch_and_and(&state->flags, ~flags);
+#else
+	state->flags &= ~flags;
+#endif
+}
 
 #if HAVE_TASK_STORAGE
 struct {
@@ -265,7 +291,7 @@ struct file_value {
 	__u32 handle;
 	__u32 epoch; /* rename_epoch when the path was checked last */
 	__u32 sent; /* the record has reached the ring */
-	__u32 reserved;
+	__u32 verdict; /* enum verdict, of the path that path_hash stands for */
 };
 /* Least recently used files make room; they are announced again when they come
  * back, and user space knows them by their identity. */
@@ -400,19 +426,25 @@ static __always_inline struct cpu_stats *cpu_stats(void)
 			__sync_fetch_and_add(&counted->member, 1);                                 \
 	} while (0)
 
-/* Sends `size` bytes of a scratch's data, less than there are, through the CPU's
- * wide ring. */
-static __always_inline bool wide_output(void *data, __u64 size)
+/* Sends `size` bytes, less than `limit`, a power of two, through the CPU's wide
+ * ring. */
+static __always_inline bool wide_output_below(void *data, __u64 size, __u64 limit)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&wide_rings, &cpu);
-	if (!ring || size >= SCRATCH_BYTES)
+	if (!ring || size >= limit)
 		return false;
 	/* Right before the call: older verifiers forget the bounds of a number
 	 * that was compared in another register or saved meanwhile. */
 	barrier_var(size);
-	size &= SCRATCH_BYTES - 1;
+	size &= limit - 1;
 	return !bpf_ringbuf_output(ring, data, size, BPF_RB_NO_WAKEUP);
+}
+
+/* Sends `size` bytes of a scratch's data, less than there are. */
+static __always_inline bool wide_output(void *data, __u64 size)
+{
+	return wide_output_below(data, size, SCRATCH_BYTES);
 }
 
 #endif

@@ -44,6 +44,8 @@ struct op_key {
 	__u64 id;
 };
 
+enum op_left { LEFT_BY_TYPE = 1, LEFT_BY_PATH = 2 };
+
 struct operation {
 	__u64 args[OP_ARGS];
 	__u64 ts_ns; /* submission */
@@ -66,6 +68,8 @@ struct operation {
 	__u32 named; /* op_names has an entry */
 	__u32 indexed; /* op_index has an entry */
 	__u32 seekable; /* the file has positions */
+	__u32 left; /* enum op_left: filters that do not let its file pass */
+	__u32 reserved;
 };
 
 /* Operations on their way. */

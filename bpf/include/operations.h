@@ -9,8 +9,8 @@
 #ifndef FATHOM_OPERATIONS_H
 #define FATHOM_OPERATIONS_H
 
+#include "call_filter.h"
 #include "emit.h"
-#include "files.h"
 
 #if !HAVE_OPERATIONS
 /* Before 6.13 the programs of one chain of calls share 512 bytes of stack, for
@@ -31,14 +31,92 @@ struct op_end {
 	__u32 pending; /* 1: it had not ended, or was not seen to end */
 };
 
-/* The handle of the file at `address`. */
-__noinline __u32 handle_of_address(__u64 address, __u64 now)
+/* What file_handle() says of the file at `address`. */
+__noinline __u64 name_of_address(__u64 address, __u64 now, bool wanted)
 {
 	struct file *file = KERNEL_OBJECT(file, address);
 	/* By calls: what comes of them is a number to the verifier. */
 	return file_handle((__u64)BPF_CORE_READ(file, f_inode),
 			   (__u64)BPF_CORE_READ(file, f_path.dentry),
-			   (__u64)BPF_CORE_READ(file, f_path.mnt), now);
+			   (__u64)BPF_CORE_READ(file, f_path.mnt), now, wanted);
+}
+
+/* An operation has its file only as it ends; `opened`: it has made it. */
+__noinline int op_late_file(struct operation *op, __u64 address, __u64 now, bool opened)
+{
+	if (!op)
+		return 0;
+	struct file *file = KERNEL_OBJECT(file, address);
+	struct inode *inode = READ(file, f_inode);
+	op->left = 0;
+	if (opened ? filter.file_types && !(filter.path_types & type_bit(inode))
+		   : !type_passes(inode, READ(inode, i_mode)))
+		op->left |= LEFT_BY_TYPE;
+	if (config.detail == DETAIL_RAW && !filters(1 << RULE_PATH))
+		return 0;
+	__u64 name = name_of_address(address, now, !filters(1 << RULE_PATH));
+	if (filters(1 << RULE_PATH) && name >> NAME_VERDICT_SHIFT == VERDICT_LEFT)
+		op->left |= LEFT_BY_PATH;
+	op->file = name;
+	return 0;
+}
+
+/* Judges an operation whose file is not known at its beginning, and that may
+ * have paths: by these. */
+__noinline int op_judge_unknown(struct operation *op)
+{
+	if (!op)
+		return 0;
+	const volatile struct call_desc *desc = op_desc(op->number);
+	struct task_struct *task = current_task();
+	if (filter.known_types)
+		op->left |= LEFT_BY_TYPE;
+	if (!filters(1 << RULE_PATH))
+		return 0;
+	op->left |= LEFT_BY_PATH;
+	if (!desc->path1 && !desc->path2) {
+		if (passes(RULE_PATH, 0))
+			op->left &= ~LEFT_BY_PATH;
+		return 0;
+	}
+	if (desc->path1) {
+		__s32 dirfd = desc->dirfd1 != NO_ARG ? (__s32)op->args[desc->dirfd1 & 7] : AT_FDCWD;
+		if (judge_argument(task, dirfd, op->args[desc->string1 & 7]) != VERDICT_LEFT)
+			op->left &= ~LEFT_BY_PATH;
+	}
+	if (desc->path2) {
+		__s32 dirfd = desc->dirfd2 != NO_ARG ? (__s32)op->args[desc->dirfd2 & 7] : AT_FDCWD;
+		if (judge_argument(task, dirfd, op->args[desc->string2 & 7]) != VERDICT_LEFT)
+			op->left &= ~LEFT_BY_PATH;
+	}
+	return 0;
+}
+
+/* Judges by its type the file that a statx has described, if the present task
+ * is one of its process. */
+static __always_inline void op_judge_statx(struct operation *op)
+{
+	const volatile struct call_desc *desc = op_desc(op->number);
+	__u16 mode = 0;
+	if (config.detail == DETAIL_RAW || current_task()->tgid != (__s32)op->pid ||
+	    bpf_probe_read_user(&mode, sizeof(mode),
+				(void *)op->args[desc->statx & 7] + STATX_MODE_AT))
+		return;
+	if (filter.path_types & 1 << (mode >> 12))
+		op->left &= ~LEFT_BY_TYPE;
+	else
+		op->left |= LEFT_BY_TYPE;
+}
+
+/* Whether an operation that has ended is to be recorded. */
+static __always_inline bool op_passes(struct operation *op, const volatile struct call_desc *desc,
+				      struct op_end *end)
+{
+	if (filter.min_dur_ns && end->now - op->ts_ns < filter.min_dur_ns)
+		return false;
+	if (filter.errors_only && (end->pending || !is_error(desc->flags, end->ret)))
+		return false;
+	return !op->left;
 }
 
 /* struct io_ring_ctx -> the registered file with that index. */
@@ -223,6 +301,8 @@ __noinline int op_record(struct op_key *key, struct operation *op, struct op_end
 	if (!key || !op || !end)
 		return 0;
 	const volatile struct call_desc *desc = op_desc(op->number);
+	if (!op_passes(op, desc, end))
+		return 0;
 	struct call_record call;
 	__u32 op_flags = op->flags | end->flags;
 	call.kind = RECORD_CALL;
@@ -315,24 +395,36 @@ __noinline int op_begin(struct op_key *key, struct operation *op)
 	if (!state)
 		return 0;
 	if (op->file_ptr || op->file2_ptr) {
-		bool storage = config.all_file_types;
+		bool storage = false;
 		struct file *file = KERNEL_OBJECT(file, op->file_ptr);
 		struct file *file2 = KERNEL_OBJECT(file, op->file2_ptr);
 		if (op->file_ptr) {
 			__u32 mode = file_mode(file);
-			storage |= is_storage(mode);
+			storage |= type_passes(READ(file, f_inode), mode);
 			op->seekable = is_seekable(mode);
 		}
 		if (op->file2_ptr)
-			storage |= is_storage(file_mode(file2));
+			storage |= type_passes(READ(file2, f_inode), file_mode(file2));
 		if (!storage)
 			return 0;
-		if (config.detail != DETAIL_RAW) {
+		if (filters(1 << RULE_PATH)) {
+			bool pass = op->file_ptr
+					    ? files_pass(state, file, op->file2_ptr ? file2 : NULL,
+							 &op->file, &op->file2)
+					    : files_pass(state, file2, NULL, &op->file2, NULL);
+			if (!pass)
+				return 0;
+		} else if (config.detail != DETAIL_RAW) {
 			if (op->file_ptr)
 				op->file = handle_of(state, file, 0);
 			if (op->file2_ptr)
 				op->file2 = handle_of(state, file2, 0);
 		}
+	} else if (filters(1 << RULE_PATH) || filter.file_types) {
+		/* One on a descriptor may have its file when it is carried out. */
+		if (nothing_passes() && !names_file(desc) && desc->fd == NO_ARG)
+			return 0;
+		op_judge_unknown(op);
 	}
 	op->pid = task->tgid;
 	op->tid = task->pid;

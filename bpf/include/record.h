@@ -470,7 +470,8 @@ struct call_desc {
 	__u8 lock; /* struct flock, with the commands of fcntl that take one */
 	__u8 times; /* two times */
 	__u8 times_bytes; /* what they take */
-	__u8 reserved[3]; /* 0 */
+	__u8 credentials; /* 1: changes the user of the task, and users are filtered */
+	__u8 reserved[2]; /* 0 */
 };
 
 /* Set before the programs are loaded. */
@@ -505,6 +506,57 @@ struct fault_config {
 	__u32 ends; /* 1: the end of a fault is seen */
 	__u32 page_shift; /* binary logarithm of the size of a page */
 	__u32 writeback; /* 1: write-back of mapped files is recorded */
+};
+
+/* What a filter's rule is about. Kind k is bit 1 << k in struct filter_config. */
+enum rule_kind {
+	RULE_PATH = 0,
+	RULE_COMM = 1,
+	RULE_PID = 2,
+	RULE_TID = 3,
+	RULE_UID = 4,
+	RULE_CGROUP = 5,
+	RULE_CONTAINER = 6,
+};
+
+enum rule_form {
+	/* The whole value. */
+	RULE_WHOLE = 0,
+	/* What the value begins with. */
+	RULE_BEGINNING = 1,
+};
+
+/* Value of a rule, bits. */
+enum rule_sign {
+	/* What it names is recorded. */
+	RULE_TAKES = 1,
+	/* What it names is not recorded. */
+	RULE_LEAVES = 2,
+};
+
+/* A rule of a filter, in map `rules`. The hashes are those of
+ * bpf/include/path_filter.h; a number is its own hash. */
+struct rule_key {
+	__u32 kind; /* enum rule_kind */
+	__u32 form; /* enum rule_form */
+	__u64 hash; /* of the value */
+};
+
+/* The filters, set before the programs are loaded. */
+struct filter_config {
+	__u64 seed; /* of the hashes, random */
+	__u64 factor; /* of the hashes, random and odd */
+	__u64 min_dur_ns; /* shorter calls are not recorded */
+	__u64 path_depths; /* bit d: a rule has a path of d components; 63: or more */
+	__u64 container_lengths; /* bit n - 1: a rule has the first n digits of an id */
+	__u32 given; /* kinds that have rules */
+	__u32 takes; /* kinds that have rules with RULE_TAKES */
+	__u32 file_types; /* bit t: st_mode >> 12 = t is recorded; 0: not filtered */
+	__u32 path_types; /* the same for calls that are given a path */
+	__u32 known_types; /* 1: calls whose file is not known are not recorded */
+	__u32 errors_only; /* 1: calls that succeed are not recorded */
+	__u32 comm_lengths; /* bit n: a rule has the first n bytes of a name */
+	__u32 reserved; /* 0 */
 };
 
 enum detail {

@@ -12,6 +12,7 @@ mod command;
 mod content;
 mod damage;
 mod detail;
+mod filters;
 mod fio;
 mod fio_async;
 mod ground_truth;

@@ -192,12 +192,28 @@ pub fn rows_of(recording: &Recording, log: &Log) -> Vec<Row> {
     rows
 }
 
+/// Whether a row is not of a call but of an operation of io_uring or AIO.
+fn is_operation(name: &str) -> bool {
+    name.starts_with("IORING_OP_") || name.starts_with("IOCB_CMD_")
+}
+
+/// Whether the programs that were loaded record such operations: those for
+/// kernels before 6.13 do not.
+fn records_operations(recording: &Recording) -> bool {
+    let meta = crate::session::meta(&recording.session);
+    let hooks = meta["hooks"].as_array().expect("hooks");
+    let hook = |name: &str| hooks.iter().any(|hook| hook["name"] == name);
+    hook("programs for Linux 6.13 and newer")
+}
+
 fn compare_log(recording: &Recording, log: &Log, selection: Selection, wrong: &mut Vec<String>) {
     let rows = rows_of(recording, log);
+    let operations = records_operations(recording);
     let calls: Vec<&Call> = log
         .calls
         .iter()
         .filter(|c| c.storage || selection == Selection::All)
+        .filter(|c| operations || !is_operation(&c.syscall))
         .collect();
     for (i, call) in calls.iter().enumerate() {
         let Some(row) = rows.get(i) else {

@@ -197,7 +197,7 @@ impl Bench {
                 stored.lost = Some(counts.dropped);
             }
         }
-        if !matches!(tracer, Tracer::Fathom(_)) && !tracer.is_other() {
+        if !tracer.is_fathom() && !tracer.is_other() {
             usage = None;
         }
         Ok(Sample {

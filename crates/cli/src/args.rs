@@ -32,7 +32,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Record a command and its children, running processes, or everything
-    Record(RecordArgs),
+    Record(Box<RecordArgs>),
     /// Summary of a session: who, which files, how much, how slow, lost or not
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
@@ -89,9 +89,6 @@ pub struct RecordArgs {
     /// Replace a session that is there
     #[arg(long)]
     pub force: bool,
-    /// Record running process PID with all its threads; repeatable
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "all"])]
-    pub pid: Vec<u32>,
     /// With --pid: record the children that it will have, too
     #[arg(long, requires = "pid")]
     pub children: bool,
@@ -137,8 +134,57 @@ pub struct RecordArgs {
     #[arg(short, long)]
     pub quiet: bool,
     /// Command to record, with its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["pid", "all"])]
+    #[arg(last = true, value_name = "CMD", required_unless_present_any =
+          ["pid", "all", "tid", "comm", "uid", "cgroup", "container"])]
     pub command: Vec<OsString>,
+    /// Which tasks, files and calls. Last, as its heading would go on.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+}
+
+/// Filters of `record`. All of them work in the kernel: what they leave out makes
+/// no record.
+#[derive(Debug, Args)]
+#[command(
+    next_help_heading = "Filters (different ones must all agree, of one kind any value \
+suffices; !VALUE leaves out)"
+)]
+pub struct FilterOptions {
+    /// Running process PID with all its threads; 12,13: both; !PID: not that one
+    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    pub pid: Vec<String>,
+    /// Thread TID; without a command or --pid: of all threads of the machine
+    #[arg(short, long, value_name = "TID")]
+    pub tid: Vec<String>,
+    /// Threads that call themselves NAME: 'redis-server', 'kworker*', '!bash'; as
+    /// --tid of all threads, now and in future
+    #[arg(long, value_name = "NAME")]
+    pub comm: Vec<OsString>,
+    /// Tasks of this user (their real user id): 'postgres', '0', '!root'; --user
+    /// is another thing
+    #[arg(long, value_name = "NAME|ID")]
+    pub uid: Vec<String>,
+    /// Tasks in a cgroup (v2) and those below: '/system.slice/nginx.service'
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Vec<String>,
+    /// Tasks in a container, by name, id or the beginning of an id; 'ab12*' catches
+    /// those to come as well
+    #[arg(long, value_name = "NAME|ID")]
+    pub container: Vec<String>,
+    /// Calls on a file, or on what lies in a directory and below: '/var/lib/mysql',
+    /// '!/proc'; need not exist yet
+    #[arg(long, value_name = "PATH")]
+    pub path: Vec<OsString>,
+    /// Calls on files of a type: regular, directory, symlink, block, char, fifo,
+    /// socket, anonymous; '!directory'
+    #[arg(long, value_name = "TYPE")]
+    pub file_type: Vec<String>,
+    /// Only calls that fail
+    #[arg(long)]
+    pub errors_only: bool,
+    /// Only calls that take at least TIME: 250us, 10ms, 1.5s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub min_duration: Option<std::time::Duration>,
 }
 
 /// Options of `replay`.
@@ -234,4 +280,47 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| "not a positive number of seconds".to_string())
+}
+
+fn time(text: &str) -> Result<std::time::Duration, String> {
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "ns" => 1e-9,
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err("a time is a number with ns, us, ms or s, as 10ms".to_string()),
+    };
+    number
+        .parse::<f64>()
+        .ok()
+        .and_then(|number| std::time::Duration::try_from_secs_f64(number * unit).ok())
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "not a positive time".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_have_units() {
+        for (text, ns) in [
+            ("1ns", 1),
+            ("250us", 250_000),
+            ("250\u{b5}s", 250_000),
+            ("10ms", 10_000_000),
+            ("1.5s", 1_500_000_000),
+        ] {
+            assert_eq!(time(text).unwrap().as_nanos(), ns, "{text}");
+        }
+        for text in [
+            "", "10", "ms", "-1ms", "0s", "1m", "1 ms", "1e3s", "0.1ns", "9e99s",
+        ] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use fathom_model::syscalls::SYSCALLS;
-use fathom_probe::{Content, Detail, Layers, Probe, ProbeOptions, Selection, missing_privilege};
+use fathom_probe::{
+    Content, Detail, Filters, Layers, Probe, ProbeOptions, Selection, missing_privilege,
+};
 
 use crate::args::DoctorArgs;
 use crate::exit::Failure;
@@ -140,6 +142,7 @@ fn checks() -> Vec<Check> {
         follow: true,
         content: Content::None,
         content_max: 0,
+        filters: Filters::none(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {

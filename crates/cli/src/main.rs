@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match arguments.action {
-        Action::Record(options) => record::run(options),
+        Action::Record(options) => record::run(*options),
         Action::Replay(options) => replay::run(&options),
         Action::Doctor(options) => doctor::run(&options),
         #[cfg(feature = "analyse")]

@@ -27,7 +27,7 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         ..WriterOptions::default()
     };
     let writer = SessionWriter::create(&args.output, meta.clone(), options)?;
-    let mut stages = Stages::new(writer);
+    let mut stages = Stages::new(writer, &meta.options);
     let mut losses = Losses::default();
     loop {
         match reader.next_frame() {

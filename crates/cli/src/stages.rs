@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fathom_decode::Merge;
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{LOST_FAULT, LOST_WRITEBACK, ShedKey, ShedValue};
-use fathom_model::meta::{SessionMeta, Totals};
+use fathom_model::meta::{Options, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_session::{Finished, SessionWriter};
 
@@ -26,11 +26,14 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Stages that end in `writer`.
-    pub fn new(writer: SessionWriter) -> Self {
+    /// Stages that end in `writer`; `options` are those of the recording.
+    pub fn new(writer: SessionWriter, options: &Options) -> Self {
         Self {
             merge: Merge::new(),
-            enricher: Enricher::new(EnrichOptions::default()),
+            enricher: Enricher::new(EnrichOptions {
+                calls_left_out: options.leave_calls_out(),
+                ..EnrichOptions::default()
+            }),
             writer,
             last_batch: Instant::now(),
         }

@@ -45,6 +45,8 @@ pub struct EnrichOptions {
     /// Threads that are remembered. Beyond that the oldest are forgotten: the
     /// rows of their further calls have no name of the thread.
     pub max_threads: usize,
+    /// Whether filters left calls out that may have moved positions.
+    pub calls_left_out: bool,
 }
 
 impl Default for EnrichOptions {
@@ -52,6 +54,7 @@ impl Default for EnrichOptions {
         Self {
             max_files: 1 << 20,
             max_threads: 1 << 18,
+            calls_left_out: false,
         }
     }
 }
@@ -115,7 +118,7 @@ impl Enricher {
             rid: 0,
             files: Files::new(options.max_files),
             tasks: Tasks::new(options.max_threads),
-            positions: Positions::default(),
+            positions: Positions::new(options.calls_left_out),
             losses: Losses::default(),
             calls: 0,
             faults: Faults::new(),

@@ -31,7 +31,6 @@
 
 mod args;
 mod cache;
-mod container;
 mod content;
 mod enricher;
 mod faults;

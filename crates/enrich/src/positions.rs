@@ -20,6 +20,9 @@
 //! than one order of racing calls explains what was seen, which of them moved
 //! which range is one of the possible answers.
 //!
+//! When filters have left calls out, what they moved is not known, and no such
+//! call is placed.
+//!
 //! A range that overlaps one that is taken means that the position was moved
 //! (lseek): what was known of the description before is then forgotten.
 
@@ -79,9 +82,19 @@ pub(crate) struct Positions {
     descriptions: HashMap<(u32, u32), Description>,
     resolved: Vec<(usize, Option<i64>)>,
     epoch: u32,
+    /// Calls are missing that may have moved positions.
+    calls_left_out: bool,
 }
 
 impl Positions {
+    /// Descriptions of which nothing is known yet.
+    pub(crate) fn new(calls_left_out: bool) -> Self {
+        Self {
+            calls_left_out,
+            ..Self::default()
+        }
+    }
+
     /// Notes a call whose offset is certain.
     pub(crate) fn certain(&mut self, id: u32, file: u32, offset: i64, bytes: i64) {
         let Some(range) = range(offset, bytes) else {
@@ -101,6 +114,10 @@ impl Positions {
     /// Notes a call whose offset is not certain; [`Positions::resolve`] tells
     /// it.
     pub(crate) fn raced(&mut self, id: u32, file: u32, call: Raced) {
+        if self.calls_left_out {
+            self.resolved.push((call.row, None));
+            return;
+        }
         let epoch = self.epoch;
         self.make_room(id, file);
         let description = self.descriptions.entry((id, file)).or_default();

@@ -12,7 +12,9 @@ use fathom_model::tables::ProcessRows;
 use fathom_model::{StrId, StringTable};
 use hashbrown::HashMap;
 
-use crate::{container, text};
+use fathom_model::container;
+
+use crate::text;
 
 /// What the threads of a process have in common.
 #[derive(Debug, Default)]

@@ -100,6 +100,7 @@ fn replay(bytes: &[u8]) -> (Vec<Batch>, u64) {
     let mut enricher = Enricher::new(EnrichOptions {
         max_files: 64,
         max_threads: 64,
+        calls_left_out: false,
     });
     let mut batches = Vec::new();
     while let Ok(Some(frame)) = reader.next_frame() {
@@ -234,6 +235,7 @@ fn random_records_of_every_call() {
         let mut enricher = Enricher::new(EnrichOptions {
             max_files: 8,
             max_threads: 8,
+            calls_left_out: false,
         });
         let (mut rows, mut calls) = (0, 0);
         for _ in 0..20 {

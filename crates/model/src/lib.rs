@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod batch;
+pub mod container;
 pub mod errno;
 pub mod meta;
 pub mod raw;

@@ -88,9 +88,26 @@ pub struct Options {
     pub syscalls: Vec<String>,
     /// Memory of the slot ring of one CPU, MiB.
     pub ring_mib: u32,
+    /// Filters that were given, as on the command line.
+    #[serde(default)]
+    pub filters: Vec<String>,
     /// Further options that were given, as on the command line.
     #[serde(default)]
     pub other: Vec<String>,
+}
+
+impl Options {
+    /// Whether the filters left out some of the calls that moved the position of
+    /// a descriptor and took others. A file's path or type takes all or none,
+    /// and a call that fails moves nothing.
+    pub fn leave_calls_out(&self) -> bool {
+        let all_or_none = ["--path ", "--file-type ", "--errors-only"];
+        let left_out = |filter: &String| {
+            let whole_process = filter.starts_with("--pid ") && !filter.contains('!');
+            !whole_process && !all_or_none.iter().any(|kind| filter.starts_with(kind))
+        };
+        self.filters.iter().any(left_out)
+    }
 }
 
 /// The machine.
@@ -164,6 +181,9 @@ pub struct Totals {
     /// Write-back of mapped files: table `writeback`.
     #[serde(default)]
     pub writeback: Counts,
+    /// What crossed from the kernel to user space.
+    #[serde(default)]
+    pub records: Records,
 }
 
 /// Counts of what a table has besides calls. Always: seen = stored + lost.
@@ -175,6 +195,18 @@ pub struct Counts {
     pub stored: u64,
     /// What is in table `losses` instead.
     pub lost: u64,
+}
+
+/// Records that crossed from the kernel to user space, counted as they arrived:
+/// what the filters left out made none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Records {
+    /// Of calls; with those that found no room they are all calls seen.
+    pub calls: u64,
+    /// Of files: identity and path, each when first used and when renamed.
+    pub files: u64,
+    /// Of tasks: begin, end, what they execute and how they call themselves.
+    pub tasks: u64,
 }
 
 /// What the recording cost.
@@ -198,4 +230,27 @@ pub struct Cost {
     pub drains: u64,
     /// Highest share of the slot ring in use, 0 to 1.
     pub ring_peak: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    #[test]
+    fn filters_that_leave_calls_of_a_descriptor_out() {
+        let with = |filter: &str| {
+            let options = Options {
+                filters: vec![filter.to_string()],
+                ..Options::default()
+            };
+            options.leave_calls_out()
+        };
+        assert!(!Options::default().leave_calls_out());
+        for filter in ["--path /a", "--path !/a", "--errors-only", "--pid 1,2"] {
+            assert!(!with(filter), "{filter}");
+        }
+        for filter in ["--comm x", "--min-duration 1ms", "--pid !1", "--uid 0"] {
+            assert!(with(filter), "{filter}");
+        }
+    }
 }

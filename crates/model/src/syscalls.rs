@@ -384,7 +384,8 @@ impl Syscall {
                 either(at(Arg::Timevals), at(Arg::Timespecs)),
             ),
             times_bytes: if at(Arg::Utimbuf) == none { 32 } else { 16 },
-            reserved: [0; 3],
+            credentials: 0,
+            reserved: [0; 2],
         }
     }
 }

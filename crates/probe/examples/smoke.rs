@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
-use fathom_probe::{Command, Conditions, Content, Detail, Probe, ProbeOptions, Selection};
+use fathom_probe::{Command, Conditions, Content, Detail, Filters, Probe, ProbeOptions, Selection};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let argv: Vec<_> = std::env::args_os().skip(1).collect();
@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         layers: fathom_probe::Layers::ALL,
         content: Content::None,
         content_max: 0,
+        filters: Filters::none(),
     })?;
     probe.attach()?;
     // SAFETY: an all-zero set is a valid, empty one.

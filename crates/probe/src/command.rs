@@ -31,6 +31,11 @@ impl User {
             gid: entry.pw_gid,
         })
     }
+
+    /// Its number.
+    pub fn uid(&self) -> u32 {
+        self.uid
+    }
 }
 
 /// Why the command did not start.

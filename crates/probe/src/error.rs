@@ -29,6 +29,11 @@ pub enum ProbeError {
          what this kernel offers"
     )]
     NoHook(String),
+    /// A filter that the programs for this kernel cannot serve.
+    #[error(
+        "{0} needs Linux 5.17 or newer: leave it out, and choose from what was recorded with SQL"
+    )]
+    NoFilter(&'static str),
     /// Not allowed to load programs.
     #[error("{0}")]
     Privilege(#[from] crate::Privilege),

@@ -25,12 +25,19 @@ struct Spec {
 
 /// In the order in which they are attached: tasks first, so that no call is
 /// recorded of a task that is unknown.
-const HOOKS: [Spec; 6] = [
+const HOOKS: [Spec; 7] = [
     Spec {
         program: "task_rename",
         // Does not tell which thread is renamed.
         classic: None,
         without: "names that threads give themselves are missing",
+        required: false,
+    },
+    Spec {
+        program: "cgroup_attach_task",
+        // Does not tell which task moves.
+        classic: None,
+        without: "--cgroup and --container keep to the cgroup in which a task began",
         required: false,
     },
     Spec {

@@ -7,6 +7,7 @@ mod command;
 mod error;
 mod faults;
 mod features;
+mod filter;
 mod hooks;
 mod layers;
 mod load;
@@ -21,9 +22,11 @@ mod variant;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;
+pub use filter::{FilterArgs, FilterError, Filters};
 pub use layers::{Layers, LayersError};
 pub use load::{Counters, Losses, Probe, ProbeOptions};
 pub use privilege::{Privilege, missing_privilege};
+pub use rings::Crossed;
 pub use selection::{Selection, SelectionError};
 pub use signals::{Arrived, Signals};
 

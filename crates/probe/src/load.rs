@@ -18,10 +18,11 @@ use libbpf_rs::{
 use crate::error::ProbeError;
 use crate::faults::FaultHooks;
 use crate::features::Features;
+use crate::filter::Filters;
 use crate::hooks::Hooks;
 use crate::layers::Layers;
 use crate::mounts::{self, Mounts};
-use crate::rings::{SlotRings, Stats, WideRings};
+use crate::rings::{Crossed, SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::variant::{self, Variant};
 use crate::{Content, Detail, adopt, missing_privilege, operations};
@@ -46,6 +47,8 @@ pub struct ProbeOptions {
     /// Bytes of a call's content that are taken at most, up to
     /// [`fathom_model::abi::MAX_CONTENT`].
     pub content_max: u32,
+    /// Which tasks and files, and what calls must come to.
+    pub filters: Filters,
 }
 
 /// Counts of the kernel side, all CPUs together.
@@ -165,6 +168,9 @@ impl Probe {
             wide_bytes,
         };
         for variant in variant::loadable(&features)? {
+            if let (false, Some(option)) = (variant.loops, options.filters.needing_loops()) {
+                return Err(refused.unwrap_or(ProbeError::NoFilter(option)));
+            }
             match load_variant(&variant, options, &features, &rings, &room, None) {
                 Ok(programs) => {
                     loaded = Some(programs);
@@ -382,6 +388,16 @@ impl Probe {
         stats
     }
 
+    /// Records that have been drained.
+    pub fn crossed(&self) -> Crossed {
+        let mut crossed = self.wide.crossed();
+        // Page faults go through the slots, too.
+        let faults: u64 = self.cpu_stats().iter().map(|cpu| cpu.faults).sum();
+        crossed.calls += self.slots.taken.saturating_sub(faults);
+        crossed.others += faults;
+        crossed
+    }
+
     /// Losses so far.
     pub fn losses(&self) -> Result<Losses, ProbeError> {
         let read = |what: &str, source| ProbeError::Refused {
@@ -474,6 +490,7 @@ fn configure(open: &mut OpenObject, options: &ProbeOptions, room: &Room) -> Resu
             },
         ),
         ("lost", cpus * MAX_SYSCALLS as usize),
+        ("rules", options.filters.rules().len().max(1)),
     ];
     let config = ProbeConfig {
         self_pid: std::process::id(),
@@ -496,7 +513,11 @@ fn configure(open: &mut OpenObject, options: &ProbeOptions, room: &Room) -> Resu
     };
     let constants = [
         (".rodata.config", config.to_bytes().to_vec()),
-        (".rodata.descs", descriptors(&options.selection)),
+        (
+            ".rodata.descs",
+            descriptors(&options.selection, &options.filters),
+        ),
+        (".rodata.filter", options.filters.config.to_bytes().to_vec()),
         (
             ".rodata.opdescs",
             operations::descriptors(&options.selection),
@@ -524,7 +545,7 @@ fn configure(open: &mut OpenObject, options: &ProbeOptions, room: &Room) -> Resu
 }
 
 /// One descriptor a system call number, then one a number of 32-bit programs.
-fn descriptors(selection: &Selection) -> Vec<u8> {
+fn descriptors(selection: &Selection, filters: &Filters) -> Vec<u8> {
     let mut bytes = vec![0; 2 * MAX_NUMBERS as usize * CallDesc::SIZE];
     let mut put = |number: usize, call: usize, mut desc: CallDesc| {
         // Renames are watched even when they are not recorded.
@@ -549,6 +570,9 @@ fn descriptors(selection: &Selection) -> Vec<u8> {
     if operations::selects_aio(selection) {
         operations::watch_aio(&mut bytes);
     }
+    if filters.by_user() {
+        watch_credentials(&mut bytes);
+    }
     bytes
 }
 
@@ -568,6 +592,37 @@ struct Loaded {
     hooks: Hooks,
     operations: Vec<operations::Choice>,
     faults: FaultHooks,
+}
+
+/// Marks the calls that change the user of a task, which are not recorded.
+fn watch_credentials(descs: &mut [u8]) {
+    let native = [libc::SYS_setuid, libc::SYS_setreuid, libc::SYS_setresuid].map(|n| n as usize);
+    // setuid, setreuid and setresuid of 32-bit programs, with ids of 16 and of
+    // 32 bits.
+    let compat = [23, 70, 164, 213, 203, 208].map(|n| MAX_NUMBERS as usize + n);
+    let compat = compat.into_iter().filter(|_| cfg!(target_arch = "x86_64"));
+    for number in native.into_iter().chain(compat) {
+        let at = number * CallDesc::SIZE;
+        if let Some(slot) = descs.get_mut(at..at + CallDesc::SIZE)
+            && let Some(mut desc) = CallDesc::parse(slot)
+        {
+            desc.credentials = 1;
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
+}
+
+fn fill_rules(object: &Object, filters: &Filters) -> Result<(), ProbeError> {
+    let rules = map(object, "rules")?;
+    for (key, sign) in filters.rules() {
+        rules
+            .update(&key.to_bytes(), &sign.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|source| ProbeError::Refused {
+                what: "a rule of a filter".into(),
+                source,
+            })?;
+    }
+    Ok(())
 }
 
 /// Loads one build of the programs, with the hooks that were chosen.
@@ -611,12 +666,15 @@ fn load_variant(
         }
     }
     match open.load() {
-        Ok(object) => Ok(Loaded {
-            object,
-            hooks,
-            operations,
-            faults,
-        }),
+        Ok(object) => {
+            fill_rules(&object, &options.filters)?;
+            Ok(Loaded {
+                object,
+                hooks,
+                operations,
+                faults,
+            })
+        }
         // Perhaps only the programs for page faults.
         Err(source) if faults.are_loaded() => {
             let why = Some(source.to_string());

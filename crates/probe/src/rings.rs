@@ -7,11 +7,38 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_model::abi::{CpuStats, SLOT_BYTES, SLOT_LAP};
+use fathom_model::abi::{
+    CpuStats, RECORD_CALL, RECORD_DATA_CALL, RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL,
+    SLOT_BYTES, SLOT_LAP,
+};
 use fathom_model::raw::{RawChunk, Ring};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 
 use crate::error::ProbeError;
+
+/// Records that crossed from the kernel to user space, counted as they arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crossed {
+    /// Of calls.
+    pub calls: u64,
+    /// Of files: identity and path.
+    pub files: u64,
+    /// Of tasks: begin, end, what they execute and how they call themselves.
+    pub tasks: u64,
+    /// Of anything else.
+    pub others: u64,
+}
+
+impl Crossed {
+    fn count(&mut self, kind: Option<&u8>) {
+        match kind.map(|kind| u32::from(*kind)) {
+            Some(RECORD_CALL | RECORD_WIDE_CALL | RECORD_DATA_CALL) => self.calls += 1,
+            Some(RECORD_FILE) => self.files += 1,
+            Some(RECORD_TASK) => self.tasks += 1,
+            _ => self.others += 1,
+        }
+    }
+}
 
 /// Memory of a map that the kernel lets user space map.
 struct Shared {
@@ -72,6 +99,8 @@ pub(crate) struct SlotRings {
     per_cpu: usize,
     /// Most slots that were ever waiting on one CPU.
     pub(crate) peak: usize,
+    /// Slots that were taken.
+    pub(crate) taken: u64,
 }
 
 impl SlotRings {
@@ -91,6 +120,7 @@ impl SlotRings {
             cpus,
             per_cpu,
             peak: 0,
+            taken: 0,
         })
     }
 
@@ -151,6 +181,7 @@ impl SlotRings {
                 position = position.wrapping_add(1);
             }
             tail_word.store(position, Ordering::Release);
+            self.taken += position.wrapping_sub(tail);
             if !bytes.is_empty() {
                 out.push(RawChunk {
                     cpu: cpu as u32,
@@ -167,17 +198,21 @@ pub(crate) struct WideRings {
     // Before `maps`, which it refers to.
     ring: RingBuffer<'static>,
     pending: Vec<Rc<RefCell<Vec<u8>>>>,
+    crossed: Rc<RefCell<Crossed>>,
     _maps: Vec<MapHandle>,
 }
 
 impl WideRings {
     pub(crate) fn new(maps: Vec<MapHandle>) -> Result<Self, libbpf_rs::Error> {
         let mut pending = Vec::new();
+        let crossed = Rc::new(RefCell::new(Crossed::default()));
         let mut builder = RingBufferBuilder::new();
         for map in &maps {
             let bytes = Rc::new(RefCell::new(Vec::new()));
             let sink = Rc::clone(&bytes);
+            let counts = Rc::clone(&crossed);
             builder.add(map, move |record: &[u8]| {
+                counts.borrow_mut().count(record.first());
                 append_framed(&mut sink.borrow_mut(), record);
                 0
             })?;
@@ -187,8 +222,14 @@ impl WideRings {
         Ok(Self {
             ring,
             pending,
+            crossed,
             _maps: maps,
         })
+    }
+
+    /// Records that were taken.
+    pub(crate) fn crossed(&self) -> Crossed {
+        *self.crossed.borrow()
     }
 
     /// Takes what is complete from every ring.

@@ -21,6 +21,8 @@ pub(crate) struct Variant {
     pub(crate) since: &'static str,
     /// The compiled object.
     pub(crate) object: &'static [u8],
+    /// It has loops, which filters of paths and cgroups need.
+    pub(crate) loops: bool,
     /// What it costs the user that no newer build can be loaded; empty for the
     /// newest.
     pub(crate) cost: &'static str,
@@ -43,6 +45,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "6.13",
             object: object!("fathom-613.bpf.o"),
+            loops: true,
             takes_content: true,
             cost: "",
         });
@@ -51,6 +54,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "6.2",
             object: object!("fathom-602.bpf.o"),
+            loops: true,
             takes_content: false,
             cost: "operations of io_uring and AIO, page faults on mapped files and write-back are \
                    not recorded",
@@ -60,6 +64,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "5.17",
             object: object!("fathom-517.bpf.o"),
+            loops: true,
             takes_content: false,
             cost: "recorded calls cost more: files are read through calls of the kernel; \
                    operations of io_uring and AIO, page faults on mapped files and write-back \
@@ -72,6 +77,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
         variants.push(Variant {
             since: "5.8",
             object: object!("fathom-508.bpf.o"),
+            loops: false,
             takes_content: false,
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \

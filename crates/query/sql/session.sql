@@ -24,6 +24,7 @@
 -- calls: Selection of calls as given, separated by commas.
 -- content: none, hash or plain: what was kept of the bytes that calls moved.
 -- content_max_bytes: Bytes of a call that were taken for it at most; null when none were.
+-- filters: Filters as on the command line, separated by blanks.
 -- ring_mib: Memory of the slot ring of one CPU, MiB.
 -- probe_ns_per_call: Nanoseconds that the probes take a call; null when not measured.
 -- recorder_cpu_ns: CPU time of the recorder; null when not measured.
@@ -55,6 +56,7 @@ CREATE TABLE session (
     calls VARCHAR,
     content VARCHAR,
     content_max_bytes BIGINT,
+    filters VARCHAR,
     ring_mib BIGINT,
     probe_ns_per_call DOUBLE,
     recorder_cpu_ns BIGINT,

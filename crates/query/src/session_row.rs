@@ -17,7 +17,7 @@ pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
     let cost = &meta.cost;
     connection.execute(
         "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, make_timestamp_ns(?), \
-         make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             meta.id,
             match meta.state {
@@ -48,6 +48,7 @@ pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
             meta.options.syscalls.join(","),
             meta.content.as_ref().map_or("none", |c| c.mode.as_str()),
             meta.content.as_ref().map(|c| i64::from(c.max_bytes)),
+            meta.options.filters.join(" "),
             i64::from(meta.options.ring_mib),
             cost.probe_ns_per_call,
             cost.recorder_cpu_ns.map(signed),

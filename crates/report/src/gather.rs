@@ -181,6 +181,7 @@ fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
         detail: meta.options.detail.clone(),
         selection: meta.options.syscalls.clone(),
         content: meta.content.clone(),
+        filters: meta.options.filters.clone(),
         fathom_version: meta.fathom_version.clone(),
     }
 }

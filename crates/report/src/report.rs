@@ -85,6 +85,8 @@ pub struct SessionSummary {
     pub selection: Vec<String>,
     /// The content of calls that was recorded; null when none was.
     pub content: Option<fathom_model::meta::Content>,
+    /// Filters, as on the command line.
+    pub filters: Vec<String>,
     /// Version of the recorder.
     pub fathom_version: String,
 }

@@ -1,6 +1,7 @@
 //! `fathom record`: probe -> pipeline -> session, until the end.
 
 mod content;
+mod filters;
 mod host;
 mod pipeline;
 mod status;
@@ -10,7 +11,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fathom_model::meta::{Clock, Cost, Counts, Options, SessionMeta, State, Totals};
+use fathom_model::meta::{Clock, Cost, Counts, Options, Records, SessionMeta, State, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{
@@ -52,15 +53,19 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     };
     let layers = Layers::parse(&args.layers).map_err(Failure::input)?;
     let content = Choice::of(&args)?;
+    let filters = filters::of(&args, &selection).map_err(Failure::input)?;
+    let pids = filters.pids().to_vec();
+    let open_ended = filters.open_ended();
     let options = ProbeOptions {
         layers,
         detail,
         selection,
         ring_mib: args.ring_mib,
-        all_tasks: args.all,
+        all_tasks: args.command.is_empty() && pids.is_empty(),
         follow: !args.command.is_empty() || args.children,
         content: content.content,
         content_max: content.max_bytes,
+        filters,
     };
     // Before threads are started, so that all inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
@@ -68,7 +73,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     // The recorder must not wait for the program that fills its rings. Without
     // the right to do so it goes on as it is: losses are counted.
     system::set_nice(nice - 10);
-    let mut probe = Probe::load(&options).map_err(Failure::recording)?;
+    let mut probe = Probe::load(&options).map_err(|error| match error {
+        ProbeError::NoFilter(_) => Failure::input(error),
+        _ => Failure::recording(error),
+    })?;
     probe.attach().map_err(Failure::recording)?;
 
     let output = args.output.clone().unwrap_or_else(|| default_output(&args));
@@ -87,7 +95,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let started = Instant::now();
     let mut first = Vec::new();
     let mut target = if args.command.is_empty() {
-        match probe.adopt(&args.pid) {
+        match probe.adopt(&pids) {
             Ok(tasks) => first.push(tasks),
             Err(error) => {
                 pipeline.abandon();
@@ -97,7 +105,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
                 });
             }
         }
-        Target::running()
+        Target::running(open_ended)
     } else {
         let conditions = Conditions {
             user,
@@ -225,6 +233,15 @@ impl Recording {
         Ok(bytes)
     }
 
+    fn records(&self) -> Records {
+        let crossed = self.probe.crossed();
+        Records {
+            calls: crossed.calls,
+            files: crossed.files,
+            tasks: crossed.tasks,
+        }
+    }
+
     fn report_progress(&mut self) {
         let counters = self.probe.counters();
         let seen = counters.seen;
@@ -234,6 +251,7 @@ impl Recording {
             stored: stats.rows,
             lost: counters.lost,
             compat: counters.compat,
+            records: self.records(),
             ..pagecache_totals(&counters)
         });
         self.status.show(&status::Progress {
@@ -275,6 +293,7 @@ impl Recording {
         meta.totals = Totals {
             seen,
             compat: counters.compat,
+            records: self.records(),
             ..pagecache_totals(&counters)
         };
         // With the runs that the kernel left out.
@@ -343,7 +362,8 @@ fn notes(counters: &fathom_probe::Counters) -> Vec<String> {
 }
 
 fn default_output(args: &RecordArgs) -> PathBuf {
-    let name = match (args.command.first(), args.pid.first()) {
+    let pid = args.filter.pid.first().filter(|pid| !pid.starts_with('!'));
+    let name = match (args.command.first(), pid) {
         (Some(program), _) => Path::new(program)
             .file_name()
             .map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned()),
@@ -361,14 +381,13 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         end_realtime_ns: None,
     };
     let lossy = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
+    let filters = filters::as_given(&args.filter);
     let target = if args.all {
         "--all".to_string()
+    } else if args.command.is_empty() {
+        filters::target(&filters)
     } else {
-        args.pid
-            .iter()
-            .map(|pid| format!("-p {pid}"))
-            .collect::<Vec<_>>()
-            .join(" ")
+        String::new()
     };
     let mut other = Vec::new();
     let layers = args.layers.join(",");
@@ -395,6 +414,7 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
             detail: detail.name().to_string(),
             syscalls: args.syscalls.clone(),
             ring_mib: args.ring_mib,
+            filters,
             other,
         },
         host: host::describe(),

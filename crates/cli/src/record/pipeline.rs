@@ -97,7 +97,7 @@ impl Pipeline {
             }
         }
         Ok(Self {
-            stages: Stages::new(writer),
+            stages: Stages::new(writer, &meta.options),
             raw,
             output: destination.output.clone(),
             existed,

@@ -122,6 +122,13 @@ pub fn print_summary(output: &Path, named: bool, summary: &Summary) {
         );
     }
     if terminal {
+        let records = &totals.records;
+        eprintln!(
+            "fathom: from the kernel came {} records of calls, {} of files, {} of tasks",
+            count(records.calls),
+            count(records.files),
+            count(records.tasks),
+        );
         if let Some(ns) = summary.probe_ns_per_call {
             eprintln!("fathom: the probes took {ns:.0} ns a recorded call");
         }

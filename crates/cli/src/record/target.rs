@@ -20,6 +20,7 @@ pub struct Target {
     exit: Option<CommandExit>,
     cpu_ns: Option<u64>,
     passed_on: bool,
+    open_ended: bool,
 }
 
 impl Target {
@@ -30,16 +31,19 @@ impl Target {
             exit: None,
             cpu_ns: None,
             passed_on: false,
+            open_ended: false,
         }
     }
 
-    /// Processes that run on their own.
-    pub fn running() -> Self {
+    /// Tasks that run on their own. `open_ended`: others may come when all have
+    /// ended.
+    pub fn running(open_ended: bool) -> Self {
         Self {
             command: None,
             exit: None,
             cpu_ns: None,
             passed_on: false,
+            open_ended,
         }
     }
 
@@ -71,7 +75,7 @@ impl Target {
     ) -> anyhow::Result<Ended> {
         let live = probe.live_tasks()?;
         let Some(command) = &mut self.command else {
-            return Ok(if live == 0 || !signals.is_empty() {
+            return Ok(if live == 0 && !self.open_ended || !signals.is_empty() {
                 Ended::Yes
             } else {
                 Ended::No

@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let Ok(mut reader) = Reader::new(data) else { return };
     let mut merge = Merge::new();
-    let mut enricher = Enricher::new(EnrichOptions { max_files: 8, max_threads: 8 });
+    let mut enricher = Enricher::new(EnrichOptions { max_files: 8, max_threads: 8, calls_left_out: false });
     while let Ok(Some(frame)) = reader.next_frame() {
         match frame {
             Frame::Chunk(chunk) => merge.push(chunk),

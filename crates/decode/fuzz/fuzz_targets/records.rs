@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let mut merge = Merge::new();
-    let mut enricher = Enricher::new(EnrichOptions { max_files: 8, max_threads: 8 });
+    let mut enricher = Enricher::new(EnrichOptions { max_files: 8, max_threads: 8, calls_left_out: false });
     let (mut calls, mut rows) = (0, 0);
     let mut rest = data;
     // Chunks: a byte of ring and CPU, a 16-bit length, the bytes.

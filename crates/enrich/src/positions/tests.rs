@@ -312,3 +312,20 @@ fn what_is_kept_is_bounded() {
     positions.resolve(|_, _| {});
     assert!(positions.descriptions.is_empty());
 }
+
+#[test]
+fn nothing_is_placed_among_calls_that_were_left_out() {
+    let call = Raced {
+        row: 3,
+        entry: 0,
+        derived: 100,
+        bytes: 50,
+    };
+    for left_out in [false, true] {
+        let mut positions = Positions::new(left_out);
+        positions.raced(1, 1, call);
+        let mut offsets = Vec::new();
+        positions.resolve(|row, offset| offsets.push((row, offset.is_none())));
+        assert_eq!(offsets, [(3, left_out)]);
+    }
+}

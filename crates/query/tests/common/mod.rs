@@ -327,6 +327,7 @@ pub fn meta() -> SessionMeta {
             detail: "full".into(),
             syscalls: vec!["storage".into()],
             ring_mib: 8,
+            filters: Vec::new(),
             other: Vec::new(),
         },
         host: Host {

@@ -79,7 +79,7 @@ fn head(out: &mut String, report: &Report, what: &str) {
         esc(&wall_time_of(&session.start_time)),
         duration(session.duration_ns),
         esc(&state),
-        esc(&session.recorded()),
+        esc(&[session.recorded(), session.filters.join(" ")].join(" ")),
         esc(&session.host),
         esc(&session.kernel),
         esc(&session.arch),

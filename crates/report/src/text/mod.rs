@@ -91,6 +91,9 @@ impl Page<'_> {
             },
         ];
         facts.push(session.recorded());
+        if !session.filters.is_empty() {
+            facts.push(escape::text(&session.filters.join(" ")).into_owned());
+        }
         self.facts(&facts);
         let kernel = session.kernel.split_whitespace().next().unwrap_or("?");
         let mut facts = vec![

@@ -2,7 +2,7 @@
 
 /// The id (or, for LXC and systemd-nspawn, the name) of the container that a
 /// cgroup belongs to; the innermost when they are nested.
-pub(crate) fn id(cgroup: &str) -> Option<String> {
+pub fn id(cgroup: &str) -> Option<String> {
     let components: Vec<&str> = cgroup.split('/').filter(|c| !c.is_empty()).collect();
     components
         .iter()

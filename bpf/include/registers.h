@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Number and arguments of a call, and how it is to be recorded.
+ */
+#ifndef FATHOM_REGISTERS_H
+#define FATHOM_REGISTERS_H
+
+#include "maps.h"
+
+/* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. */
+#if defined(__TARGET_ARCH_x86)
+enum { COMPAT_CALLS = 1 };
+
+/* Of a 32-bit program: arch/x86/include/asm/syscall_wrapper.h,
+ * SC_IA32_REGS_TO_ARGS. */
+static __noinline __u64 compat_argument(struct pt_regs *regs, __u32 index)
+{
+	switch (index) {
+	case 0:
+		return (__u32)READ_TYPED(regs, bx);
+	case 1:
+		return (__u32)READ_TYPED(regs, cx);
+	case 2:
+		return (__u32)READ_TYPED(regs, dx);
+	case 3:
+		return (__u32)READ_TYPED(regs, si);
+	case 4:
+		return (__u32)READ_TYPED(regs, di);
+	default:
+		return (__u32)READ_TYPED(regs, bp);
+	}
+}
+
+static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)
+{
+	if (unlikely(compat))
+		return compat_argument(regs, index);
+	switch (index) {
+	case 0:
+		return READ_TYPED(regs, di);
+	case 1:
+		return READ_TYPED(regs, si);
+	case 2:
+		return READ_TYPED(regs, dx);
+	case 3:
+		return READ_TYPED(regs, r10);
+	case 4:
+		return READ_TYPED(regs, r8);
+	default:
+		return READ_TYPED(regs, r9);
+	}
+}
+
+static __always_inline __u32 syscall_number(struct pt_regs *regs)
+{
+	return READ_TYPED(regs, orig_ax);
+}
+
+static __always_inline bool is_compat(struct task_struct *task)
+{
+	return READ_TYPED(task, thread_info.status) & TS_COMPAT;
+}
+#else
+enum { COMPAT_CALLS = 0 };
+
+static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)
+{
+	switch (index) {
+	case 0:
+		return READ_TYPED(regs, orig_x0);
+	case 1:
+		return READ_TYPED(regs, regs[1]);
+	case 2:
+		return READ_TYPED(regs, regs[2]);
+	case 3:
+		return READ_TYPED(regs, regs[3]);
+	case 4:
+		return READ_TYPED(regs, regs[4]);
+	default:
+		return READ_TYPED(regs, regs[5]);
+	}
+}
+
+static __always_inline __u32 syscall_number(struct pt_regs *regs)
+{
+	return READ_TYPED(regs, syscallno);
+}
+
+static __always_inline bool is_compat(struct task_struct *task)
+{
+	return task->thread_info.flags & (1UL << TIF_32BIT);
+}
+#endif
+
+/* How to record call `number`. The barrier keeps the compiler from dropping the
+ * mask, which the verifier wants to see. */
+static __always_inline const volatile struct call_desc *desc_of(__u64 number, bool compat)
+{
+	barrier_var(number);
+	return &descs[(number & (MAX_NUMBERS - 1)) + (compat ? MAX_NUMBERS : 0)];
+}
+
+#endif

@@ -1,0 +1,504 @@
+//! What is recorded besides the choice of calls: the filters of `fathom record`
+//! as rules for the kernel side (`bpf/include/filter.h`).
+//!
+//! Filters of different kinds must all let a call pass; of one kind a value that
+//! is named suffices; a value behind `!` takes away.
+
+mod cgroups;
+mod hash;
+mod paths;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fathom_model::abi::{
+    COMM_BYTES, FilterConfig, RULE_BEGINNING, RULE_CGROUP, RULE_COMM, RULE_CONTAINER, RULE_LEAVES,
+    RULE_PATH, RULE_PID, RULE_TAKES, RULE_TID, RULE_UID, RULE_WHOLE, RuleKey,
+};
+
+use crate::User;
+use hash::Hasher;
+
+/// Most rules of all filters together.
+const MAX_RULES: usize = 65_536;
+
+/// Filters as given. A value that begins with `!` takes away.
+#[derive(Clone, Debug, Default)]
+pub struct FilterArgs {
+    /// Files and directories, with all below them.
+    pub path: Vec<OsString>,
+    /// Names of threads; a `*` at the end stands for anything.
+    pub comm: Vec<OsString>,
+    /// Processes.
+    pub pid: Vec<String>,
+    /// Threads.
+    pub tid: Vec<String>,
+    /// Users, by name or number.
+    pub uid: Vec<String>,
+    /// Cgroups, with all below them.
+    pub cgroup: Vec<String>,
+    /// Containers, by id, beginning of an id, or name.
+    pub container: Vec<String>,
+    /// Types of files.
+    pub file_type: Vec<String>,
+    /// Only calls that fail.
+    pub errors_only: bool,
+    /// Only calls that take at least so long.
+    pub min_duration: Option<Duration>,
+}
+
+/// Why a filter makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// Nothing, or nothing behind `!`.
+    #[error("--{option}: the value is empty")]
+    Empty {
+        /// The option.
+        option: &'static str,
+    },
+    /// The value is wrong.
+    #[error("--{option} {value}: {problem}")]
+    Value {
+        /// The option.
+        option: &'static str,
+        /// The value.
+        value: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+    /// One value is asked for and taken away.
+    #[error("--{option}: {value} is both asked for and taken away by '!'")]
+    Contradiction {
+        /// The option.
+        option: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// The types asked for are all taken away.
+    #[error("--file-type: no type is left to record")]
+    NoType,
+    /// There are too many.
+    #[error("the filters have {0} values; {MAX_RULES} are possible")]
+    TooMany(usize),
+    /// The system gave no random numbers.
+    #[error("no random numbers for the filters: {0}")]
+    Random(String),
+}
+
+/// Filters that make sense, as the kernel side takes them.
+#[derive(Clone, Debug)]
+pub struct Filters {
+    pub(crate) config: FilterConfig,
+    rules: BTreeMap<(u32, u32, u64), u32>,
+    hasher: Hasher,
+    pids: Vec<u32>,
+    tids: Vec<u32>,
+}
+
+/// Names of types of files, and the type in st_mode; anonymous files have none.
+const FILE_TYPES: [(&str, u32); 8] = [
+    ("regular", 8),
+    ("directory", 4),
+    ("symlink", 10),
+    ("block", 6),
+    ("char", 2),
+    ("fifo", 1),
+    ("socket", 12),
+    ("anonymous", 0),
+];
+/// Types that are recorded only when asked for.
+const NOT_STORAGE: [&str; 3] = ["fifo", "socket", "anonymous"];
+
+impl Filters {
+    /// No filters.
+    pub fn none() -> Self {
+        Self {
+            config: FilterConfig {
+                seed: 0,
+                factor: 1,
+                min_dur_ns: 0,
+                path_depths: 0,
+                container_lengths: 0,
+                given: 0,
+                takes: 0,
+                file_types: 0,
+                path_types: 0,
+                known_types: 0,
+                errors_only: 0,
+                comm_lengths: 0,
+                reserved: 0,
+            },
+            rules: BTreeMap::new(),
+            hasher: Hasher { seed: 0, factor: 1 },
+            pids: Vec::new(),
+            tids: Vec::new(),
+        }
+    }
+
+    /// Checks filters and makes rules of them. `all_file_types`: sockets, pipes
+    /// and anonymous files are recorded unless taken away.
+    pub fn parse(args: &FilterArgs, all_file_types: bool) -> Result<Self, FilterError> {
+        let mut filters = Self::none();
+        filters.hasher = Hasher::random().map_err(|e| FilterError::Random(e.to_string()))?;
+        filters.config.seed = filters.hasher.seed;
+        filters.config.factor = filters.hasher.factor;
+        filters.config.errors_only = args.errors_only.into();
+        filters.config.min_dur_ns = args
+            .min_duration
+            .map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        for value in &args.path {
+            filters.path(value)?;
+        }
+        for value in &args.comm {
+            filters.comm(value)?;
+        }
+        filters.numbers(args)?;
+        for value in &args.cgroup {
+            filters.cgroup(value)?;
+        }
+        for value in &args.container {
+            filters.container(value)?;
+        }
+        filters.file_types(&args.file_type, all_file_types)?;
+        if filters.rules.len() > MAX_RULES {
+            return Err(FilterError::TooMany(filters.rules.len()));
+        }
+        Ok(filters)
+    }
+
+    /// Processes that are named, the targets of a recording.
+    pub fn pids(&self) -> &[u32] {
+        &self.pids
+    }
+
+    /// Whether tasks may pass that do not exist yet, whoever starts them: the
+    /// recording does not end when those that do have ended.
+    pub fn open_ended(&self) -> bool {
+        self.pids.is_empty() && self.tids.is_empty()
+    }
+
+    /// Whether paths are filtered, which needs paths to be read.
+    pub fn by_path(&self) -> bool {
+        self.given(RULE_PATH)
+    }
+
+    /// Whether tasks are filtered by their user.
+    pub(crate) fn by_user(&self) -> bool {
+        self.given(RULE_UID)
+    }
+
+    /// An option that only kernels with loops can serve, if one was given.
+    pub(crate) fn needing_loops(&self) -> Option<&'static str> {
+        [
+            (RULE_PATH, "--path"),
+            (RULE_CGROUP, "--cgroup"),
+            (RULE_CONTAINER, "--container"),
+        ]
+        .into_iter()
+        .find_map(|(kind, option)| self.given(kind).then_some(option))
+    }
+
+    fn given(&self, kind: u32) -> bool {
+        self.config.given & 1 << kind != 0
+    }
+
+    /// The rules: keys and values of the kernel side's map.
+    pub(crate) fn rules(&self) -> impl ExactSizeIterator<Item = (RuleKey, u32)> {
+        self.rules
+            .iter()
+            .map(|(&(kind, form, hash), &sign)| (RuleKey { kind, form, hash }, sign))
+    }
+
+    fn add(
+        &mut self,
+        (option, kind): (&'static str, u32),
+        (form, hash): (u32, u64),
+        sign: u32,
+        value: &str,
+    ) -> Result<(), FilterError> {
+        let before = self.rules.insert((kind, form, hash), sign);
+        if before.is_some_and(|before| before != sign) {
+            return Err(FilterError::Contradiction {
+                option,
+                value: value.to_string(),
+            });
+        }
+        self.config.given |= 1 << kind;
+        if sign == RULE_TAKES {
+            self.config.takes |= 1 << kind;
+        }
+        Ok(())
+    }
+
+    fn path(&mut self, given: &OsStr) -> Result<(), FilterError> {
+        const OPTION: &str = "path";
+        let (value, sign) = split_sign(OPTION, given.as_bytes())?;
+        let shown = text(value);
+        let wrong = |problem: String| wrong(OPTION, &shown, problem);
+        let forms =
+            paths::forms(OsStr::from_bytes(value)).map_err(|e| wrong(format!("no path: {e}")))?;
+        for form in forms {
+            if paths::too_long(&form) {
+                return Err(wrong(
+                    "too long: a path has less than 4096 bytes, a name at most 255".into(),
+                ));
+            }
+            let (hash, depth) = self.hasher.path(&form);
+            self.config.path_depths |= 1 << depth.min(63);
+            self.add((OPTION, RULE_PATH), (RULE_WHOLE, hash), sign, &shown)?;
+        }
+        Ok(())
+    }
+
+    fn comm(&mut self, given: &OsStr) -> Result<(), FilterError> {
+        const OPTION: &str = "comm";
+        let (value, sign) = split_sign(OPTION, given.as_bytes())?;
+        let shown = text(value);
+        // The kernel keeps so many bytes of a name.
+        let longest = COMM_BYTES as usize - 1;
+        let beginning = value.strip_suffix(b"*").filter(|b| b.len() <= longest);
+        let (form, name) = match beginning {
+            Some(beginning) => {
+                self.config.comm_lengths |= 1 << beginning.len();
+                (RULE_BEGINNING, beginning)
+            }
+            None => (RULE_WHOLE, value.get(..longest).unwrap_or(value)),
+        };
+        let hash = self.hasher.text(name);
+        self.add((OPTION, RULE_COMM), (form, hash), sign, &shown)
+    }
+
+    fn numbers(&mut self, args: &FilterArgs) -> Result<(), FilterError> {
+        for (value, sign) in split("pid", &args.pid)? {
+            let pid = number("pid", value)?;
+            let targets = self.pids.contains(&pid);
+            if sign == RULE_TAKES {
+                if self.rules.contains_key(&(RULE_PID, RULE_WHOLE, pid.into())) {
+                    return Err(contradiction("pid", value));
+                }
+                self.pids.push(pid);
+            } else if targets {
+                return Err(contradiction("pid", value));
+            } else {
+                self.add(("pid", RULE_PID), (RULE_WHOLE, pid.into()), sign, value)?;
+            }
+        }
+        for (value, sign) in split("tid", &args.tid)? {
+            let tid = number("tid", value)?;
+            if sign == RULE_TAKES {
+                if !Path::new("/proc").join(tid.to_string()).exists() {
+                    return Err(wrong("tid", value, "there is no such thread".into()));
+                }
+                self.tids.push(tid);
+            }
+            self.add(("tid", RULE_TID), (RULE_WHOLE, tid.into()), sign, value)?;
+        }
+        for (value, sign) in split("uid", &args.uid)? {
+            let uid = match value.parse::<u32>() {
+                Ok(uid) => uid,
+                Err(_) => User::named(value)
+                    .map_err(|_| wrong("uid", value, "there is no such user".into()))?
+                    .uid(),
+            };
+            self.add(("uid", RULE_UID), (RULE_WHOLE, uid.into()), sign, value)?;
+        }
+        Ok(())
+    }
+
+    fn cgroup(&mut self, given: &str) -> Result<(), FilterError> {
+        const OPTION: &str = "cgroup";
+        let (value, sign) = split_sign(OPTION, given.as_bytes())?;
+        let value = text(value);
+        let path = cgroups::path_of(&hierarchy(OPTION, &value)?, &value).ok_or_else(|| {
+            wrong(
+                OPTION,
+                &value,
+                "there is no such cgroup (v2); /proc/PID/cgroup shows the path behind '0::'".into(),
+            )
+        })?;
+        let (hash, _) = self.hasher.path(&path);
+        self.add((OPTION, RULE_CGROUP), (RULE_WHOLE, hash), sign, &value)
+    }
+
+    fn container(&mut self, given: &str) -> Result<(), FilterError> {
+        const OPTION: &str = "container";
+        for value in given.split(',') {
+            let (value, sign) = split_sign(OPTION, value.as_bytes())?;
+            let value = text(value);
+            let wrong = |problem: String| wrong(OPTION, &value, problem);
+            let kind = (OPTION, RULE_CONTAINER);
+            if let Some(beginning) = value.strip_suffix('*') {
+                // Containers that are there and those that will be.
+                if !cgroups::is_digits(beginning) {
+                    return Err(wrong(
+                        "before '*' only digits of an id can stand (0-9, a-f)".into(),
+                    ));
+                }
+                let rule = self.container_id(beginning);
+                self.add(kind, rule, sign, &value)?;
+                continue;
+            }
+            let running = cgroups::running(&hierarchy(OPTION, &value)?);
+            let mut matching: Vec<_> = running.iter().filter(|c| c.id == value).collect();
+            if matching.is_empty() && cgroups::is_digits(&value) {
+                matching = running
+                    .iter()
+                    .filter(|c| cgroups::is_id(&c.id) && c.id.starts_with(&value))
+                    .collect();
+            }
+            matching.dedup_by_key(|c| &c.id);
+            let rules: Vec<(u32, u64)> = match matching.as_slice() {
+                [] => {
+                    let id = cgroups::id_of_name(Path::new("/"), &value)
+                        .ok_or_else(|| wrong("there is no such container running".into()))?;
+                    if !running.iter().any(|c| c.id == id) {
+                        return Err(wrong(format!("the container ({id}) is not running")));
+                    }
+                    vec![self.container_id(&id)]
+                }
+                [one] if cgroups::is_id(&one.id) => vec![self.container_id(&one.id)],
+                // Without an id it is known by where its cgroup lies.
+                [one] => running
+                    .iter()
+                    .filter(|c| c.id == one.id)
+                    .map(|c| (RULE_WHOLE, self.hasher.path(c.cgroup.as_bytes()).0))
+                    .collect(),
+                several => {
+                    return Err(wrong(format!(
+                        "the ids of {} containers begin so; give more digits, or '{value}*' for \
+                         all of them",
+                        several.len()
+                    )));
+                }
+            };
+            for rule in rules {
+                self.add(kind, rule, sign, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn container_id(&mut self, digits: &str) -> (u32, u64) {
+        self.config.container_lengths |= 1 << (digits.len() - 1);
+        (RULE_BEGINNING, self.hasher.text(digits.as_bytes()))
+    }
+
+    fn file_types(&mut self, given: &[String], all: bool) -> Result<(), FilterError> {
+        const OPTION: &str = "file-type";
+        let (mut taken, mut left) = (0, 0);
+        for (value, sign) in split(OPTION, given)? {
+            let known = FILE_TYPES.iter().find(|(name, _)| *name == value);
+            let (_, bit) = known.ok_or_else(|| {
+                let names: Vec<_> = FILE_TYPES.iter().map(|(name, _)| *name).collect();
+                wrong(
+                    OPTION,
+                    value,
+                    format!("no such type; known are {}", names.join(", ")),
+                )
+            })?;
+            let (to, other) = if sign == RULE_TAKES {
+                (&mut taken, left)
+            } else {
+                (&mut left, taken)
+            };
+            if other & 1 << bit != 0 {
+                return Err(contradiction(OPTION, value));
+            }
+            *to |= 1 << bit;
+        }
+        if taken == 0 && left == 0 {
+            return Ok(());
+        }
+        let storage = |(name, _): &&(&str, u32)| all || !NOT_STORAGE.contains(name);
+        let bits = |sum: u32, (_, bit): &(&str, u32)| sum | 1 << bit;
+        let config = &mut self.config;
+        config.known_types = (taken != 0).into();
+        (config.file_types, config.path_types) = if taken != 0 {
+            (taken, taken)
+        } else {
+            (
+                FILE_TYPES.iter().filter(storage).fold(0, bits) & !left,
+                FILE_TYPES.iter().fold(0, bits) & !left,
+            )
+        };
+        if config.file_types == 0 || config.path_types == 0 {
+            return Err(FilterError::NoType);
+        }
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn wrong(option: &'static str, value: &str, problem: String) -> FilterError {
+    FilterError::Value {
+        option,
+        value: value.escape_debug().to_string(),
+        problem,
+    }
+}
+
+fn contradiction(option: &'static str, value: &str) -> FilterError {
+    FilterError::Contradiction {
+        option,
+        value: value.to_string(),
+    }
+}
+
+/// A value and whether it takes or leaves.
+fn split_sign<'a>(option: &'static str, value: &'a [u8]) -> Result<(&'a [u8], u32), FilterError> {
+    let (value, sign) = match value.strip_prefix(b"!") {
+        Some(rest) => (rest, RULE_LEAVES),
+        None => (value, RULE_TAKES),
+    };
+    if value.is_empty() {
+        return Err(FilterError::Empty { option });
+    }
+    Ok((value, sign))
+}
+
+/// The values of lists, each with whether it takes or leaves.
+fn split<'a>(
+    option: &'static str,
+    lists: &'a [String],
+) -> Result<Vec<(&'a str, u32)>, FilterError> {
+    let values = lists.iter().flat_map(|list| list.split(','));
+    values
+        .map(|value| {
+            let (rest, sign) = split_sign(option, value.trim().as_bytes())?;
+            Ok((std::str::from_utf8(rest).unwrap_or_default(), sign))
+        })
+        .collect()
+}
+
+fn number(option: &'static str, value: &str) -> Result<u32, FilterError> {
+    value
+        .parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| {
+            wrong(
+                option,
+                value,
+                "not the number of a process or thread".into(),
+            )
+        })
+}
+
+fn hierarchy(option: &'static str, value: &str) -> Result<PathBuf, FilterError> {
+    cgroups::hierarchy().ok_or_else(|| {
+        wrong(
+            option,
+            value,
+            "no cgroup v2 hierarchy is mounted; mount -t cgroup2 none /sys/fs/cgroup".into(),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;
