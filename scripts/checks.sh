@@ -95,7 +95,7 @@ check_bpf_elsewhere() {
 	local headers kernel
 	headers=$(find target/release/build -path '*/out/include/bpf/bpf_helpers.h' -print -quit)
 	[ -n "$headers" ] || { note "libbpf's headers are not built" && return 1; }
-	for kernel in 602 517; do
+	for kernel in 613 602 517; do
 		"${CLANG:-clang}" -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror \
 			-Wno-unused-parameter -Wno-missing-field-initializers \
 			-D__TARGET_ARCH_arm64 "-DFATHOM_KERNEL=$kernel" -I bpf -I bpf/include \

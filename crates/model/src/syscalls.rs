@@ -410,7 +410,7 @@ mod tests {
             assert_eq!(desc.size == 255, native.size == 255, "{}", call.name);
         }
         let recorded: HashSet<_> = I386.iter().map(|call| call.name).collect();
-        for call in &SYSCALLS {
+        for call in SYSCALLS.iter().filter(|call| call.api == Api::Syscall) {
             assert!(recorded.contains(call.name), "{}", call.name);
         }
     }
