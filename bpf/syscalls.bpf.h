@@ -69,12 +69,15 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		return 0;
 	struct task_struct *task = current_task();
 	bool compat = is_compat(task);
-	const volatile struct call_desc *desc = desc_of(id, compat);
-	if (!desc->selected) {
-		if (!COMPAT_CALLS && compat && task_state_of(task))
+	if (!COMPAT_CALLS && compat) {
+		if (task_state_of(task))
 			COUNT(compat);
 		return 0;
 	}
+	compat = COMPAT_CALLS && compat;
+	const volatile struct call_desc *desc = desc_of(id, compat);
+	if (!desc->selected)
+		return 0;
 	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
@@ -321,7 +324,7 @@ static __always_inline bool read_statx(struct wide_call_record *record, __u64 ad
 static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
 				 struct pt_regs *regs, struct call_record *made, bool pending)
 {
-	bool compat = state->call_flags & STASH_COMPAT;
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
 	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	struct scratch *scratch = scratch_get();
 	if (!scratch) {
@@ -475,7 +478,7 @@ static __noinline bool data_call(struct task_state *state, struct pt_regs *regs,
 static __always_inline void complete(struct task_struct *task, struct task_state *state,
 				     struct pt_regs *regs, __s64 ret, __u64 now, bool pending)
 {
-	bool compat = state->call_flags & STASH_COMPAT;
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
 	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	__u32 flags = desc->flags;
 	struct call_record call;
@@ -604,6 +607,9 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		return 0;
 	struct task_struct *task = current_task();
 	bool compat = is_compat(task);
+	if (!COMPAT_CALLS && compat)
+		return 0;
+	compat = COMPAT_CALLS && compat;
 	const volatile struct call_desc *desc = desc_of(number, compat);
 	if (unlikely(desc->flags & DESC_RENAMES) && ret == 0)
 		__sync_fetch_and_add(&rename_epoch, 1);

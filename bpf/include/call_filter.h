@@ -150,7 +150,7 @@ static __always_inline __u32 stat_type(const volatile struct call_desc *desc, st
 static __noinline bool named_file_passes(struct task_struct *task, struct task_state *state,
 					 struct pt_regs *regs, __s64 ret, __u64 now)
 {
-	bool compat = state->call_flags & STASH_COMPAT;
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
 	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	struct vfsmount *mnt = NULL;
 	struct dentry *dentry = NULL;

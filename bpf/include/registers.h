@@ -7,9 +7,10 @@
 
 #include "maps.h"
 
-/* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. */
+/* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. On older
+ * kernels the stack is too small for that. */
 #if defined(__TARGET_ARCH_x86)
-enum { COMPAT_CALLS = 1 };
+enum { COMPAT_CALLS = FATHOM_KERNEL >= 613 };
 
 /* Of a 32-bit program: arch/x86/include/asm/syscall_wrapper.h,
  * SC_IA32_REGS_TO_ARGS. */
@@ -96,8 +97,10 @@ static __always_inline bool is_compat(struct task_struct *task)
  * mask, which the verifier wants to see. */
 static __always_inline const volatile struct call_desc *desc_of(__u64 number, bool compat)
 {
+	if (compat)
+		number += MAX_NUMBERS;
 	barrier_var(number);
-	return &descs[(number & (MAX_NUMBERS - 1)) + (compat ? MAX_NUMBERS : 0)];
+	return &descs[number & (2 * MAX_NUMBERS - 1)];
 }
 
 #endif
