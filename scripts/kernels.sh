@@ -14,13 +14,10 @@ newest  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
 '
 # Modules for what the emulated machine has.
 kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop'
-# Tests that run there: what fathom sees of calls, files and tasks. The others are
-# about what happens after the kernel (storing, terminals, exit statuses, full
-# disks, fio's many calls) and are left to the host, as emulation is slow; so is
-# ten thousand processes. Old kernels do not have every call that the workload makes.
-kernel_filters=(ground_truth:: kernel:: losses:: names:: processes:: running:: strace_compared::
-	waiting:: --skip the_workload_makes_every_call
-	--skip ten_thousand_short_lived_processes)
+# Tests that run there: what fathom chooses, and what it sees of calls, files and
+# tasks. The others are left to the host, as emulation is slow.
+kernel_filters=(kernel:: ground_truth::every_storage_call names::paths_follow
+	processes::a_daemon waiting::killed_in_a_read)
 # A kernel whose tests take longer than this many seconds is counted as failed.
 kernel_patience=540
 

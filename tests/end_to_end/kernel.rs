@@ -40,8 +40,14 @@ fn doctor_says_what_a_recording_does() {
     need_root!();
     let output = Command::new(fathom()).arg("doctor").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(!text.contains("MISSING"), "{text}");
+    // Older programs lack what their line says, and these two.
+    let lacks = ["content of calls", "cgroup_attach_task"];
+    let newest = expected_programs() == "6.13";
+    let missing: Vec<_> = text.lines().filter(|l| l.starts_with("MISSING")).collect();
+    let known = |line: &&str| !newest && lacks.iter().any(|name| line.contains(name));
+    assert!(missing.iter().all(known), "{text}");
+    let status = i32::from(!missing.is_empty());
+    assert_eq!(output.status.code(), Some(status), "{text}");
     let line = |wanted: &str| {
         let found = text.lines().find(|line| line.contains(wanted));
         found.unwrap_or_else(|| panic!("no line on {wanted}:\n{text}"))
@@ -70,7 +76,7 @@ fn doctor_says_what_a_recording_does() {
     assert_eq!(hooks[0]["name"], programs.as_str(), "{hooks:?}");
     for hook in hooks {
         let name = hook["name"].as_str().unwrap();
-        assert_eq!(hook["attached"], true, "{hook}");
+        assert!(hook["attached"] == true || known(&name), "{hook}");
         assert_eq!(hook["skipped"], 0, "{hook}");
         assert!(text.contains(name), "{name} is not in:\n{text}");
     }

@@ -662,7 +662,7 @@ fn load_variant(
     if std::env::var_os("FATHOM_LIBBPF").is_some() {
         for mut program in open.progs_mut() {
             // What the verifier had to do, in its log.
-            program.set_log_level(5);
+            program.set_log_level(4);
         }
     }
     match open.load() {
