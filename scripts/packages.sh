@@ -32,7 +32,10 @@ install_packages() {
 	local needed=()
 	missing=$(missing_packages "$1")
 	if [ -n "$missing" ]; then
-		read -r -d '' -a needed <<<"$missing" || true
+		apt_refresh "$(printf '%s' "$missing" | tr '\n' ' ')"
+		while read -r -a alternatives; do
+			needed+=("$(first_available "${alternatives[@]}")")
+		done <<<"$missing"
 		apt_install "${needed[@]}"
 		missing=$(missing_packages "$1" | tr '\n' ' ')
 		[ -z "$missing" ] || die 1 "installed, but still not found: $missing" \
@@ -48,6 +51,17 @@ install_packages() {
 		done
 		note "not available here, done without: ${alternatives[0]}"
 	done <<<"$missing"
+}
+
+# The first of the packages that apt would install; the first of all when it
+# knows none, so that apt says so.
+first_available() {
+	local package
+	for package in "$@"; do
+		[ -z "$(candidate "$package")" ] || break
+		package=
+	done
+	printf '%s\n' "${package:-$1}"
 }
 
 # Version of a package that apt would install; empty when there is none.

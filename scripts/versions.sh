@@ -21,7 +21,8 @@ duckdb_library_sha256_x86_64=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed003
 
 # What each command needs. A line: how to tell that it is there (a command, a
 # file where the compiler or the loader looks, or a module of the distribution's
-# Python), then the package that has it on Debian and Ubuntu.
+# Python), then the package that has it on Debian and Ubuntu, the first known to
+# apt of several.
 needs_run='
 command clang                 clang
 command cc                    gcc
@@ -50,7 +51,7 @@ command unshare               util-linux
 command stress-ng             stress-ng
 command mkfs.btrfs            btrfs-progs
 file    /usr/bin/python3      python3
-python  test.test_os          libpython3-testsuite
+python  test.test_os          libpython3.11-testsuite libpython3.13-testsuite libpython3.12-testsuite
 command qemu-system-x86_64    qemu-system-x86
 command busybox               busybox-static
 command depmod                kmod
