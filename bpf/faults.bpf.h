@@ -68,6 +68,10 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 {
 	struct fault_state *fault = &state->fault;
 	bool busy = false;
+	/* How long it took is not known when only one of its ends was seen. */
+	if (filter.min_dur_ns &&
+	    (flags & (FAULT_NO_BEGIN | FAULT_NO_END) || now - fault->began_ns < filter.min_dur_ns))
+		return 0;
 	__u64 found = mapping_at(task, fault, address, held, &busy);
 	if (!found) {
 		if (busy)
@@ -80,7 +84,8 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 		return 0;
 	if (filter.file_types && !type_passes(READ(file, f_inode), file_mode(file)))
 		return 0;
-	if (filters(1 << RULE_PATH) && cached_file(state, file, false)->verdict == VERDICT_LEFT)
+	if (filters(1 << RULE_PATH) &&
+	    cached_file(state, file, now, false)->verdict == VERDICT_LEFT)
 		return 0;
 	struct fault_record record = {
 		.ts_ns = now,
@@ -123,15 +128,8 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 		return 0;
 	}
 	COUNT(faults_lost);
-	struct call_record lost = {
-		.syscall = LOST_FAULT,
-		.ts_ns = record.ts_ns,
-		.dur_ns = record.dur_ns,
-		.pid = record.pid,
-		.ret = flags & FAULT_FAILED ? -1 : 0,
-		.file = record.file,
-	};
-	lose(&lost, 0);
+	lose_other(LOST_FAULT, record.ts_ns, record.dur_ns, record.pid, record.file,
+		   flags & FAULT_FAILED ? -1 : 0, 0);
 	return 0;
 }
 
@@ -155,7 +153,7 @@ static __always_inline int fault_begins(__u64 address, __u64 error_code)
 	fault->error_code = error_code;
 	fault->around = 0;
 	fault->began_ns = now;
-	if (!fault_config.ends)
+	if (!fault_config.ends && !filter.errors_only)
 		record_fault(task, state, address, now, FAULT_NO_END, false);
 	return 0;
 }
@@ -193,8 +191,12 @@ static __always_inline int fault_ends(__u64 address, __u32 flags)
 	struct task_state *state = recorded(task);
 	if (!state)
 		return 0;
-	__u64 now = bpf_ktime_get_ns();
 	struct fault_state *fault = &state->fault;
+	if (filter.errors_only) {
+		fault->began_ns = 0;
+		return 0;
+	}
+	__u64 now = bpf_ktime_get_ns();
 	if (!fault->began_ns || fault->address != address)
 		flags |= FAULT_NO_BEGIN;
 	record_fault(task, state, address, now, flags, true);

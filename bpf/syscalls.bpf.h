@@ -62,6 +62,90 @@ static __always_inline int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 a
 }
 #endif
 
+/* With these filters most calls are left out by what comes of them: the files of a
+ * call are looked at when it turns out at its return to be recorded. */
+static __always_inline bool judges_outcome(void)
+{
+	return filter.errors_only || filter.min_dur_ns;
+}
+
+/* Whether that can be done with this call: not when it gives its descriptor up, nor
+ * when it may wait long and another thread could give it up meanwhile. */
+static __always_inline bool is_noted_late(struct task_struct *task,
+					  const volatile struct call_desc *desc)
+{
+	if (!judges_outcome() || desc->fd == NO_ARG || desc->releases)
+		return false;
+	return filter.errors_only || !descriptors_are_shared(task);
+}
+
+/* Keeps the files of a call that begins, and where they are; false when the filters
+ * leave the call out. `late`: the call ended at `now`, or is about to, which is 0
+ * otherwise. */
+static __always_inline bool note_files(struct task_struct *task, struct task_state *state,
+				       const volatile struct call_desc *desc, struct pt_regs *regs,
+				       bool compat, bool late, __u64 now)
+{
+	if (desc->fd != NO_ARG) {
+		__s32 fd = fd_argument(regs, desc->fd, compat);
+		struct file *file = file_of_fd(task, fd);
+		state->file_ptr = (__u64)file;
+		if (file) {
+			struct inode *inode = READ(file, f_inode);
+			__u32 mode = READ(inode, i_mode);
+			bool storage = type_passes(inode, mode);
+			struct file *file2 = NULL;
+			if (desc->fd2 != NO_ARG) {
+				file2 = file_of_fd(task, argument(regs, desc->fd2, compat));
+				state->file2 = 0;
+				if (file2) {
+					struct inode *inode2 = READ(file2, f_inode);
+					storage |= type_passes(inode2, READ(inode2, i_mode));
+				}
+			}
+			if (!storage ||
+			    (filters(1 << RULE_PATH) &&
+			     !files_pass(state, file, file2, &state->file, &state->file2, now))) {
+				return false;
+			}
+			if (config.detail != DETAIL_RAW && !filters(1 << RULE_PATH)) {
+				if (file2)
+					state->file2 = handle_of(state, file2, now);
+				state->file = handle_of(state, file, now);
+			}
+			bool moves =
+				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
+			if (moves && is_seekable(mode)) {
+				/* A call that fails does not move it. */
+				if (!late || filter.errors_only)
+					state->entry_pos = READ(file, f_pos);
+				state->call_flags |= STASH_SEEKABLE;
+				if (READ(file, f_flags) & O_APPEND)
+					state->call_flags |= STASH_APPEND;
+				if (position_is_shared(task, file))
+					state->call_flags |= STASH_SHARED;
+			}
+		} else {
+			if (nothing_passes())
+				return false;
+			state->file2 = 0;
+		}
+	} else if (nothing_passes() && !names_file(desc)) {
+		return false;
+	}
+	return true;
+}
+
+/* The same for a call that has been entered before. */
+static __noinline bool note_files_late(struct task_struct *task, struct task_state *state,
+				       struct pt_regs *regs, __u64 now)
+{
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
+	state->call_flags &= ~STASH_LATE;
+	return note_files(task, state, desc, regs, compat, true, now);
+}
+
 /* `regs` may be null: they are looked for then. */
 static __always_inline int enter(struct pt_regs *regs, long id)
 {
@@ -105,54 +189,13 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	state->number = id;
 	state->file = 0;
 	state->call_flags = compat ? STASH_COMPAT : 0;
-	if (desc->fd != NO_ARG) {
-		__s32 fd = fd_argument(regs, desc->fd, compat);
-		struct file *file = file_of_fd(task, fd);
-		state->file_ptr = (__u64)file;
-		if (file) {
-			struct inode *inode = READ(file, f_inode);
-			__u32 mode = READ(inode, i_mode);
-			bool storage = type_passes(inode, mode);
-			struct file *file2 = NULL;
-			if (desc->fd2 != NO_ARG) {
-				file2 = file_of_fd(task, argument(regs, desc->fd2, compat));
-				state->file2 = 0;
-				if (file2) {
-					struct inode *inode2 = READ(file2, f_inode);
-					storage |= type_passes(inode2, READ(inode2, i_mode));
-				}
-			}
-			if (!storage ||
-			    (filters(1 << RULE_PATH) &&
-			     !files_pass(state, file, file2, &state->file, &state->file2))) {
-				state->enter_ns = 0;
-				state->call_flags = STASH_LEFT_OUT;
-				return 0;
-			}
-			if (config.detail != DETAIL_RAW && !filters(1 << RULE_PATH)) {
-				if (file2)
-					state->file2 = handle_of(state, file2, 0);
-				state->file = handle_of(state, file, 0);
-			}
-			bool moves =
-				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
-			if (moves && is_seekable(mode)) {
-				state->entry_pos = READ(file, f_pos);
-				state->call_flags |= STASH_SEEKABLE;
-				if (READ(file, f_flags) & O_APPEND)
-					state->call_flags |= STASH_APPEND;
-				if (position_is_shared(task, file))
-					state->call_flags |= STASH_SHARED;
-			}
-		} else {
-			if (nothing_passes()) {
-				state->enter_ns = 0;
-				state->call_flags = STASH_LEFT_OUT;
-				return 0;
-			}
-			state->file2 = 0;
+	if (is_noted_late(task, desc)) {
+		state->call_flags |= STASH_LATE;
+		if (!filter.errors_only && desc->flags & DESC_POSITION) {
+			struct file *file = file_of_fd(task, fd_argument(regs, desc->fd, compat));
+			state->entry_pos = file ? READ(file, f_pos) : NO_OFFSET;
 		}
-	} else if (nothing_passes() && !names_file(desc)) {
+	} else if (!note_files(task, state, desc, regs, compat, false, 0)) {
 		state->enter_ns = 0;
 		state->call_flags = STASH_LEFT_OUT;
 		return 0;
@@ -366,6 +409,8 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		record->fd2 = argument(regs, desc->fd2, compat);
 		record->file2 = state->file2;
 	}
+	if (state->call_flags & STASH_BEFORE)
+		record->op_flags = OP_BEGAN_BEFORE;
 	if (desc->offset_ptr != NO_ARG) {
 		__u64 address = argument(regs, desc->offset_ptr, compat);
 		if (address) {
@@ -497,12 +542,13 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	call.size = NO_SIZE;
 	state->enter_ns = 0;
 
-	bool wide = flags & DESC_WIDE;
+	bool wide = flags & DESC_WIDE || unlikely(state->call_flags & STASH_BEFORE);
 	if (desc->fd != NO_ARG) {
 		call.fd = fd_argument(regs, desc->fd, compat);
 		/* When another thread gave the descriptor to another file
 		 * meanwhile, nobody can tell which of the two the call found. */
-		if (!desc->releases && !pending && descriptors_are_shared(task)) {
+		if (!desc->releases && !pending &&
+		    (descriptors_are_shared(task) || state->call_flags & STASH_BEFORE)) {
 			struct file *file = file_of_fd(task, call.fd);
 			if (file && (__u64)file != state->file_ptr)
 				call.file = 0;
@@ -580,8 +626,10 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 
 #if HAVE_CONTENT
 	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
-		/* Vectors of 32-bit programs are others. */
-		if (!compat && data_call(state, regs, &call)) {
+		/* Vectors of 32-bit programs are others; such a record does not tell
+		 * that the call began before. */
+		if (!compat && !(state->call_flags & STASH_BEFORE) &&
+		    data_call(state, regs, &call)) {
 			COUNT(wide_calls);
 			return;
 		}
@@ -617,16 +665,26 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		reconsider(task);
 	if (!desc->selected)
 		return 0;
+	bool watched = HAVE_OPERATIONS && config.aio && desc->selected & ~WATCH_CALL;
+	bool failed = is_error(desc->flags, ret);
+	/* The entry that the state holds is then an old one, which seccomp would make
+	 * look like that of a call that it answers. */
+	if (filter.errors_only && !failed && !watched && !has_seccomp(task))
+		return 0;
 	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	bool entered = state->enter_ns && state->number == number;
+	if (filter.min_dur_ns && entered && !watched && now - state->enter_ns < filter.min_dur_ns) {
+		state->enter_ns = 0;
+		return 0;
+	}
 	if (!regs)
 		regs = task_registers(task, number);
 	if (!regs)
 		return 0;
-	__u64 now = bpf_ktime_get_ns();
-	bool entered = state->enter_ns && state->number == number;
-	if (HAVE_OPERATIONS && config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
+	if (unlikely(watched)) {
 		bool reaps = desc->selected & WATCH_AIO_REAP;
 		/* Never a 32-bit program: its calls are not marked. */
 		aio_exit(desc->selected, ret, argument(regs, 1, false),
@@ -639,9 +697,10 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 			now -= state->aio_ns;
 	}
 	if (unlikely(!entered)) {
-		/* A return without an entry: seccomp has answered the call. */
-		if (state->call_flags & STASH_LEFT_OUT ||
-		    state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
+		/* A return without an entry: seccomp has answered the call. A task that
+		 * has just been taken in may be in a call whose entry was not seen. */
+		if (state->call_flags & (STASH_LEFT_OUT | STASH_BEFORE) ||
+		    state->flags != TASK_ANNOUNCED)
 			return 0;
 		if (desc->fd == NO_ARG ? !names_file(desc) && nothing_passes() : nothing_passes())
 			return 0;
@@ -653,8 +712,9 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->call_flags = compat ? STASH_COMPAT : 0;
 		state->timed_ns = 0;
 	}
-	if ((filter.errors_only && !is_error(desc->flags, ret)) ||
-	    !call_passes(task, state, regs, ret, now, false)) {
+	if ((filter.errors_only && !failed) || !call_passes(task, state, regs, ret, now, false) ||
+	    (judges_outcome() && state->call_flags & STASH_LATE &&
+	     !note_files_late(task, state, regs, now))) {
 		state->enter_ns = 0;
 		return 0;
 	}

@@ -110,7 +110,10 @@ static __noinline struct task_state *consider(struct task_struct *task, const ch
 	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
 		return NULL;
 	if (fresh || state->flags & TASK_LEFT) {
-		/* It may be in a call whose entry was left out. */
+		/* It may be in a call whose entry was left out; entries of calls that
+		 * succeeded stay behind with --errors-only. */
+		if (filter.errors_only)
+			state->enter_ns = 0;
 		if (!state->enter_ns)
 			state->call_flags = STASH_LEFT_OUT;
 		clear_flags(state, TASK_LEFT);

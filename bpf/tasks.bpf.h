@@ -242,8 +242,13 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 	if (!state->enter_ns)
 		return;
 	struct pt_regs *regs = task_registers(task, state->number);
+	/* Whether one that began before has ended was perhaps not seen. */
+	if (regs && state->call_flags & STASH_BEFORE && syscall_number(regs) != state->number)
+		regs = NULL;
 	__u64 now = bpf_ktime_get_ns();
-	if (regs && call_passes(task, state, regs, 0, now, true))
+	if (regs && call_passes(task, state, regs, 0, now, true) &&
+	    (!(judges_outcome() && state->call_flags & STASH_LATE) ||
+	     note_files_late(task, state, regs, now)))
 		complete(task, state, regs, 0, now, true);
 }
 
@@ -304,6 +309,46 @@ int sched_process_exit_classic(void *ctx)
 }
 #endif
 
+/* Notes the call in which `task` waits since before it was taken in, as its entry
+ * would have: at the return, or at the end, it is recorded as one that began
+ * before. */
+static __always_inline void take_in_call(struct task_struct *task, struct task_state *state)
+{
+	/* Of a task that runs nobody can tell whether it is in a call: the
+	 * registers may be those of its last one. Threads of the kernel have none. */
+	if (bpf_core_field_exists(task->on_cpu) && READ_TYPED(task, on_cpu))
+		return;
+	if (READ_TYPED(task, flags) & (PF_KTHREAD | PF_IO_WORKER))
+		return;
+	struct pt_regs *regs = kernel_entry(task);
+	if (!regs)
+		return;
+	__u32 number = syscall_number(regs);
+	bool compat = is_compat(task);
+	/* Negative where it was no call that led into the kernel. */
+	if (number >= MAX_NUMBERS || (!COMPAT_CALLS && compat))
+		return;
+	compat = COMPAT_CALLS && compat;
+	const volatile struct call_desc *desc = desc_of(number, compat);
+	if (!(desc->selected & WATCH_CALL))
+		return;
+	/* It may wake meanwhile: what it does until this is done goes unseen, and
+	 * a call that it ends does not come again. */
+	set_flags(state, TASK_LEFT);
+	if (!state->enter_ns) {
+		state->number = number;
+		state->file = 0;
+		state->aio_ns = 0;
+		state->timed_ns = 0;
+		state->call_flags = STASH_BEFORE | (compat ? STASH_COMPAT : 0);
+		if (note_files_late(task, state, regs, 0))
+			state->enter_ns = bpf_ktime_get_ns();
+		else
+			state->call_flags = STASH_LEFT_OUT;
+	}
+	clear_flags(state, TASK_LEFT);
+}
+
 /* Takes in tasks that are running already. */
 SEC("iter/task")
 int adopt(struct bpf_iter__task *ctx)
@@ -326,6 +371,7 @@ int adopt(struct bpf_iter__task *ctx)
 	/* It may be in a call whose entry was not seen. */
 	state->call_flags = STASH_LEFT_OUT;
 	announce_task(task, state, TASK_SEEN, false);
+	take_in_call(task, state);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  * kernel's workers.
  */
 #include "include/emit.h"
+#include "include/filter.h"
 #include "include/mappings.h"
 
 /* include/linux/blk_types.h */
@@ -48,6 +49,9 @@ static __always_inline struct page_place place_of_page(__u64 address)
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(block_bio_queue, struct bio *bio)
 {
+	/* None fails here. */
+	if (filter.errors_only)
+		return 0;
 	__u32 segments = bio->bi_vcnt;
 	/* Copies that stacked devices make have no segments of their own. */
 	if ((bio->bi_opf & REQ_OP_MASK) != REQ_OP_WRITE || !segments)
@@ -92,13 +96,7 @@ int BPF_PROG(block_bio_queue, struct bio *bio)
 		return 0;
 	}
 	COUNT(writebacks_lost);
-	struct call_record lost = {
-		.syscall = LOST_WRITEBACK,
-		.ts_ns = record.ts_ns,
-		.pid = record.pid,
-		.ret = record.bytes,
-		.file = record.file,
-	};
-	lose(&lost, DESC_RET_BYTES);
+	lose_other(LOST_WRITEBACK, record.ts_ns, 0, record.pid, record.file, record.bytes,
+		   DESC_RET_BYTES);
 	return 0;
 }

@@ -42,6 +42,8 @@ command shellcheck            shellcheck
 command git                   git
 command fio                   fio
 command strace                strace
+command sqlite3               sqlite3
+command taskset               util-linux
 command xxhsum                xxhash
 command script                bsdutils
 command mkfs.ext4             e2fsprogs

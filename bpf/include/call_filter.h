@@ -32,20 +32,20 @@ static __always_inline bool names_file(const volatile struct call_desc *desc)
 }
 
 /* Judges the files of a call by their paths. When one passes the call does, and
- * both get their handles. */
+ * both get their handles. `now` as for cached_name(). */
 static __always_inline bool files_pass(struct task_state *state, struct file *file,
-				       struct file *file2, __u32 *handle, __u32 *handle2)
+				       struct file *file2, __u32 *handle, __u32 *handle2, __u64 now)
 {
-	struct cached_file *cached = cached_file(state, file, false);
+	struct cached_file *cached = cached_file(state, file, now, false);
 	bool pass = cached->verdict != VERDICT_LEFT;
 	*handle = cached->handle;
 	if (!file2)
 		return pass;
-	cached = cached_file(state, file2, pass);
+	cached = cached_file(state, file2, now, pass);
 	bool pass2 = cached->verdict != VERDICT_LEFT;
 	*handle2 = cached->handle;
 	if (pass2 && !pass)
-		*handle = handle_of(state, file, 0);
+		*handle = handle_of(state, file, now);
 	return pass || pass2;
 }
 

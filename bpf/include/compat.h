@@ -107,20 +107,31 @@ static __always_inline struct task_struct *current_task(void)
 #endif
 }
 
-/* The registers with which `task` entered the kernel for call `number`, which it
- * has not left. */
-static __always_inline struct pt_regs *task_registers(struct task_struct *task, __u32 number)
+/* The registers with which `task` entered the kernel; before 5.17 null where they
+ * are not found. */
+static __always_inline struct pt_regs *kernel_entry(struct task_struct *task)
 {
 #if FATHOM_KERNEL >= 517
 	return (struct pt_regs *)bpf_task_pt_regs(task);
 #else
 	/* They lie at the top of the task's kernel stack, whose size only some
-	 * debugging kernels change: the number tells. */
+	 * debugging kernels change. */
 	enum { STACK_BYTES = 16384 };
 	__u64 stack = (__u64)READ_TYPED(task, stack);
-	struct pt_regs *regs = (void *)(stack + STACK_BYTES - bpf_core_type_size(struct pt_regs));
-	return stack && READ_TYPED(regs, orig_ax) == number ? regs : NULL;
+	return stack ? (void *)(stack + STACK_BYTES - bpf_core_type_size(struct pt_regs)) : NULL;
 #endif
+}
+
+/* The same for call `number`, which it has not left. */
+static __always_inline struct pt_regs *task_registers(struct task_struct *task, __u32 number)
+{
+	struct pt_regs *regs = kernel_entry(task);
+#if FATHOM_KERNEL < 517
+	/* The number tells whether the place was right. */
+	if (regs && READ_TYPED(regs, orig_ax) != number)
+		return NULL;
+#endif
+	return regs;
 }
 
 /* --- Loops ---

@@ -95,9 +95,26 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 	return 0;
 }
 
+/* The same for what is no call: `what` is LOST_FAULT or LOST_WRITEBACK, `ret` below 0
+ * stands for a failure, else for bytes when `desc_flags` has DESC_RET_BYTES. */
+static __always_inline void lose_other(__u32 what, __u64 ts_ns, __u64 dur_ns, __u32 pid, __u32 file,
+				       __s64 ret, __u32 desc_flags)
+{
+	struct call_record call = {
+		.syscall = what,
+		.ts_ns = ts_ns,
+		.dur_ns = dur_ns,
+		.pid = pid,
+		.ret = ret,
+		.file = file,
+		.size = NO_SIZE,
+	};
+	lose(&call, desc_flags);
+}
+
 /* Puts a record into the CPU's slot ring; false when there is no room. All
- * records of slots have the beginning of struct call_record. The first word is written last: user space takes a slot once its SLOT_LAP is that
- * of the turn. */
+ * records of slots have the beginning of struct call_record. The first word is
+ * written last: user space takes a slot once its SLOT_LAP is that of the turn. */
 static __always_inline bool slot_output_kind(void *record, __u8 kind)
 {
 	__u32 cpu = bpf_get_smp_processor_id();

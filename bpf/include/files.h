@@ -282,12 +282,12 @@ static __always_inline __u32 handle_of_name(struct task_state *state, struct vfs
 	return cached_name(state, mnt, dentry, inode, now, true)->handle;
 }
 
-/* The name of an open file, as above, for the present. */
+/* The name of an open file; `now` and `wanted` as above. */
 static __always_inline struct cached_file *cached_file(struct task_state *state, struct file *file,
-						       bool wanted)
+						       __u64 now, bool wanted)
 {
 	return cached_name(state, READ(file, f_path.mnt), READ(file, f_path.dentry),
-			   READ(file, f_inode), 0, wanted);
+			   READ(file, f_inode), now, wanted);
 }
 
 /* The handle of an open file; `now` as for handle_of_name(). */

@@ -233,10 +233,15 @@ struct thread_info {
 	__u32 status;
 } CORE;
 
+struct seccomp {
+	__s32 mode;
+} CORE;
+
 struct task_struct {
 	struct thread_info thread_info;
 	__u32 flags;
 	void *stack;
+	__s32 on_cpu; /* not without SMP */
 	__s32 pid;
 	__s32 tgid;
 	__s32 exit_code;
@@ -249,6 +254,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct mm_struct *mm;
 	__s32 pagefault_disabled;
+	struct seccomp seccomp;
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
 } CORE;
@@ -444,6 +450,7 @@ struct pt_regs {
 #define IOV_MAX 1024
 /* include/linux/sched.h: threads that the kernel makes for io_uring. */
 #define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD 0x00200000
 #define AT_EMPTY_PATH 0x1000
 #define F_GETLK 5
 #define F_SETLKW 7

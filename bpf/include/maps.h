@@ -32,6 +32,8 @@ enum stash_flag {
 	STASH_SEEKABLE = 4, /* regular file or block device */
 	STASH_LEFT_OUT = 8, /* entered, but not to be recorded */
 	STASH_COMPAT = 16, /* by a 32-bit program */
+	STASH_BEFORE = 32, /* began before the task was taken in */
+	STASH_LATE = 64, /* its files have not been looked at */
 };
 
 /* Another task may judge this one while it changes its flags itself (enum

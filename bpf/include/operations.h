@@ -410,8 +410,8 @@ __noinline int op_begin(struct op_key *key, struct operation *op)
 		if (filters(1 << RULE_PATH)) {
 			bool pass = op->file_ptr
 					    ? files_pass(state, file, op->file2_ptr ? file2 : NULL,
-							 &op->file, &op->file2)
-					    : files_pass(state, file2, NULL, &op->file2, NULL);
+							 &op->file, &op->file2, 0)
+					    : files_pass(state, file2, NULL, &op->file2, NULL, 0);
 			if (!pass)
 				return 0;
 		} else if (config.detail != DETAIL_RAW) {

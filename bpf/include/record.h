@@ -133,7 +133,7 @@ struct wide_call_record {
 	__u64 stat_ino; /* inode of the path */
 	__u16 string1_len; /* bytes */
 	__u16 string2_len; /* bytes */
-	__u32 op_flags; /* enum operation_flag */
+	__u32 op_flags; /* enum operation_flag; of a call OP_BEGAN_BEFORE only */
 	__u64 user_data; /* of an operation */
 };
 
@@ -161,6 +161,9 @@ enum operation_flag {
 	OP_UNSEEN = 2048,
 	/* The descriptor that it opened is one of the ring's registered files. */
 	OP_DIRECT = 4096,
+	/* Of a call, whose record is wide then: it began before the recording,
+	 * ts_ns is when that found it waiting. */
+	OP_BEGAN_BEFORE = 8192,
 };
 
 enum operation_size {

@@ -93,6 +93,13 @@ static __always_inline bool is_compat(struct task_struct *task)
 }
 #endif
 
+/* Whether seccomp may answer calls of `task` in the kernel's place: their entry is
+ * not seen then. */
+static __always_inline bool has_seccomp(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->seccomp.mode) && READ_TYPED(task, seccomp.mode);
+}
+
 /* How to record call `number`. The barrier keeps the compiler from dropping the
  * mask, which the verifier wants to see. */
 static __always_inline const volatile struct call_desc *desc_of(__u64 number, bool compat)

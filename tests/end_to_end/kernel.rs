@@ -18,7 +18,7 @@ fn has_symbol(name: &str) -> bool {
 }
 
 /// Version of the running kernel: major and minor.
-fn release() -> (u32, u32) {
+pub(crate) fn release() -> (u32, u32) {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = text.split(['.', '-', '+', '~']).map(|n| n.parse().unwrap());
     (numbers.next().unwrap(), numbers.next().unwrap())

@@ -288,6 +288,51 @@ fn without_the_layer_there_are_none() {
     assert_eq!(hooks, 1);
 }
 
+/// Filters of calls hold for page faults, too.
+#[test]
+fn faults_obey_the_filters_of_calls() {
+    need_root!();
+    let scratch = Scratch::new();
+    // Options, and whether there are faults that passed, that failed, and write-back.
+    let cases: [(&[&str], bool, bool, bool); 6] = [
+        (&["--syscalls", "!read"], true, true, true),
+        (&["--syscalls", "openat,msync"], false, false, false),
+        (
+            &["--syscalls", "openat", "--layers", "all"],
+            true,
+            true,
+            true,
+        ),
+        (&["--errors-only"], false, true, false),
+        (&["--min-duration", "3600s"], false, false, false),
+        (&["--min-duration", "1ns"], true, true, true),
+    ];
+    for (number, (options, passed, failed, written)) in cases.iter().enumerate() {
+        let work = scratch.work().join(number.to_string());
+        fs::create_dir(&work).unwrap();
+        let recording = Record::named(&scratch, &format!("faults-{number}"))
+            .options(*options)
+            .command([workload("mapped").as_os_str(), "touch".as_ref()])
+            .command([&work])
+            .run()
+            .must_exit(0);
+        recording.balanced();
+        let below = format!("path LIKE '{}/%'", work.display());
+        let count =
+            |what: &str| recording.number(&format!("SELECT count(*) FROM {what} AND {below}")) > 0;
+        let found = (
+            count("faults WHERE kind <> 'failed'"),
+            count("faults WHERE kind = 'failed'"),
+        );
+        assert_eq!(found, (*passed, *failed), "{options:?}");
+        let on_disk = recording.number("SELECT count(*) FROM files WHERE fs_type = 'ext4'") > 0;
+        if !on_disk && *written {
+            continue;
+        }
+        assert_eq!(count("writeback WHERE true"), *written, "{options:?}");
+    }
+}
+
 /// A page that fio touched, and whether it wrote it.
 type Touch = (i64, bool);
 

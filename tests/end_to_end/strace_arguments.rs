@@ -78,6 +78,9 @@ fn normal(text: &str) -> String {
         };
         out = format!("{before}{after}");
     }
+    let out = out
+        .strip_suffix("(deleted)")
+        .map_or(out.clone(), str::to_owned);
     match out.split_once('<') {
         Some((number, _)) if !out.starts_with('"') && out.ends_with('>') => number.to_owned(),
         _ => out,

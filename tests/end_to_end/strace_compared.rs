@@ -26,7 +26,11 @@ fn declared(text: &str) -> BTreeMap<i64, Vec<(&'static Syscall, Call)>> {
 }
 
 /// A recording in which strace traces a command, and what strace wrote.
-fn both(scratch: &Scratch, options: &[&str], command: &[PathBuf]) -> (Recording, String) {
+pub(crate) fn both(
+    scratch: &Scratch,
+    options: &[&str],
+    command: &[PathBuf],
+) -> (Recording, String) {
     let log = scratch.root().join("strace");
     let recording = Record::new(scratch)
         .options(options)
@@ -155,7 +159,7 @@ fn path_of(arg: &str, column: &str, row: &Row) -> Result<(), String> {
     }
 }
 
-fn compare_all(recording: &Recording, text: &str, all_file_types: bool) -> usize {
+pub(crate) fn compare_all(recording: &Recording, text: &str, all_file_types: bool) -> usize {
     let mut wrong = Vec::new();
     let mut different = 0;
     let mut compared = 0;

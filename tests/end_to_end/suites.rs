@@ -115,7 +115,7 @@ fn all_stressors_of_file_systems_at_once() {
 }
 
 /// What is true of every recording, whatever was recorded.
-fn identities_hold(recording: &Recording) {
+pub(crate) fn identities_hold(recording: &Recording) {
     for (what, sql) in [
         (
             "requests with one number",

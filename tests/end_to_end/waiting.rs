@@ -1,8 +1,15 @@
-//! Calls that wait: killed, interrupted, or unfinished when the recording ends.
+//! Calls that wait: killed, interrupted, begun before the recording or unfinished
+//! when it ends.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use fathom_tests::session::try_query;
 use fathom_tests::truth::{Selection, compare, known, logs, rows_of};
 use fathom_tests::{Record, Running, Scratch, need_root, workload};
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::kernel::release;
 
 fn start_waiting(scratch: &Scratch, mode: &str, options: &[&str]) -> (Running, i32) {
     let mut running = Record::new(scratch)
@@ -102,6 +109,103 @@ fn unfinished_when_the_recording_ends() {
     assert!(rows[0].int("dur_ns") > Some(0));
     let path = scratch.work().join("locked").display().to_string();
     assert_eq!(rows[0].text("path"), Some(path.as_str()));
+}
+
+/// A process that is ended with the test.
+struct Target(Child);
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Threads that waited in calls before the recording began: these calls have a row
+/// each, whether they return or not.
+#[test]
+fn begun_before_the_recording() {
+    need_root!();
+    begun_before(None);
+    if ((5, 17)..(7, 0)).contains(&release()) {
+        begun_before(Some("5.17"));
+    }
+}
+
+fn begun_before(programs: Option<&str>) {
+    let scratch = Scratch::new();
+    let child = Command::new(workload("waits"))
+        .arg("before")
+        .arg(scratch.work())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut target = Target(child);
+    let mut output = BufReader::new(target.0.stdout.take().unwrap());
+    let mut input = target.0.stdin.take().unwrap();
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let tids: Vec<i64> = line
+        .split_whitespace()
+        .skip(1)
+        .map(|tid| tid.parse().unwrap())
+        .collect();
+    let [reader, locker, silent] = tids[..] else {
+        panic!("{line:?}");
+    };
+    let mut record = Record::new(&scratch)
+        .options(["-p", &target.0.id().to_string()])
+        .options(["--syscalls", "all"]);
+    if let Some(programs) = programs {
+        record = record.env("FATHOM_PROGRAMS", programs);
+    }
+    let mut running = record.spawn();
+    let session = running.session();
+    running.until("the threads in the session", || {
+        try_query(&session, "SELECT count(*) AS n FROM processes")
+            .is_ok_and(|rows| rows[0].int("n") >= Some(4))
+    });
+    input.write_all(b"\n").unwrap();
+    line.clear();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "released\n");
+    running.signal(Signal::TERM);
+    let recording = running.wait().must_exit(0);
+    recording.complete();
+    let released = recording
+        .number("SELECT max(ts_ns) FROM syscalls WHERE syscall = 'write' AND path LIKE '%/fifo'");
+    let of = |tid: i64| {
+        let rows = recording.rows(&format!(
+            "SELECT syscall, ret, ts_ns, dur_ns, fd, size, path, op_flags FROM syscalls
+             WHERE tid = {tid} AND class <> 'memory' ORDER BY ts_ns"
+        ));
+        assert_eq!(rows.len(), 1, "{programs:?} {tid}: {rows:?}");
+        let row = &rows[0];
+        assert_eq!(row.text("op_flags"), Some("BEGAN_BEFORE"), "{row:?}");
+        // It was found before it got what it waited for.
+        let (ts, dur) = (row.int("ts_ns").unwrap(), row.int("dur_ns").unwrap());
+        assert!(ts < released && ts + dur > released, "{released}: {row:?}");
+        let file = row.text("path").map(str::to_owned);
+        let name = file.and_then(|path| Some(path.rsplit_once('/')?.1.to_owned()));
+        let call = row.text("syscall").unwrap().to_owned();
+        (call, row.int("ret"), row.int("size"), name)
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        of(reader),
+        ("read".into(), Some(10), Some(10), text("fifo"))
+    );
+    assert_eq!(of(locker), ("flock".into(), Some(0), None, text("locked")));
+    assert_eq!(of(silent), ("read".into(), None, Some(11), text("silent")));
+    // Nothing else is told to have begun before but the wait for a line.
+    let others = recording.rows(&format!(
+        "SELECT syscall, fd FROM syscalls WHERE op_flags IS NOT NULL
+         AND tid NOT IN ({reader}, {locker}, {silent})"
+    ));
+    assert_eq!(others.len(), 1, "{others:?}");
+    assert_eq!(others[0].int("fd"), Some(0));
+    input.write_all(b"\n").unwrap();
 }
 
 /// What the program sees as one restarted read is two calls to the kernel.

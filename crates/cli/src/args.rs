@@ -101,8 +101,9 @@ pub struct RecordArgs {
     #[arg(long, value_name = "LIST", default_value = "storage")]
     pub syscalls: Vec<String>,
     /// Layers to record: syscall (always), pagecache (page faults on mapped files
-    /// and their write-back); `all`
-    #[arg(long, value_name = "LIST", default_value = "syscall,pagecache")]
+    /// and their write-back); `all`. Without it all, but page faults not where
+    /// --syscalls leaves out mmap
+    #[arg(long, value_name = "LIST")]
     pub layers: Vec<String>,
     /// How much to read of each call
     #[arg(long, value_enum, default_value = "full")]

@@ -410,13 +410,13 @@ impl Enricher {
         };
         let api = self.apis.get(index, epoch, strings, || plan.api.name());
         let (op_flags, user_data) = match call.operation {
-            None => (StrId::NULL, NULL_I64),
-            Some((flags, user_data)) => {
-                let key = (OPERATION_KEY, u64::from(flags));
-                let text = texts.get(key, epoch, strings, |out| operations::write(flags, out));
-                (text, user_data as i64)
-            }
+            None => (operations::of_call(call.wide), NULL_I64),
+            Some((flags, user_data)) => (Some(flags), user_data as i64),
         };
+        let op_flags = op_flags.map_or(StrId::NULL, |flags| {
+            let key = (OPERATION_KEY, u64::from(flags));
+            texts.get(key, epoch, strings, |out| operations::write(flags, out))
+        });
         let named = if plan.string1 == String1::None && call.wide.is_none() {
             let file = self.file(r.file);
             Named {

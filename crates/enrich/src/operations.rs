@@ -1,12 +1,13 @@
-//! What operations of io_uring and AIO have beyond calls.
+//! What operations of io_uring and AIO have beyond calls, and calls that began
+//! before the recording.
 
 use fathom_model::abi::{
-    OP_ASYNC, OP_BUFFER_SELECT, OP_CQE_SKIP, OP_DIRECT, OP_DRAIN, OP_FIXED_FILE, OP_HARDLINK,
-    OP_LINK, OP_MORE, OP_REAPED, OP_SQPOLL, OP_UNSEEN, OP_WORKER, WideCallRecord,
+    OP_ASYNC, OP_BEGAN_BEFORE, OP_BUFFER_SELECT, OP_CQE_SKIP, OP_DIRECT, OP_DRAIN, OP_FIXED_FILE,
+    OP_HARDLINK, OP_LINK, OP_MORE, OP_REAPED, OP_SQPOLL, OP_UNSEEN, OP_WORKER, WideCallRecord,
 };
 use fathom_model::syscalls::{Api, SYSCALLS};
 
-const FLAGS: [(u32, &str); 13] = [
+const FLAGS: [(u32, &str); 14] = [
     (OP_FIXED_FILE, "FIXED_FILE"),
     (OP_DRAIN, "DRAIN"),
     (OP_LINK, "LINK"),
@@ -20,12 +21,19 @@ const FLAGS: [(u32, &str); 13] = [
     (OP_REAPED, "REAPED"),
     (OP_UNSEEN, "UNSEEN"),
     (OP_DIRECT, "DIRECT"),
+    (OP_BEGAN_BEFORE, "BEGAN_BEFORE"),
 ];
 
 /// Flags and user_data of a wide record; `None` for a call.
 pub(crate) fn of_wide(record: &WideCallRecord) -> Option<(u32, u64)> {
     let call = SYSCALLS.get(usize::from(record.call.syscall))?;
     (call.api != Api::Syscall).then_some((record.op_flags, record.user_data))
+}
+
+/// What column op_flags holds of a call: only that it began before.
+pub(crate) fn of_call(wide: Option<&WideCallRecord>) -> Option<u32> {
+    let flags = wide?.op_flags & OP_BEGAN_BEFORE;
+    (flags != 0).then_some(flags)
 }
 
 /// Appends the flags of an operation: column op_flags.
@@ -60,6 +68,6 @@ mod tests {
             text(OP_LINK | OP_WORKER | OP_FIXED_FILE),
             "FIXED_FILE|LINK|WORKER"
         );
-        assert_eq!(text((1 << 13) - 1).split('|').count(), FLAGS.len());
+        assert_eq!(text((1 << 14) - 1).split('|').count(), FLAGS.len());
     }
 }

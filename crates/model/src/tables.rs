@@ -281,13 +281,15 @@ tables! {
         args: str null,
         /// By which interface: syscall, io_uring or aio (an iocb of io_submit).
         api: str set,
-        /// Of an operation, null for a call. The flags with which it was submitted
+        /// Of an operation the flags with which it was submitted
         /// (FIXED_FILE, DRAIN, LINK, HARDLINK, ASYNC, BUFFER_SELECT, CQE_SKIP: the
         /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
         /// kernel's thread of the ring; WORKER, carried out by a worker thread; DIRECT,
         /// opened as a registered file; MORE, further completions follow;
         /// REAPED, the end is when the completion was found, the operation itself
         /// ended before; UNSEEN, it ended, but how and when was not seen. 0: none.
+        /// Of a call BEGAN_BEFORE when a thread waited in it as the recording took
+        /// that thread in: ts_ns is then, dur_ns counts from then; else null.
         op_flags: str null,
         /// What the program passed with an operation to know it again, null for a
         /// call: user_data of io_uring, aio_data of AIO, as a signed number.

@@ -1,5 +1,9 @@
 //! Which layers are recorded.
 
+use fathom_model::syscalls::Syscall;
+
+use crate::selection::Selection;
+
 /// Layers besides the system calls, which are always recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layers {
@@ -15,6 +19,15 @@ pub struct LayersError(String);
 impl Layers {
     /// Every layer.
     pub const ALL: Layers = Layers { pagecache: true };
+
+    /// The layers that go with a choice of calls: page faults are what `mmap` is
+    /// for, and who leaves that out does not ask for them.
+    pub fn fitting(selection: &Selection) -> Self {
+        let mmap = Syscall::index_of("mmap");
+        Layers {
+            pagecache: mmap.is_some_and(|mmap| selection.calls.contains(&mmap)),
+        }
+    }
 
     /// The layers that `words` name, each a list separated by commas.
     ///
@@ -32,20 +45,18 @@ impl Layers {
         }
         Ok(layers)
     }
-
-    /// Names of the layers, separated by commas: what [`Layers::parse`] takes.
-    pub fn names(&self) -> &'static str {
-        if self.pagecache {
-            "syscall,pagecache"
-        } else {
-            "syscall"
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn page_faults_go_with_mmap() {
+        let of = |words: &[&str]| Layers::fitting(&Selection::parse(words).unwrap()).pagecache;
+        assert!(of(&[]) && of(&["all"]) && of(&["!read"]) && of(&["read,memory"]));
+        assert!(!of(&["read"]) && !of(&["data"]) && !of(&["!memory"]));
+    }
 
     #[test]
     fn lists() {
@@ -57,7 +68,6 @@ mod tests {
         assert!(parse(&["syscall,pagecache"]).unwrap().pagecache);
         assert!(parse(&["syscall", " pagecache "]).unwrap().pagecache);
         assert_eq!(parse(&["all"]).unwrap(), Layers::ALL);
-        assert_eq!(parse(&[Layers::ALL.names()]).unwrap(), Layers::ALL);
         let error = parse(&["syscall,block"]).unwrap_err().to_string();
         assert!(error.contains("block"), "{error}");
     }

@@ -51,7 +51,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         DetailArg::Fds => Detail::Fds,
         DetailArg::Full => Detail::Full,
     };
-    let layers = Layers::parse(&args.layers).map_err(Failure::input)?;
+    let layers = match args.layers[..] {
+        [] => Layers::fitting(&selection),
+        _ => Layers::parse(&args.layers).map_err(Failure::input)?,
+    };
     let content = Choice::of(&args)?;
     let filters = filters::of(&args, &selection).map_err(Failure::input)?;
     let pids = filters.pids().to_vec();
@@ -390,9 +393,8 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         String::new()
     };
     let mut other = Vec::new();
-    let layers = args.layers.join(",");
-    if layers != Layers::ALL.names() {
-        other.push(format!("--layers {layers}"));
+    if !args.layers.is_empty() {
+        other.push(format!("--layers {}", args.layers.join(",")));
     }
     if let Some(user) = &args.user {
         other.push(format!("--user {user}"));

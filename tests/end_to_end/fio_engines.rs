@@ -1,5 +1,5 @@
-//! fio's engines that hand operations over: fathom's rows are fio's own log,
-//! operation by operation.
+//! fio's engines: fathom's rows are fio's own log, operation by operation. (What it
+//! does with mapped files is in mapped.rs.)
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,12 +35,7 @@ fn fio(engine: &str, options: &[&str]) -> Run {
             "--fallocate=none",
             "--invalidate=0",
         ])
-        .command([
-            "--stonewall",
-            "--iodepth=8",
-            "--bsrange=4k-16k",
-            "--output=/dev/null",
-        ])
+        .command(["--stonewall", "--bsrange=4k-16k", "--output=/dev/null"])
         .command([format!("--ioengine={engine}")])
         .command(options);
     for pattern in PATTERNS {
@@ -88,16 +83,23 @@ fn logged(scratch: &Scratch, pattern: &str) -> Vec<Operation> {
 impl Run {
     /// Compares with fio's logs; `api` and the names that are read and written by.
     fn check(&self, api: &str, reads: &[&str], writes: &[&str]) {
+        self.check_rows(reads, writes, |file| {
+            format!(
+                "SELECT syscall, \"offset\", size, ret, bytes FROM syscalls
+                 WHERE path = '{file}' AND api = '{api}' AND class = 'data'
+                    AND syscall NOT IN ('fadvise64', 'fallocate') ORDER BY ts_ns"
+            )
+        });
+    }
+
+    /// The same for rows that are selected in another way, by file.
+    fn check_rows(&self, reads: &[&str], writes: &[&str], select: impl Fn(&str) -> String) {
         for pattern in PATTERNS {
             let logged = logged(&self.scratch, pattern);
             let moved: i64 = logged.iter().map(|o| o.2).sum();
             assert!(moved >= 1 << 20, "{pattern}: fio's log has {moved} bytes");
-            let rows = self.recording.rows(&format!(
-                "SELECT syscall, \"offset\", size, ret, bytes FROM syscalls
-                 WHERE path = '{}' AND api = '{api}' AND class = 'data'
-                    AND syscall NOT IN ('fadvise64', 'fallocate') ORDER BY ts_ns",
-                self.scratch.work().join(pattern).display()
-            ));
+            let file = self.scratch.work().join(pattern).display().to_string();
+            let rows = self.recording.rows(&select(&file));
             let rows: Vec<Operation> = rows
                 .iter()
                 .map(|row| {
@@ -135,29 +137,65 @@ const URING: (&[&str], &[&str]) = (
     ],
 );
 
+/// Engines that make one call an operation, and the calls that they make.
+#[test]
+fn engines_of_calls() {
+    need_root!();
+    need_program!("fio");
+    for (engine, reads, writes) in [
+        ("sync", "read", "write"),
+        ("psync", "pread64", "pwrite64"),
+        ("vsync", "readv", "writev"),
+        ("pvsync", "preadv", "pwritev"),
+        ("pvsync2", "preadv2", "pwritev2"),
+    ] {
+        fio(engine, &[]).check("syscall", &[reads], &[writes]);
+    }
+}
+
+/// From the file into a pipe, and from a pipe into the file.
+#[test]
+fn splice() {
+    need_root!();
+    need_program!("fio");
+    fio("splice", &[]).check_rows(&["in"], &["out"], |file| {
+        format!(
+            "SELECT if(path = '{file}', 'in', 'out') AS syscall, size, ret, bytes,
+                if(path = '{file}', \"offset\",
+                   regexp_extract(args, 'off_out=(\\d+)', 1)::BIGINT) AS \"offset\"
+             FROM syscalls WHERE syscall = 'splice' AND '{file}' IN (path, path2)
+             ORDER BY ts_ns"
+        )
+    });
+}
+
 #[test]
 fn libaio() {
     need_root!();
     need_program!("fio");
-    let direct = fio("libaio", &["--direct=1"]);
-    direct.check("aio", AIO.0, AIO.1);
-    fio("libaio", &["--iodepth_batch=4"]).check("aio", AIO.0, AIO.1);
-    fio("libaio", &["--userspace_reap"]).check("aio", AIO.0, AIO.1);
+    let fio = |options: &[&str]| fio("libaio", &[&["--iodepth=8"], options].concat());
+    fio(&["--direct=1"]).check("aio", AIO.0, AIO.1);
+    fio(&["--iodepth_batch=4"]).check("aio", AIO.0, AIO.1);
+    fio(&["--userspace_reap"]).check("aio", AIO.0, AIO.1);
+}
+
+fn uring(options: &[&str]) -> Run {
+    fio("io_uring", &[&["--iodepth=8"], options].concat())
 }
 
 #[test]
 fn io_uring() {
     need_root!();
     need_program!("fio");
-    fio("io_uring", &["--direct=1"]).check("io_uring", URING.0, URING.1);
-    fio("io_uring", &["--nonvectored=0", "--iodepth_batch=4"]).check("io_uring", URING.0, URING.1);
+    uring(&["--direct=1"]).check("io_uring", URING.0, URING.1);
+    uring(&["--nonvectored=0", "--iodepth_batch=4"]).check("io_uring", URING.0, URING.1);
 }
 
 #[test]
 fn io_uring_with_the_kernels_thread() {
     need_root!();
     need_program!("fio");
-    let run = fio("io_uring", &["--sqthread_poll=1"]);
+    let run = uring(&["--sqthread_poll=1"]);
     run.check("io_uring", URING.0, URING.1);
     assert!(run.flagged("SQPOLL") > 0);
 }
@@ -166,11 +204,11 @@ fn io_uring_with_the_kernels_thread() {
 fn io_uring_with_registered_buffers_and_files() {
     need_root!();
     need_program!("fio");
-    let run = fio("io_uring", &["--fixedbufs=1", "--direct=1"]);
+    let run = uring(&["--fixedbufs=1", "--direct=1"]);
     run.check("io_uring", URING.0, URING.1);
     let fixed = "SELECT count(*) FROM syscalls WHERE syscall LIKE 'IORING_OP_%_FIXED'";
     assert!(run.recording.number(fixed) > 0);
-    let run = fio("io_uring", &["--registerfiles=1"]);
+    let run = uring(&["--registerfiles=1"]);
     run.check("io_uring", URING.0, URING.1);
     assert!(run.flagged("FIXED_FILE") > 0);
 }
@@ -180,5 +218,5 @@ fn io_uring_with_registered_buffers_and_files() {
 fn posixaio() {
     need_root!();
     need_program!("fio");
-    fio("posixaio", &[]).check("syscall", &["pread64"], &["pwrite64"]);
+    fio("posixaio", &["--iodepth=8"]).check("syscall", &["pread64"], &["pwrite64"]);
 }
