@@ -33,15 +33,14 @@ impl Drop for Hogs {
     }
 }
 
-/// The recorder has the lowest priority on a processor that others want, too; the
-/// command makes calls there as fast as it can, with the highest.
+/// The recorder has the lowest priority on the processor on which the command, with
+/// the highest, makes calls as fast as it can.
 #[test]
 fn a_recorder_without_processor_time_counts_what_it_misses() {
     need_root!();
     need_program!("taskset", "nice");
     let scratch = Scratch::new();
-    let _hogs = Hogs::new(2);
-    let recording = Record::new(&scratch)
+    let mut running = Record::new(&scratch)
         .by(["taskset", "-c", "0", "nice", "-n", "19"])
         .options(["--ring-mib", "1"])
         // 19 - 39 = -20.
@@ -51,11 +50,10 @@ fn a_recorder_without_processor_time_counts_what_it_misses() {
         .command([CALLS.to_string()])
         .interactive()
         .spawn();
-    let mut recording = recording;
-    assert_eq!(recording.line(), "ready");
-    recording.say("\n");
-    assert_eq!(recording.line(), "done");
-    let recording = recording.wait().must_exit(0);
+    assert_eq!(running.line(), "ready");
+    running.say("\n");
+    assert_eq!(running.line(), "done");
+    let recording = running.wait().must_exit(0);
     recording.balanced();
     let rows = recording.number("SELECT count(*) FROM syscalls WHERE syscall = 'preadv'");
     let lost = recording
