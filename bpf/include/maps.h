@@ -50,6 +50,8 @@ enum task_flag {
 	TASK_LEFT = 4,
 };
 
+enum { MAPLE_PIVOTS = 15 };
+
 /* The page fault that a task is in, see faults.bpf.h. */
 struct fault_state {
 	__u64 began_ns; /* 0: in none */
@@ -66,6 +68,7 @@ struct fault_state {
 	__u64 vma_end;
 	__u32 mm_sequence;
 	__u32 reserved;
+	__u64 pivots[MAPLE_PIVOTS]; /* of the node that walk_mappings() looks at */
 };
 
 /* What hangs on every recorded task. The call members are valid between entry

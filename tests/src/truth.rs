@@ -198,12 +198,12 @@ fn is_operation(name: &str) -> bool {
 }
 
 /// Whether the programs that were loaded record such operations: those for
-/// kernels before 6.13 do not.
+/// kernels before 5.17 do not.
 fn records_operations(recording: &Recording) -> bool {
     let meta = crate::session::meta(&recording.session);
     let hooks = meta["hooks"].as_array().expect("hooks");
     let hook = |name: &str| hooks.iter().any(|hook| hook["name"] == name);
-    hook("programs for Linux 6.13 and newer")
+    !hook("programs for Linux 5.8 and newer")
 }
 
 fn compare_log(recording: &Recording, log: &Log, selection: Selection, wrong: &mut Vec<String>) {
