@@ -249,3 +249,36 @@ test_kernels() {
 	done
 	rm -rf -- "$results"
 }
+
+# hook_costs [NAME...]: what an empty program costs at each kind of place, on this
+# kernel and on those named (benches/hook_cost.c).
+hook_costs() {
+	local headers out=$root/target/hook-cost name dir share version
+	headers=$(find target/release/build -path '*/out/include/bpf/bpf_helpers.h' -print -quit)
+	[ -n "$headers" ] || die 1 "libbpf is not built" "./do build builds it"
+	headers=$(dirname -- "$headers")
+	mkdir -p "$out"
+	"${CLANG:-clang}" -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
+		"-D__TARGET_ARCH_$(uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')" -I "/usr/include/$(uname -m)-linux-gnu" \
+		-isystem "$headers" -c bpf/bench/hooks.bpf.c -o "$out/hooks.bpf.o"
+	"${CC:-cc}" -O2 -Wall -I "$headers/.." -o "$out/hook_cost" benches/hook_cost.c \
+		"$headers/../../libbpf.a" -lelf -lz
+	say "Linux $(uname -r), this machine"
+	"$out/hook_cost" "$out/hooks.bpf.o"
+	for name in "$@"; do
+		dir=.deps/kernels/$name
+		grep -qx -- "$name" <<<"$(kernel_names)" || die 2 "no kernel named $name" \
+			"one of: $(kernel_names | tr '\n' ' ')"
+		mkdir -p .deps/kernels
+		fetch_kernel "$name" "$root/$dir" || die 1 "kernel $name could not be fetched"
+		version=$(<"$dir/version")
+		make_initramfs "$dir"
+		share=$(mktemp -d "$root/$dir/run.XXXXXX")
+		printf 'root=%q\nprogram=%q\narguments=(%q)\n' "$root" "$out/hook_cost" \
+			"$out/hooks.bpf.o" >"$share/settings"
+		boot_kernel "$dir" "$share" || true
+		say "Linux $version, emulated"
+		cat -- "$share/log" || die 1 "the emulated machine did not run it" "$share/console says more"
+		rm -rf -- "$share"
+	done
+}
