@@ -100,6 +100,10 @@ fn every_kind_of_mapping() {
     need_root!();
     let scratch = Scratch::new();
     let (recording, steps) = touch(&scratch);
+    if has_hook(&recording, "programs for Linux 5.8 and newer") {
+        fathom_tests::skip("the programs for this kernel record no page faults");
+        return;
+    }
     let step = |name: &str| &steps[name];
     let work = scratch.work().display().to_string();
     for (name, step) in &steps {
