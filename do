@@ -25,6 +25,9 @@ usage: ./do COMMAND [ARGUMENTS]
                    only the tests on other kernels, in an emulator
   bench [ARGS]     measure fathom's cost against other tracers
                    (./do bench --help lists its options)
+  bench hooks [NAME...]
+                   what an empty program costs at each kind of place, on this
+                   kernel and on others in an emulator
   dist             build release archives under dist/
   fmt              format Rust and C sources
   lint             formatting and lints without the tests
@@ -100,6 +103,13 @@ main() {
 		format_sources
 		;;
 	bench)
+		if [ "${1:-}" = hooks ]; then
+			setup test
+			. scripts/kernels.sh
+			build_fathom
+			hook_costs "${@:2}"
+			return
+		fi
 		setup bench
 		build_fathom
 		cargo run --release --locked -p fathom-benches -- "$@"

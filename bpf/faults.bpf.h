@@ -48,13 +48,13 @@ struct {
 /* Notes the inode of a file whose pages the task may make dirty. */
 static __always_inline void note_inode(struct fault_state *fault, struct file *file, __u32 handle)
 {
-	struct inode *inode = file->f_inode;
+	struct inode *inode = READ(file, f_inode);
 	__u64 key = (__u64)inode;
 	if (fault->noted_inode == key)
 		return;
 	struct noted_inode noted = {
-		.ino = inode->i_ino,
-		.generation = inode->i_generation,
+		.ino = READ(inode, i_ino),
+		.generation = READ(inode, i_generation),
 		.handle = handle,
 	};
 	bpf_map_update_elem(&noted_inodes, &key, &noted, BPF_ANY);
@@ -114,7 +114,7 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 					      << fault_config.page_shift;
 		}
 	}
-	__u64 vm_flags = vma->vm_flags;
+	__u64 vm_flags = READ(vma, vm_flags);
 	if (vm_flags & VM_MAYSHARE)
 		flags |= FAULT_SHARED;
 	if (config.detail != DETAIL_RAW) {

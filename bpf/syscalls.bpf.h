@@ -48,9 +48,15 @@ __noinline int announce(void);
 /* What the calls of AIO mean for its operations: aio.bpf.h. `watch`: of enum
  * call_watch. */
 #if HAVE_OPERATIONS
+int aio_harvest_all(void);
 int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs);
 int aio_exit(__u32 watch, __s64 ret, __u64 count, __u64 array);
 #else
+static __always_inline int aio_harvest_all(void)
+{
+	return 0;
+}
+
 static __always_inline int aio_enter(__u32 watch, __u64 context, __u64 count, __u64 iocbs)
 {
 	return 0;
@@ -177,8 +183,11 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	__u64 aio_ns = 0;
 	if (HAVE_OPERATIONS && config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
 		__u64 before = bpf_ktime_get_ns();
-		aio_enter(desc->selected, argument(regs, 0, false), argument(regs, 1, false),
-			  argument(regs, 2, false));
+		if (desc->selected & WATCH_AIO_EXIT)
+			aio_harvest_all();
+		else
+			aio_enter(desc->selected, argument(regs, 0, false),
+				  argument(regs, 1, false), argument(regs, 2, false));
 		if (!(desc->selected & WATCH_CALL))
 			return 0;
 		aio_ns = bpf_ktime_get_ns() - before;
@@ -214,7 +223,8 @@ struct iov_sum {
 	__u64 sum;
 };
 
-enum { IOV_CHUNK = 8 };
+/* What lies on the stack at a time: older kernels have little of it. */
+enum { IOV_CHUNK = FATHOM_KERNEL >= 613 || !HAVE_LOOPS ? 8 : 4 };
 
 /* Bytes that the first segments of a vector ask for, IOV_CHUNK of them at most;
  * NO_SIZE when they can't be read. */

@@ -138,34 +138,47 @@ static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 	struct task_struct *task = current_task();
 	if (!uring_recorded(task))
 		return 0;
+	struct op_beginning *begins = beginning_of(task);
+	if (!begins) {
+		COUNT(untracked);
+		return 0;
+	}
 	struct io_ring_ctx *ring = req->ctx;
-	struct op_key key = { .owner = *(volatile __u64 *)&req };
-	struct sqe sqe = {};
-	bpf_probe_read_kernel(&sqe, sizeof(sqe), (void *)address);
+	struct op_key *key = &begins->key;
+	struct sqe *sqe = &begins->sqe;
+	struct operation *op = &begins->op;
+	__builtin_memset(op, 0, sizeof(*op));
+	key->owner = *(volatile __u64 *)&req;
+	key->id = 0;
+	bpf_probe_read_kernel(sqe, sizeof(*sqe), (void *)address);
 	/* What the kernel has taken counts, whatever is in the entry by now. */
-	sqe.opcode = req->opcode;
-	struct operation op = { .number = req->opcode };
-	op.ring = *(volatile __u64 *)&ring;
-	take_entry(&op, &sqe);
+	sqe->opcode = req->opcode;
+	op->number = req->opcode;
+	op->ring = *(volatile __u64 *)&ring;
+	take_entry(op, sqe);
 	if (task->flags & PF_IO_WORKER)
-		op.flags |= OP_SQPOLL;
+		op->flags |= OP_SQPOLL;
 	if (desc->fd == ARG_FD || desc->fd2 == ARG_FD) {
-		__s32 fd = op.args[ARG_FD];
-		__u64 file = op.flags & OP_FIXED_FILE ? fixed_file(op.ring, fd)
-						      : (__u64)file_of_fd(task, fd);
+		__s32 fd = op->args[ARG_FD];
+		__u64 file = op->flags & OP_FIXED_FILE ? fixed_file(op->ring, fd)
+						       : (__u64)file_of_fd(task, fd);
 		if (desc->fd == ARG_FD)
-			op.file_ptr = file;
+			op->file_ptr = file;
 		else
-			op.file2_ptr = file;
+			op->file2_ptr = file;
 	}
 	if (desc->fd == ARG_FD_IN)
-		op.file_ptr = sqe.op_flags & SPLICE_F_FD_IN_FIXED
-				      ? fixed_file(op.ring, sqe.fd_in)
-				      : (__u64)file_of_fd(task, sqe.fd_in);
-	if (op_begin(&key, &op) && unlikely(is_multishot(&sqe) || overflow_seen)) {
-		struct operation *kept = bpf_map_lookup_elem(&operations, &key);
+		op->file_ptr = sqe->op_flags & SPLICE_F_FD_IN_FIXED
+				       ? fixed_file(op->ring, sqe->fd_in)
+				       : (__u64)file_of_fd(task, sqe->fd_in);
+	if (!op_begin())
+		return 0;
+	if (op_has_names(op))
+		op_read_names();
+	if (op_keep_anyway(key) && unlikely(is_multishot(sqe) || overflow_seen)) {
+		struct operation *kept = bpf_map_lookup_elem(&operations, key);
 		if (kept)
-			index_request(&key, kept);
+			index_request(key, kept);
 	}
 	return 0;
 }

@@ -14,9 +14,11 @@ newest  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
 '
 # Modules for what the emulated machine has.
 kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop'
-# Tests that run there: what fathom chooses, and what it sees of calls, files and
-# tasks. The others are left to the host, as emulation is slow.
-kernel_filters=(kernel:: ground_truth::every_storage_call names::paths_follow
+# Tests that run there: what fathom chooses, and what it sees of calls, of operations
+# of io_uring and AIO, of page faults, files and tasks. The others are left to the
+# host, as emulation is slow.
+kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_operation
+	aio::every_storage_operation mapped::every_kind names::paths_follow
 	processes::a_daemon waiting::killed_in_a_read)
 # A kernel whose tests take longer than this many seconds is counted as failed.
 kernel_patience=900
@@ -131,10 +133,11 @@ boot_kernel() {
 	install -m 755 scripts/guest-tests "$share/guest-tests"
 	# One processor: with more the emulator may still run on one what another
 	# has patched out of the kernel's code, and attaching programs patches.
+	# On a busy host it may miss the ticks by which the kernel checks its timer.
 	timeout "$kernel_patience" qemu-system-x86_64 -accel tcg -cpu max -smp 1 -m 3072 \
 		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
-		-append 'console=ttyS0 panic=-1 quiet mitigations=off' \
+		-append 'console=ttyS0 panic=-1 quiet mitigations=off no_timer_check' \
 		-drive "file=$disk,if=virtio,format=raw,cache=unsafe" -device virtio-rng-pci \
 		-fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
@@ -248,4 +251,37 @@ test_kernels() {
 		tests_skipped=$((tests_skipped + skipped))
 	done
 	rm -rf -- "$results"
+}
+
+# hook_costs [NAME...]: what an empty program costs at each kind of place, on this
+# kernel and on those named (benches/hook_cost.c).
+hook_costs() {
+	local headers out=$root/target/hook-cost name dir share version
+	headers=$(find target/release/build -path '*/out/include/bpf/bpf_helpers.h' -print -quit)
+	[ -n "$headers" ] || die 1 "libbpf is not built" "./do build builds it"
+	headers=$(dirname -- "$headers")
+	mkdir -p "$out"
+	"${CLANG:-clang}" -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
+		"-D__TARGET_ARCH_$(uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')" -I "/usr/include/$(uname -m)-linux-gnu" \
+		-isystem "$headers" -c bpf/bench/hooks.bpf.c -o "$out/hooks.bpf.o"
+	"${CC:-cc}" -O2 -Wall -I "$headers/.." -o "$out/hook_cost" benches/hook_cost.c \
+		"$headers/../../libbpf.a" -lelf -lz
+	say "Linux $(uname -r), this machine"
+	"$out/hook_cost" "$out/hooks.bpf.o"
+	for name in "$@"; do
+		dir=.deps/kernels/$name
+		grep -qx -- "$name" <<<"$(kernel_names)" || die 2 "no kernel named $name" \
+			"one of: $(kernel_names | tr '\n' ' ')"
+		mkdir -p .deps/kernels
+		fetch_kernel "$name" "$root/$dir" || die 1 "kernel $name could not be fetched"
+		version=$(<"$dir/version")
+		make_initramfs "$dir"
+		share=$(mktemp -d "$root/$dir/run.XXXXXX")
+		printf 'root=%q\nprogram=%q\narguments=(%q)\n' "$root" "$out/hook_cost" \
+			"$out/hooks.bpf.o" >"$share/settings"
+		boot_kernel "$dir" "$share" || true
+		say "Linux $version, emulated"
+		cat -- "$share/log" || die 1 "the emulated machine did not run it" "$share/console says more"
+		rm -rf -- "$share"
+	done
 }

@@ -5,8 +5,7 @@
  * running kernel can load, told by its features, not by its version.
  *
  *   FATHOM_KERNEL  since  what it uses
- *   613            6.13   stacks of their own for programs that call deeply:
- *                         operations of io_uring and AIO, page faults, content
+ *   613            6.13   stacks of their own for programs that call deeply
  *   602            6.2    bpf_rdonly_cast: kernel objects are read without a call
  *   517            5.17   bpf_loop, task storage, atomics that return a value
  *   508            5.8    none of these; BPF ring buffers and tp_btf only
@@ -38,13 +37,13 @@
  * with preemption off. They cost more, so they serve these kernels only. */
 #define HAVE_CLASSIC (FATHOM_KERNEL >= 602)
 #define HAVE_POINTERS_TO_GLOBALS (FATHOM_KERNEL >= 517)
-/* Operations of io_uring and AIO: together the functions that make their records
- * need more than the 512 bytes of stack that older kernels allow. */
-#define HAVE_OPERATIONS (FATHOM_KERNEL >= 613)
-/* Page faults on mapped files, and write-back. */
-#define HAVE_FAULTS (FATHOM_KERNEL >= 613)
-/* Hashing and sending the content of calls. */
-#define HAVE_CONTENT (FATHOM_KERNEL >= 613)
+/* Operations of io_uring and AIO; page faults on mapped files and write-back; the
+ * content of calls; calls of 32-bit programs: all need loops over kernel objects, the
+ * state of a task at any place, and atomics. */
+#define HAVE_OPERATIONS HAVE_LOOPS
+#define HAVE_FAULTS HAVE_LOOPS
+#define HAVE_CONTENT HAVE_LOOPS
+#define HAVE_COMPAT_CALLS HAVE_LOOPS
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)
 /* The first word of a slot must be written last, and other processors than

@@ -35,6 +35,12 @@ __noinline __u64 walk_mappings(__u64 mm, __u64 address)
 {
 	__u64 entry = 0;
 	__u64 node = 0;
+	/* Not on the stack, of which older kernels have little. */
+	struct task_struct *task = current_task();
+	struct task_state *state = task_state_of(task);
+	if (!state)
+		return 0;
+	__u64 *pivots = state->fault.pivots;
 	if (!bpf_core_field_exists(struct mm_struct, mm_mt))
 		return 0;
 	bpf_probe_read_kernel(&entry, 8,
@@ -43,12 +49,11 @@ __noinline __u64 walk_mappings(__u64 mm, __u64 address)
 	if ((entry & 3) != 2 || entry <= 4096)
 		return 0;
 	for (__u32 depth = 0; depth < MAPLE_DEPTH; depth++) {
-		__u64 pivots[MAPLE_PIVOTS];
 		__u32 type = (entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
 		__u64 slots;
 		__u32 index = 0;
 		node = entry & ~(__u64)MAPLE_NODE_MASK;
-		__builtin_memset(pivots, 0, sizeof(pivots));
+		__builtin_memset(pivots, 0, sizeof(state->fault.pivots));
 		if (type == MAPLE_ARANGE_64) {
 			__u64 at = node + bpf_core_field_offset(struct maple_arange_64, pivot);
 			slots = node + bpf_core_field_offset(struct maple_arange_64, slot);
@@ -62,8 +67,9 @@ __noinline __u64 walk_mappings(__u64 mm, __u64 address)
 		} else {
 			return 0;
 		}
-		/* Pivots are the last addresses of the slots; 0 behind the end. */
-#pragma unroll
+		/* Pivots are the last addresses of the slots; 0 behind the end. Not
+		 * unrolled: the sums of all turns would lie on the stack. */
+#pragma clang loop unroll(disable)
 		for (int i = 0; i < MAPLE_PIVOTS; i++)
 			index += pivots[i] && pivots[i] < address;
 		if (bpf_probe_read_kernel(&entry, 8, (void *)slots + 8 * index))
@@ -126,8 +132,8 @@ static __always_inline __u64 mapping_at(struct task_struct *task, struct fault_s
 			fault->mm = changes ? mm : 0;
 			fault->mm_sequence = changes;
 			fault->vma = found;
-			fault->vma_start = vma->vm_start;
-			fault->vma_end = vma->vm_end;
+			fault->vma_start = READ(vma, vm_start);
+			fault->vma_end = READ(vma, vm_end);
 			return found;
 		}
 	}
@@ -142,13 +148,13 @@ static __always_inline __u64 mapping_at(struct task_struct *task, struct fault_s
 /* The file of a mapping, null when it is memory only. */
 static __always_inline struct file *mapped_file(struct vm_area_struct *vma)
 {
-	struct file *file = vma->vm_file;
+	struct file *file = READ(vma, vm_file);
 	if (!file)
 		return NULL;
-	struct dentry *dentry = file->f_path.dentry;
-	if (dentry->d_name.hash_len >> 32 == 8) {
+	struct dentry *dentry = READ(file, f_path.dentry);
+	if (READ(dentry, d_name.hash_len) >> 32 == 8) {
 		__u64 name = 0;
-		bpf_probe_read_kernel(&name, 8, dentry->d_name.name);
+		bpf_probe_read_kernel(&name, 8, READ(dentry, d_name.name));
 		if (name == SHARED_ANONYMOUS_NAME)
 			return NULL;
 	}
@@ -158,7 +164,7 @@ static __always_inline struct file *mapped_file(struct vm_area_struct *vma)
 /* The byte of the mapped file that `address` stands for. */
 static __always_inline __s64 mapped_offset(struct vm_area_struct *vma, __u64 address)
 {
-	return (vma->vm_pgoff << fault_config.page_shift) + (address - vma->vm_start);
+	return (READ(vma, vm_pgoff) << fault_config.page_shift) + (address - READ(vma, vm_start));
 }
 
 #endif

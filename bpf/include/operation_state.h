@@ -34,6 +34,22 @@ struct sqe {
 	__u64 pad;
 };
 
+/* include/uapi/linux/aio_abi.h, little endian */
+struct iocb {
+	__u64 data;
+	__u32 key;
+	__u32 rw_flags;
+	__u16 opcode;
+	__s16 reqprio;
+	__s32 fd;
+	__u64 buf;
+	__u64 nbytes;
+	__u64 offset;
+	__u64 reserved;
+	__u32 flags;
+	__u32 resfd;
+};
+
 /* The fields in the order of operations.def. */
 enum { ARG_FD, ARG_OFF, ARG_ADDR, ARG_LEN, ARG_FLAGS, ARG_FD_IN, ARG_ADDR3, OP_ARGS = 8 };
 
@@ -70,7 +86,30 @@ struct operation {
 	__u32 seekable; /* the file has positions */
 	__u32 left; /* enum op_left: filters that do not let its file pass */
 	__u32 reserved;
+	/* Its record, as it is made. */
+	struct call_record call;
+	struct operation_record slot;
 };
+
+/* An operation that begins: the present task's, as it is too large for the stack. */
+struct op_beginning {
+	struct op_key key;
+	struct operation op;
+	struct sqe sqe; /* io_uring */
+	struct iocb iocb; /* AIO */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct op_beginning);
+} beginnings SEC(".maps");
+
+/* Null when there is no memory. */
+static __always_inline struct op_beginning *beginning_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&beginnings, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
 
 /* Operations on their way. */
 struct {

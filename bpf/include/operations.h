@@ -13,8 +13,6 @@
 #include "emit.h"
 
 #if !HAVE_OPERATIONS
-/* Before 6.13 the programs of one chain of calls share 512 bytes of stack, for
- * which those of operations are too deep: a build without them serves there. */
 static __always_inline void op_pending(void)
 {
 }
@@ -142,16 +140,16 @@ static __always_inline __u64 fixed_file(__u64 ring, __u32 index)
 	return file & ~7ULL;
 }
 
-/* Reads the strings of an operation that begins. */
-__noinline int op_read_names(struct op_key *key, struct operation *op)
+/* Reads the strings of the present task's operation that begins. */
+__noinline int op_read_names(void)
 {
-	if (!key || !op)
-		return 0;
-	const volatile struct call_desc *desc = op_desc(op->number);
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
-	if (!state)
+	struct op_beginning *begins = beginning_of(task);
+	if (!state || !begins)
 		return 0;
+	struct operation *op = &begins->op;
+	const volatile struct call_desc *desc = op_desc(op->number);
 	struct scratch *scratch = scratch_get();
 	if (!scratch)
 		return 0;
@@ -194,7 +192,7 @@ __noinline int op_read_names(struct op_key *key, struct operation *op)
 			names->len2 = n;
 		}
 	}
-	op->named = !bpf_map_update_elem(&op_names, key, scratch->data, BPF_ANY);
+	op->named = !bpf_map_update_elem(&op_names, &begins->key, scratch->data, BPF_ANY);
 	scratch_put(scratch);
 	return 0;
 }
@@ -205,11 +203,11 @@ static __always_inline __u32 op_call_flags(bool pending)
 }
 
 /* Writes the record of an operation: into a slot when it fits. */
-__noinline int op_wide(struct op_key *key, struct operation *op, struct call_record *call,
-		       __u32 op_flags)
+__noinline int op_wide(struct op_key *key, struct operation *op, __u32 op_flags)
 {
-	if (!key || !op || !call)
+	if (!key || !op)
 		return 0;
+	struct call_record *call = &op->call;
 	const volatile struct call_desc *desc = op_desc(op->number);
 	struct scratch *scratch = scratch_get();
 	if (!scratch) {
@@ -240,7 +238,9 @@ __noinline int op_wide(struct op_key *key, struct operation *op, struct call_rec
 	record->dirfd1 = desc->dirfd1 != NO_ARG ? op->args[desc->dirfd1 & 7] : AT_FDCWD;
 	record->dirfd2 = desc->dirfd2 != NO_ARG ? op->args[desc->dirfd2 & 7] : AT_FDCWD;
 	__u32 length = 0;
-	struct op_names *names = op->named ? bpf_map_lookup_elem(&op_names, key) : NULL;
+	/* Kernels before 6.2 take no key out of memory that a caller passes. */
+	struct op_key at = *key;
+	struct op_names *names = op->named ? bpf_map_lookup_elem(&op_names, &at) : NULL;
 	if (names) {
 		record->dir1 = names->dir1;
 		record->dir2 = names->dir2;
@@ -275,27 +275,27 @@ __noinline int op_wide(struct op_key *key, struct operation *op, struct call_rec
 
 static __always_inline bool op_slot(struct operation *op, struct call_record *call, __u32 op_flags)
 {
-	struct operation_record record = {
-		.kind = RECORD_OPERATION,
-		.flags = call->flags,
-		.syscall = call->syscall,
-		.fd = call->fd,
-		.ts_ns = call->ts_ns,
-		.dur_ns = call->dur_ns,
-		.pid = call->pid,
-		.tid = call->tid,
-		.ret = call->ret,
-		.file = call->file,
-		.offset = call->offset,
-		.size = call->size,
-		.op_flags = op_flags,
-		.aux = call->aux,
-		.user_data = op->user_data,
-	};
-	return slot_output_kind(&record, RECORD_OPERATION);
+	struct operation_record *record = &op->slot;
+	record->kind = RECORD_OPERATION;
+	record->flags = call->flags;
+	record->syscall = call->syscall;
+	record->fd = call->fd;
+	record->ts_ns = call->ts_ns;
+	record->dur_ns = call->dur_ns;
+	record->pid = call->pid;
+	record->tid = call->tid;
+	record->ret = call->ret;
+	record->file = call->file;
+	record->offset = call->offset;
+	record->size = call->size;
+	record->op_flags = op_flags;
+	record->aux = call->aux;
+	record->user_data = op->user_data;
+	return slot_output_kind(record, RECORD_OPERATION);
 }
 
-/* Writes the record of an operation. */
+/* Writes the record of an operation, which is made in the operation's own memory:
+ * the frames of all callers share 512 bytes before 6.13. */
 __noinline int op_record(struct op_key *key, struct operation *op, struct op_end *end)
 {
 	if (!key || !op || !end)
@@ -303,32 +303,33 @@ __noinline int op_record(struct op_key *key, struct operation *op, struct op_end
 	const volatile struct call_desc *desc = op_desc(op->number);
 	if (!op_passes(op, desc, end))
 		return 0;
-	struct call_record call;
+	struct call_record *call = &op->call;
 	__u32 op_flags = op->flags | end->flags;
-	call.kind = RECORD_CALL;
-	call.flags = op_call_flags(end->pending);
-	call.syscall = desc->syscall;
-	call.fd = desc->fd != NO_ARG ? (__s32)op->args[desc->fd & 7] : -1;
-	call.ts_ns = op->ts_ns;
-	call.dur_ns = end->now - op->ts_ns;
-	call.pid = op->pid;
-	call.tid = op->tid;
-	call.ret = end->pending ? 0 : end->ret;
-	call.file = op->file;
-	call.aux = desc->aux != NO_ARG ? op->args[desc->aux & 7] : 0;
-	call.offset = end->offset;
-	call.size = op->size;
-	bool small = call.size < NO_SIZE32 || call.size == NO_SIZE;
+	call->kind = RECORD_CALL;
+	call->flags = op_call_flags(end->pending);
+	call->syscall = desc->syscall;
+	call->fd = desc->fd != NO_ARG ? (__s32)op->args[desc->fd & 7] : -1;
+	call->ts_ns = op->ts_ns;
+	call->dur_ns = end->now - op->ts_ns;
+	call->pid = op->pid;
+	call->tid = op->tid;
+	call->ret = end->pending ? 0 : end->ret;
+	call->file = op->file;
+	call->aux = desc->aux != NO_ARG ? op->args[desc->aux & 7] : 0;
+	call->offset = end->offset;
+	call->size = op->size;
+	bool small = call->size < NO_SIZE32 || call->size == NO_SIZE;
 	bool sent;
-	if (desc->flags & DESC_WIDE || !small || call.ret != (__s32)call.ret || call.aux > 0xffff) {
-		sent = op_wide(key, op, &call, op_flags);
+	if (desc->flags & DESC_WIDE || !small || call->ret != (__s32)call->ret ||
+	    call->aux > 0xffff) {
+		sent = op_wide(key, op, op_flags);
 		if (sent)
 			COUNT(wide_calls);
 	} else {
-		sent = op_slot(op, &call, op_flags);
+		sent = op_slot(op, call, op_flags);
 	}
 	if (!sent)
-		lose(&call, desc->flags);
+		lose(call, desc->flags);
 	return 0;
 }
 
@@ -377,22 +378,25 @@ __noinline int op_give_up(struct op_key *key, struct operation *op, __u32 flags)
 	if (op->seekable && desc->offset != NO_ARG && desc->flags & DESC_RET_BYTES &&
 	    (__s64)op->args[desc->offset & 7] >= 0)
 		end.offset = op->args[desc->offset & 7];
-	op_finish(key, op, &end);
+	struct op_key at = *key; /* as in op_wide() */
+	op_finish(&at, op, &end);
 	return 0;
 }
 
-/* An operation begins, made by the present task: `op` has its arguments, number,
- * flags, files and what it is known by. Returns whether it is recorded. */
-__noinline int op_begin(struct op_key *key, struct operation *op)
+/* An operation begins, made by the present task: beginning_of() has its arguments,
+ * number, flags, files and what it is known by. Returns whether it is recorded; then
+ * op_read_names(), if it may have some, and op_keep() are due, in the caller: the
+ * frames of a chain of calls share 512 bytes before 6.13. */
+__noinline int op_begin(void)
 {
-	if (!key || !op)
-		return 0;
-	const volatile struct call_desc *desc = op_desc(op->number);
-	if (desc->all_types && !config.all_file_types)
-		return 0;
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
-	if (!state)
+	struct op_beginning *begins = beginning_of(task);
+	if (!state || !begins)
+		return 0;
+	struct operation *op = &begins->op;
+	const volatile struct call_desc *desc = op_desc(op->number);
+	if (desc->all_types && !config.all_file_types)
 		return 0;
 	if (op->file_ptr || op->file2_ptr) {
 		bool storage = false;
@@ -436,30 +440,58 @@ __noinline int op_begin(struct op_key *key, struct operation *op)
 	} else if (desc->size != NO_ARG) {
 		op->size = op->args[desc->size & 7];
 	}
-	bool strings = desc->string1 != NO_ARG || desc->string2 != NO_ARG || desc->how != NO_ARG;
-	if (strings && config.detail != DETAIL_RAW)
-		op_read_names(key, op);
-	/* Last, so that what is done above does not count as the operation's time. */
+	return 1;
+}
+
+/* Whether an operation may have strings that are to be read. */
+static __always_inline bool op_has_names(struct operation *op)
+{
+	const volatile struct call_desc *desc = op_desc(op->number);
+	return config.detail != DETAIL_RAW &&
+	       (desc->string1 != NO_ARG || desc->string2 != NO_ARG || desc->how != NO_ARG);
+}
+
+enum { OP_NOT_KEPT, OP_KEPT, OP_IN_THE_WAY };
+
+/* Keeps the present task's operation from now on. OP_IN_THE_WAY: another one is known
+ * by its key, which ended without a trace and left its address to this one. */
+__noinline int op_keep(void)
+{
+	struct task_struct *task = current_task();
+	struct op_beginning *begins = beginning_of(task);
+	if (!begins)
+		return OP_NOT_KEPT;
+	struct op_key *key = &begins->key;
+	struct operation *op = &begins->op;
+	/* Here, so that what was done above does not count as the operation's time. */
 	op->ts_ns = bpf_ktime_get_ns();
-	if (unlikely(bpf_map_update_elem(&operations, key, op, BPF_NOEXIST))) {
-		/* One that ended without a trace left its address to this one. */
+	if (likely(!bpf_map_update_elem(&operations, key, op, BPF_NOEXIST)))
+		return OP_KEPT;
+	if (bpf_map_lookup_elem(&operations, key))
+		return OP_IN_THE_WAY;
+	struct call_record *call = &op->call;
+	__builtin_memset(call, 0, sizeof(*call));
+	call->flags = CALL_PENDING;
+	call->syscall = op_desc(op->number)->syscall;
+	call->ts_ns = op->ts_ns;
+	call->pid = op->pid;
+	call->tid = op->tid;
+	call->file = op->file;
+	lose(call, op_desc(op->number)->flags);
+	return OP_NOT_KEPT;
+}
+
+/* Keeps it, and gives up what is in its way. Returns whether it is kept. */
+static __always_inline bool op_keep_anyway(struct op_key *key)
+{
+	int kept = op_keep();
+	if (unlikely(kept == OP_IN_THE_WAY)) {
 		struct operation *before = bpf_map_lookup_elem(&operations, key);
 		if (before)
 			op_give_up(key, before, OP_UNSEEN);
-		if (!before || bpf_map_update_elem(&operations, key, op, BPF_NOEXIST)) {
-			struct call_record call = {
-				.flags = CALL_PENDING,
-				.syscall = desc->syscall,
-				.ts_ns = op->ts_ns,
-				.pid = op->pid,
-				.tid = op->tid,
-				.file = op->file,
-			};
-			lose(&call, desc->flags);
-			return 0;
-		}
+		kept = op_keep();
 	}
-	return 1;
+	return kept == OP_KEPT;
 }
 
 struct bpf_map;

@@ -7,10 +7,9 @@
 
 #include "maps.h"
 
-/* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. On older
- * kernels the stack is too small for that. */
+/* COMPAT_CALLS: calls of 32-bit programs are recorded, not only counted. */
 #if defined(__TARGET_ARCH_x86)
-enum { COMPAT_CALLS = FATHOM_KERNEL >= 613 };
+enum { COMPAT_CALLS = HAVE_COMPAT_CALLS };
 
 /* Of a 32-bit program: arch/x86/include/asm/syscall_wrapper.h,
  * SC_IA32_REGS_TO_ARGS. */

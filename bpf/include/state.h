@@ -60,6 +60,7 @@ struct fault_state {
 	__u64 vma_end; /* the address behind it */
 	__u32 mm_sequence; /* moves when a mapping of the process changes */
 	__u32 reserved; /* 0 */
+	__u64 pivots[15]; /* MAPLE_PIVOTS, of the node that is being looked at */
 };
 
 /* What hangs on every recorded task. The call members are valid between entry

@@ -19,7 +19,7 @@ pub enum ProbeError {
     NoPrograms,
     /// The programs for this kernel cannot read the content of calls.
     #[error(
-        "--content needs Linux 6.13 or newer: the programs for this kernel cannot read the \
+        "--content needs Linux 5.17 or newer: the programs for this kernel cannot read the \
          content of calls; record without it"
     )]
     NoContent,

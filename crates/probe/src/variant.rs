@@ -40,8 +40,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
     let wanted = std::env::var("FATHOM_PROGRAMS").ok();
     let is_wanted = |since: &str, fits: bool| wanted.as_deref().map_or(fits, |w| w == since);
     let casts = loops && features.has_function("bpf_rdonly_cast");
-    // Only loading tells whether the kernel gives programs stacks of their own.
-    if is_wanted("6.13", casts) {
+    let stacks = casts && features.has_function("bpf_jit_supports_private_stack");
+    if is_wanted("6.13", stacks) {
         variants.push(Variant {
             since: "6.13",
             object: object!("fathom-613.bpf.o"),
@@ -55,9 +55,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "6.2",
             object: object!("fathom-602.bpf.o"),
             loops: true,
-            takes_content: false,
-            cost: "operations of io_uring and AIO, page faults on mapped files and write-back are \
-                   not recorded",
+            takes_content: true,
+            cost: "",
         });
     }
     if is_wanted("5.17", loops) {
@@ -65,10 +64,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "5.17",
             object: object!("fathom-517.bpf.o"),
             loops: true,
-            takes_content: false,
-            cost: "recorded calls cost more: files are read through calls of the kernel; \
-                   operations of io_uring and AIO, page faults on mapped files and write-back \
-                   are not recorded",
+            takes_content: true,
+            cost: "recorded calls cost more: files are read through calls of the kernel",
         });
     }
     // Only where programs run with preemption off: not on newer kernels.
@@ -81,7 +78,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             takes_content: false,
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \
-                   AIO, page faults on mapped files and write-back are not recorded",
+                   AIO, page faults on mapped files, write-back and the calls of 32-bit \
+                   programs are not recorded",
         });
     }
     if variants.is_empty() {
