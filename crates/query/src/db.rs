@@ -130,11 +130,22 @@ impl Db {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
+        if self.busy.get() {
+            return Err(QueryError::Busy);
+        }
         let sql = guard::check(&self.connection, sql)?;
+        self.run(&sql)
+    }
+
+    /// Runs a SELECT that fathom itself has made.
+    pub(crate) fn run(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
+        if self.busy.get() {
+            return Err(QueryError::Busy);
+        }
+        let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
         let statement = self
             .connection
-            .prepare(&sql)
+            .prepare(sql)
             .map_err(|e| QueryError::from_db(&e, &self.limits, watchdog.fired()))?;
         Rows::new(statement, &self.limits, watchdog, &self.busy)
     }

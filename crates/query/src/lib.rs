@@ -16,6 +16,7 @@ mod session_row;
 mod tables;
 mod views;
 mod watchdog;
+pub mod zoom;
 
 pub use arrow;
 pub use db::{Db, Limits};
