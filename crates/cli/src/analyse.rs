@@ -3,8 +3,8 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use fathom_query::output::{self, Options};
-use fathom_query::{Db, Limits, QueryError};
+use fathom_query::output::{self, Format, Options};
+use fathom_query::{Batches, Db, Limits, QueryError};
 use fathom_session::Session;
 
 use crate::args::{QueryArgs, ReportArgs, ReportFormat};
@@ -23,12 +23,17 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     };
     let db = database(&mut session, limits)?;
     let rows = db.query(&args.sql).map_err(Failure::input)?;
+    print(rows, args.format)
+}
+
+/// Writes rows to standard output.
+pub fn print(rows: impl Batches, format: Format) -> Result<u8, Failure> {
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
-    if terminal && args.format.is_binary() {
+    if terminal && format.is_binary() {
         return Err(Failure::input(anyhow::anyhow!(
             "--format {} is not for a terminal: redirect standard output to a file",
-            args.format.name()
+            format.name()
         )));
     }
     let options = Options {
@@ -36,7 +41,7 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         color: terminal && color(),
         terminal,
     };
-    output::write(rows, args.format, &options, BufWriter::new(stdout)).map_err(Failure::input)?;
+    output::write(rows, format, &options, BufWriter::new(stdout)).map_err(Failure::input)?;
     Ok(0)
 }
 
@@ -67,7 +72,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(path: &Path) -> Result<Session, Failure> {
+/// Opens a session and says what is wrong with it.
+pub fn open(path: &Path) -> Result<Session, Failure> {
     let session = Session::open(path).map_err(Failure::input)?;
     for problem in session.problems() {
         eprintln!("fathom: {problem}");

@@ -21,5 +21,5 @@ pub mod zoom;
 pub use arrow;
 pub use db::{Db, Limits};
 pub use error::QueryError;
-pub use rows::Rows;
+pub use rows::{Batches, Rows};
 pub use schema::schema_markdown;

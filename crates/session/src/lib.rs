@@ -36,6 +36,7 @@ mod part;
 mod pyramid;
 mod queue;
 mod reader;
+mod rows;
 mod schema;
 mod shared;
 mod storage;

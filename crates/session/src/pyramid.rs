@@ -26,8 +26,11 @@ const DECODED_ROWS: u64 = crate::decode::BATCH_ROWS as u64;
 pub(crate) struct LivePyramid(Option<(Builder, Appender)>);
 
 impl LivePyramid {
-    /// Begins the file.
-    pub(crate) fn create(shared: &Shared) -> Self {
+    /// Begins the file, if it is `wanted`.
+    pub(crate) fn create(shared: &Shared, wanted: bool) -> Self {
+        if !wanted {
+            return Self(None);
+        }
         let create = || {
             let (file, path) = shared.storage.create_beside(PYRAMID_FILE)?;
             Appender::new(file).map_err(SessionError::io("write", &path))

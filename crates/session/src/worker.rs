@@ -71,7 +71,7 @@ impl Worker {
             held: TABLES.iter().map(|_| VecDeque::new()).collect(),
             held_bytes: 0,
             losses: WriteLosses::default(),
-            pyramid: LivePyramid::create(&shared),
+            pyramid: LivePyramid::create(&shared, options.pyramid),
             opened: None,
             meta_due: Instant::now(),
             losses_due: Instant::now(),

@@ -87,8 +87,7 @@ impl<'a> Gather<'a> {
     pub(super) fn add(&mut self, time: i64, key: &Key, sum: &Sum) {
         let bucket = ((time - self.from) >> self.shift) as u32;
         if matches!(key, Key::Rest { .. }) {
-            // What is in it is not known: to a filter it is nothing, and the buckets
-            // say that there may be more.
+            // What is in it is not known.
             if self.with_rest.last() != Some(&bucket) {
                 self.with_rest.push(bucket);
             }
@@ -113,6 +112,11 @@ impl<'a> Gather<'a> {
         if let Some(line) = line {
             add(&mut self.lines[line], bucket, sum);
         }
+    }
+
+    /// Whether the filter is for keys that may be in a rest.
+    pub(super) fn misses_some(&self) -> bool {
+        !self.with_rest.is_empty() && self.request.filter != Filter::default()
     }
 
     fn place(&mut self, key: &Key) -> Option<usize> {
@@ -165,8 +169,7 @@ impl<'a> Gather<'a> {
         order.sort_by(|a, b| (time(a), &self.keys[*a]).cmp(&(time(b), &self.keys[*b])));
         self.with_rest.sort_unstable();
         self.with_rest.dedup();
-        let filtered = self.request.filter != Filter::default();
-        let exact_anyway = self.request.by == By::Nothing && !filtered;
+        let exact_anyway = self.request.by == By::Nothing;
         let mut found = Vec::new();
         let top = self.request.top.unwrap_or(TOP);
         for (place, i) in order.into_iter().enumerate() {

@@ -15,13 +15,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
-use fathom_pyramid::{Cover, Key, Pyramid, SYSCALLS, Sum};
+use fathom_pyramid::{Cover, Key, Pyramid, SYSCALLS};
 use fathom_session::Session;
 
 use crate::{Db, Limits, QueryError};
 use gather::Gather;
 
-/// Rows that may be read instead of buckets that are wider than asked for.
+/// Rows that are read at most, unless asked otherwise.
 const MAX_ROWS: u64 = 3 << 19;
 /// Keys of an answer, unless asked otherwise.
 const TOP: usize = 20;
@@ -80,6 +80,10 @@ pub struct Request {
     pub top: Option<usize>,
     /// Whether to add latency histograms.
     pub latency: bool,
+    /// Rows that are read at most to have buckets as narrow as asked for where the
+    /// pyramid's are wider; above that the answer's are wider. `None` for 1.5
+    /// million, 0 for the pyramid alone.
+    pub max_rows: Option<u64>,
 }
 
 /// Sums over a window.
@@ -190,15 +194,16 @@ impl Zoom {
         let (window, mut shift) = self.buckets(request);
         let asked = shift;
         let mut gather = Gather::new(request);
-        let mut parts: Vec<&PartTimes> = Vec::new();
+        let max_rows = request.max_rows.unwrap_or(MAX_ROWS);
         let mut blocks = 0;
+        let mut parts: Vec<&PartTimes>;
         match (&self.pyramid, gather::dimension(request)) {
             (Some((pyramid, cover)), Some(dimension)) => {
                 let mut aligned = align(window, shift);
                 let mut plan = pyramid.plan(cover, dimension, aligned, shift);
-                // Twice: wider buckets take in a little more of the borders.
+                // Wider buckets take in a little more at the borders.
                 while let Some(wider) = plan.too_narrow {
-                    if plan.rows + self.rows_in(self.uncovered(), aligned) <= MAX_ROWS {
+                    if plan.rows + self.rows_in(self.uncovered(), aligned) <= max_rows {
                         break;
                     }
                     shift = wider.max(shift + 1);
@@ -214,9 +219,9 @@ impl Zoom {
                     let read = pyramid.read(&plan, aligned, request.latency, |time, key, sum| {
                         gather.add(time, key, sum);
                     });
-                    if read.is_err() {
-                        // Damaged since it was opened, or unnoticed: the rows say it
-                        // as well.
+                    // Damaged, which was not noticed until now; or what is asked for may
+                    // be in a rest. The rows have it all.
+                    if read.is_err() || gather.misses_some() {
                         (shift, blocks) = (asked, 0);
                         gather = Gather::new(request);
                         parts = inside(self.parts.iter(), align(window, shift)).collect();

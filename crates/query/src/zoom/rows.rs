@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::AsArray;
 use arrow::datatypes::{Int32Type, Int64Type};
 use fathom_pyramid::{Key, LATENCY_BUCKETS, Sum};
 use parquet::file::metadata::ParquetMetaDataReader;
