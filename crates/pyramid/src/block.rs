@@ -6,7 +6,7 @@ use twox_hash::XxHash64;
 
 use crate::builder::{Extent, Names};
 use crate::cells::{Cell, NULL, REST, REST_CUT};
-use crate::sum::{LATENCY_BUCKETS, Sum};
+use crate::sum::{LATENCY_BUCKETS, Latency, Sum};
 use crate::{Key, PyramidError};
 
 /// Length of a block's head.
@@ -44,8 +44,10 @@ pub(crate) struct Decoded {
     pub(crate) keys: Vec<Key>,
     /// Bucket, place in `keys`.
     pub(crate) places: Vec<(i64, u32)>,
-    /// Of the same cells; histograms only if asked for.
+    /// Of the same cells.
     pub(crate) sums: Vec<Sum>,
+    /// Of the same cells, if asked for.
+    pub(crate) latencies: Vec<Latency>,
 }
 
 /// Appends a block to `out`. `cells` are sorted by bucket; their keys are texts
@@ -82,12 +84,12 @@ pub(crate) fn encode(block: &Block, cells: &[Cell], names: Option<&Names>, out: 
     }
     let mut latencies = Vec::with_capacity(cells.len() * 5);
     for cell in cells {
-        let counts = &cell.sum.latency;
+        let counts = &cell.latency;
         let first = counts.iter().position(|n| *n > 0).unwrap_or(0);
         let end = counts.iter().rposition(|n| *n > 0).map_or(first, |i| i + 1);
         latencies.extend([first as u8, (end - first) as u8]);
         for n in &counts[first..end] {
-            put(&mut latencies, *n);
+            put(&mut latencies, u64::from(*n));
         }
     }
     let start = out.len();
@@ -174,7 +176,7 @@ pub(crate) fn decode(bytes: &[u8], latencies: bool) -> Result<Decoded, PyramidEr
             if latencies {
                 let packed = bytes.get(sums_end..);
                 let bytes = unpack(packed, lengths.latencies.0).ok()?;
-                decode_latencies(&bytes, &mut decoded.sums)?;
+                decoded.latencies = decode_latencies(&bytes, decoded.sums.len())?;
             }
             Some(decoded)
         })
@@ -241,19 +243,18 @@ fn decode_sums(bytes: &[u8], cells: usize) -> Option<Decoded> {
     Some(decoded)
 }
 
-fn decode_latencies(bytes: &[u8], sums: &mut [Sum]) -> Option<()> {
+fn decode_latencies(bytes: &[u8], cells: usize) -> Option<Vec<Latency>> {
     let mut at = bytes;
-    for sum in sums {
+    let mut all = vec![[0; LATENCY_BUCKETS]; cells];
+    for latency in &mut all {
         let ([first, length], rest) = at.split_first_chunk::<2>()?;
         at = rest;
         let first = *first as usize;
-        let entries = first..first + *length as usize;
-        debug_assert!(LATENCY_BUCKETS <= u8::MAX as usize);
-        for entry in sum.latency.get_mut(entries)? {
-            *entry = take(&mut at)?;
+        for entry in latency.get_mut(first..first + *length as usize)? {
+            *entry = u32::try_from(take(&mut at)?).ok()?;
         }
     }
-    Some(())
+    Some(all)
 }
 
 fn put_key(out: &mut Vec<u8>, key: i64, names: Option<&Names>) {

@@ -20,9 +20,9 @@ const SEGMENT_PARTS: u64 = 32;
 /// Segments of a tier that make one of the next.
 const FAN_OUT: u32 = 8;
 /// Cells of a dimension while a segment of tier 0 grows.
-const OPEN_CELLS: usize = 16 << 10;
+const OPEN_CELLS: usize = 6 << 10;
 /// The same of a higher tier.
-const OPEN_CELLS_ABOVE: usize = 6 << 10;
+const OPEN_CELLS_ABOVE: usize = 8 << 10;
 /// Most cells of a stored block.
 const BLOCK_CELLS: usize = 4 << 10;
 /// Fewest that a budget asks for.
@@ -31,7 +31,7 @@ const LEAST_CELLS: usize = 64;
 /// come to about a seventh of that.
 const BUDGET_PER_MILLE: u64 = 75;
 /// Bytes of a cell, until the first were written.
-const CELL_BYTES: f64 = 14.0;
+const CELL_BYTES: f64 = 6.0;
 /// Buckets of the first segment: 2^16 ns.
 const FIRST_SHIFT: u8 = 16;
 
@@ -248,15 +248,16 @@ impl Builder {
                 .zip(duration.iter().zip(bytes))
                 .zip(error.iter().zip(&self.latencies));
             for (((t, key), (duration, bytes)), (error, latency)) in rows {
-                let sum = cells.at(*t, *key);
+                let cell = cells.at(*t, *key);
+                let sum = &mut cell.sum;
                 let ns = (*duration).max(0) as u64;
                 sum.count += 1;
                 sum.errors += u64::from(*error != StrId::NULL);
                 sum.bytes += (*bytes).max(0) as u64;
                 sum.time_ns += ns;
                 sum.max_ns = sum.max_ns.max(ns);
-                if let Some(n) = sum.latency.get_mut(*latency as usize) {
-                    *n += 1;
+                if let Some(n) = cell.latency.get_mut(*latency as usize) {
+                    *n = n.saturating_add(1);
                 }
             }
         }
@@ -277,8 +278,7 @@ impl Builder {
     pub fn discard(&mut self, next_part: u64) -> Option<Segment> {
         if let Some(tier) = self.tiers.first_mut() {
             for cells in &mut tier.cells {
-                let shift = cells.shift();
-                cells.clear(shift);
+                cells.take();
             }
             tier.extent = Extent::NONE;
         }
@@ -327,9 +327,8 @@ impl Builder {
                 };
                 // All keys go on to the next tier, those with the most time into
                 // the block.
-                let all_cells = cells.cells().to_vec();
-                let shift = cells.shift();
-                let (kept_shift, kept) = fit(shift, &all_cells, limit);
+                let (shift, all_cells) = cells.take();
+                let (kept_shift, kept) = fit(shift, all_cells.clone(), limit);
                 let block = Block {
                     tier: number as u8,
                     dimension: dimension as u8,
@@ -347,9 +346,6 @@ impl Builder {
                     let names = is_text.then_some(&self.names);
                     block::encode(&block, &kept, names, &mut bytes);
                 }
-                // The next segment begins with narrower ones when there was room.
-                let room = all_cells.len() * 4 < OPEN_CELLS_ABOVE;
-                cells.clear(if room { shift.saturating_sub(2) } else { shift });
                 fed.push(kept.len());
                 closed.push((shift, all_cells));
                 tier.fed[dimension] = 0;

@@ -3,9 +3,9 @@
 use hashbrown::HashMap;
 
 use crate::MAX_KEYS;
-use crate::sum::Sum;
+use crate::sum::{LATENCY_BUCKETS, Latency, Sum};
 
-/// Keys as they are in memory; texts are numbers of an [`crate::builder::Names`].
+/// Keys as they are in memory; texts are numbers of a `Names`.
 pub(crate) const NULL: i64 = i64::MIN;
 /// All other keys of a bucket.
 pub(crate) const REST: i64 = i64::MIN + 1;
@@ -22,7 +22,7 @@ const LEAST_BUCKETS: usize = 64;
 /// Keys of a bucket that are kept whatever the budget.
 const LEAST_KEYS: usize = 8;
 /// Entries of the cache of recent cells.
-const CACHE: usize = 1 << 12;
+const CACHE: usize = 1 << 10;
 
 /// Sums of one key in one bucket.
 #[derive(Clone, Debug)]
@@ -30,6 +30,16 @@ pub(crate) struct Cell {
     pub(crate) bucket: i64,
     pub(crate) key: i64,
     pub(crate) sum: Sum,
+    pub(crate) latency: Latency,
+}
+
+impl Cell {
+    fn merge(&mut self, other: &Cell) {
+        self.sum.merge(&other.sum);
+        for (mine, theirs) in self.latency.iter_mut().zip(&other.latency) {
+            *mine = mine.saturating_add(*theirs);
+        }
+    }
 }
 
 /// Where a cell that was used lately lies.
@@ -68,23 +78,17 @@ impl Cells {
         }
     }
 
-    pub(crate) fn shift(&self) -> u8 {
-        self.shift
-    }
-
-    pub(crate) fn cells(&self) -> &[Cell] {
-        &self.cells
-    }
-
-    /// Makes buckets at least as wide.
-    fn widen_to(&mut self, shift: u8) {
-        if shift > self.shift {
-            self.widen(shift);
-        }
+    /// Takes all cells out, with their shift. Buckets go on as narrow, or narrower
+    /// if there was room.
+    pub(crate) fn take(&mut self) -> (u8, Vec<Cell>) {
+        let (shift, cells) = (self.shift, std::mem::take(&mut self.cells));
+        let room = cells.len() * 4 < self.limit;
+        self.clear(if room { shift.saturating_sub(STEP) } else { shift });
+        (shift, cells)
     }
 
     /// Forgets all cells; buckets of 2^`shift` ns from now on.
-    pub(crate) fn clear(&mut self, shift: u8) {
+    fn clear(&mut self, shift: u8) {
         self.cells.clear();
         self.index.clear();
         self.recent.fill(NOTHING);
@@ -92,21 +96,22 @@ impl Cells {
     }
 
     /// The cell of `key` at `time`.
-    pub(crate) fn at(&mut self, time: i64, key: i64) -> &mut Sum {
+    #[inline]
+    pub(crate) fn at(&mut self, time: i64, key: i64) -> &mut Cell {
         let bucket = time >> self.shift;
         let hash = (key ^ bucket.wrapping_mul(0x2545_F491_4F6C_DD1D))
             .wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
-        let slot = (hash as u64 >> 52) as usize % CACHE;
+        let slot = (hash as u64 >> 32) as usize % CACHE;
         let recent = self.recent[slot];
         if recent.bucket == bucket && recent.key == key && (recent.at as usize) < self.cells.len()
         {
-            return &mut self.cells[recent.at as usize].sum;
+            return &mut self.cells[recent.at as usize];
         }
         self.find(time, key, slot)
     }
 
-    #[cold]
-    fn find(&mut self, time: i64, key: i64, slot: usize) -> &mut Sum {
+    #[inline(never)]
+    fn find(&mut self, time: i64, key: i64, slot: usize) -> &mut Cell {
         if self.cells.len() >= self.limit {
             self.shrink(self.limit * 3 / 4);
         }
@@ -116,33 +121,37 @@ impl Cells {
                 bucket,
                 key,
                 sum: Sum::default(),
+                latency: [0; LATENCY_BUCKETS],
             });
             self.cells.len() as u32 - 1
         });
         self.recent[slot] = Recent { bucket, key, at };
-        &mut self.cells[at as usize].sum
+        &mut self.cells[at as usize]
     }
 
     /// Adds cells with buckets of 2^`shift` ns.
     pub(crate) fn merge(&mut self, shift: u8, cells: &[Cell]) {
-        self.widen_to(shift);
+        if shift > self.shift {
+            self.replace(shift, |cells, by| widened(cells, by));
+        }
         for cell in cells {
-            self.at(cell.bucket << shift, cell.key).merge(&cell.sum);
+            self.at(cell.bucket << shift, cell.key).merge(cell);
         }
     }
 
     /// Makes at most `limit` cells of them: with wider buckets, and when these
     /// are few already, with fewer keys.
     fn shrink(&mut self, limit: usize) {
-        let limit = limit.max(LEAST_BUCKETS);
         while self.cells.len() > limit {
-            let buckets = self.buckets();
-            if buckets > LEAST_BUCKETS && self.shift < MAX_SHIFT {
-                self.widen(self.shift + STEP);
+            let mut buckets: Vec<i64> = self.cells.iter().map(|c| c.bucket).collect();
+            buckets.sort_unstable();
+            buckets.dedup();
+            if buckets.len() > LEAST_BUCKETS && self.shift < MAX_SHIFT {
+                self.replace(self.shift + STEP, widened);
             } else {
-                let keys = (limit / buckets.max(1)).saturating_sub(1).max(1);
+                let keys = (limit / buckets.len().max(1)).saturating_sub(1).max(1);
                 let before = self.cells.len();
-                self.give_up(keys, true);
+                self.replace(self.shift, |cells, _| with_rest(cells, keys, true));
                 if self.cells.len() >= before {
                     return;
                 }
@@ -150,78 +159,84 @@ impl Cells {
         }
     }
 
-    fn buckets(&self) -> usize {
-        let mut buckets: Vec<i64> = self.cells.iter().map(|c| c.bucket).collect();
-        buckets.sort_unstable();
-        buckets.dedup();
-        buckets.len()
-    }
-
-    fn widen(&mut self, shift: u8) {
+    /// Puts others in the place of the cells: what `change` makes of them, given by
+    /// how many bits buckets widen.
+    fn replace(&mut self, shift: u8, change: impl FnOnce(Vec<Cell>, u8) -> Vec<Cell>) {
         let shift = shift.min(MAX_SHIFT);
-        let by = shift - self.shift;
-        let old = std::mem::take(&mut self.cells);
+        let cells = change(std::mem::take(&mut self.cells), shift - self.shift);
         self.clear(shift);
-        for cell in old {
-            let bucket = cell.bucket >> by;
-            match self.index.entry((bucket, cell.key)) {
-                hashbrown::hash_map::Entry::Occupied(at) => {
-                    self.cells[*at.get() as usize].sum.merge(&cell.sum);
-                }
-                hashbrown::hash_map::Entry::Vacant(free) => {
-                    free.insert(self.cells.len() as u32);
-                    self.cells.push(Cell { bucket, ..cell });
-                }
-            }
-        }
-    }
-
-    /// Leaves a bucket `most` keys, those with the most time, and puts the
-    /// others into its rest. With `growing` more rows of these keys may come.
-    fn give_up(&mut self, most: usize, growing: bool) {
-        let cells = std::mem::take(&mut self.cells);
-        let kept = with_rest(cells, most, growing);
-        let shift = self.shift;
-        self.clear(shift);
-        for (i, cell) in kept.iter().enumerate() {
+        for (i, cell) in cells.iter().enumerate() {
             self.index.insert((cell.bucket, cell.key), i as u32);
         }
-        self.cells = kept;
+        self.cells = cells;
+    }
+}
+
+/// Cells with buckets 2^`by` times as wide, sorted by bucket and key.
+fn widened(mut cells: Vec<Cell>, by: u8) -> Vec<Cell> {
+    for cell in &mut cells {
+        cell.bucket >>= by;
+    }
+    sort(&mut cells);
+    cells.dedup_by(|next, kept| {
+        let same = (next.bucket, next.key) == (kept.bucket, kept.key);
+        if same {
+            kept.merge(next);
+        }
+        same
+    });
+    cells
+}
+
+fn sort(cells: &mut [Cell]) {
+    // Mostly they are in order of time already.
+    if !cells.is_sorted_by_key(|c| (c.bucket, c.key)) {
+        cells.sort_by_cached_key(|c| (c.bucket, c.key));
     }
 }
 
 /// At most about `limit` of `cells`, whose buckets are 2^`shift` ns wide, sorted
 /// by bucket and key, and their shift: in buckets so wide that they are few
 /// enough with [`MAX_KEYS`] keys each.
-pub(crate) fn fit(shift: u8, cells: &[Cell], limit: usize) -> (u8, Vec<Cell>) {
-    let mut wide = Cells::new(shift, usize::MAX);
-    wide.merge(shift, cells);
-    let mut most = MAX_KEYS;
+pub(crate) fn fit(mut shift: u8, mut cells: Vec<Cell>, limit: usize) -> (u8, Vec<Cell>) {
+    sort(&mut cells);
     loop {
-        let mut keys: HashMap<i64, usize> = HashMap::new();
-        for cell in &wide.cells {
-            *keys.entry(cell.bucket).or_default() += 1;
+        let (mut buckets, mut stored, mut most) = (0usize, 0usize, 0usize);
+        for bucket in cells.chunk_by(|a, b| a.bucket == b.bucket) {
+            buckets += 1;
+            most = most.max(bucket.len());
+            stored += bucket.len().min(MAX_KEYS + 1);
         }
-        let stored: usize = keys.values().map(|n| (*n).min(MAX_KEYS + 1)).sum();
-        if stored <= limit {
-            break;
+        let fits = stored <= limit;
+        if fits || buckets <= LEAST_BUCKETS || shift >= MAX_SHIFT {
+            let keys = if fits {
+                MAX_KEYS
+            } else {
+                (limit / buckets.max(1)).clamp(LEAST_KEYS, MAX_KEYS)
+            };
+            let kept = if most > keys {
+                with_rest(cells, keys, false)
+            } else {
+                cells
+            };
+            return (shift, kept);
         }
-        if keys.len() <= LEAST_BUCKETS || wide.shift >= MAX_SHIFT {
-            most = (limit / keys.len().max(1)).clamp(LEAST_KEYS, MAX_KEYS);
-            break;
-        }
-        wide.widen(wide.shift + STEP);
+        cells = widened(cells, STEP);
+        shift += STEP;
     }
-    (wide.shift, with_rest(wide.cells, most, false))
 }
 
-/// Cells sorted by bucket and key, with at most `most` keys a bucket and its
-/// rest.
-pub(crate) fn with_rest(mut cells: Vec<Cell>, most: usize, growing: bool) -> Vec<Cell> {
-    // Rests first, then the keys with the most time.
+/// Cells sorted by bucket and key, with at most `most` keys a bucket, those with
+/// the most time, and its rest. With `growing` more rows of these keys may come.
+fn with_rest(mut cells: Vec<Cell>, most: usize, growing: bool) -> Vec<Cell> {
+    let is_rest = |c: &Cell| c.key == REST || c.key == REST_CUT;
     cells.sort_unstable_by(|a, b| {
-        let rest = |c: &Cell| c.key != REST && c.key != REST_CUT;
-        (a.bucket, rest(a), b.sum.time_ns, a.key).cmp(&(b.bucket, rest(b), a.sum.time_ns, b.key))
+        (a.bucket, !is_rest(a), b.sum.time_ns, a.key).cmp(&(
+            b.bucket,
+            !is_rest(b),
+            a.sum.time_ns,
+            b.key,
+        ))
     });
     let mut kept: Vec<Cell> = Vec::with_capacity(cells.len());
     let mut rest_at: Option<usize> = None;
@@ -230,8 +245,7 @@ pub(crate) fn with_rest(mut cells: Vec<Cell>, most: usize, growing: bool) -> Vec
         if bucket != Some(cell.bucket) {
             (bucket, keys, rest_at) = (Some(cell.bucket), 0, None);
         }
-        let is_rest = cell.key == REST || cell.key == REST_CUT;
-        if !is_rest && keys < most {
+        if !is_rest(&cell) && keys < most {
             keys += 1;
             kept.push(cell);
             continue;
@@ -246,7 +260,7 @@ pub(crate) fn with_rest(mut cells: Vec<Cell>, most: usize, growing: bool) -> Vec
                 if key == REST_CUT {
                     kept[at].key = REST_CUT;
                 }
-                kept[at].sum.merge(&cell.sum);
+                kept[at].merge(&cell);
             }
             None => {
                 rest_at = Some(kept.len());
@@ -254,6 +268,6 @@ pub(crate) fn with_rest(mut cells: Vec<Cell>, most: usize, growing: bool) -> Vec
             }
         }
     }
-    kept.sort_unstable_by_key(|c| (c.bucket, c.key));
+    sort(&mut kept);
     kept
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::block::{self, Decoded};
 use crate::builder::Extent;
 use crate::file::{HEAD, MAGIC, VERSION};
-use crate::{Key, PyramidError, Sum};
+use crate::{Key, Latency, PyramidError, Sum};
 
 /// A part of the table: the numbers of the first and the last part that were
 /// merged in it, and its rows.
@@ -235,35 +235,61 @@ impl Pyramid {
         plan
     }
 
-    /// Gives the cells of a plan in the window to `each`: time of the bucket's
-    /// beginning, key, sums (histograms only if `latencies`), and width of the
-    /// bucket as a shift.
+    /// Gives the cells of a plan to `each`, a block at a time; some are outside of
+    /// the window. Histograms only if `latencies`.
     ///
     /// # Errors
     /// [`PyramidError::Damaged`], [`PyramidError::Io`].
     pub fn read(
         &self,
         plan: &Plan,
-        window: (i64, i64),
         latencies: bool,
-        mut each: impl FnMut(i64, &Key, &Sum),
+        mut each: impl FnMut(&Cells),
     ) -> Result<(), PyramidError> {
         let mut bytes = Vec::new();
         for (at, length, shift) in &plan.blocks {
             bytes.resize(*length as usize, 0);
             self.file.read_exact_at(&mut bytes, *at)?;
-            let Decoded { keys, places, sums } = block::decode(&bytes, latencies)?;
-            for ((bucket, key), sum) in places.iter().zip(&sums) {
-                let time = bucket << shift;
-                if time >= window.0
-                    && time < window.1
-                    && let Some(key) = keys.get(*key as usize)
-                {
-                    each(time, key, sum);
-                }
-            }
+            each(&Cells {
+                decoded: block::decode(&bytes, latencies)?,
+                shift: *shift,
+            });
         }
         Ok(())
+    }
+}
+
+/// The cells of a block.
+#[derive(Debug)]
+pub struct Cells {
+    decoded: Decoded,
+    shift: u8,
+}
+
+impl Cells {
+    /// The keys that the cells have.
+    pub fn keys(&self) -> &[Key] {
+        &self.decoded.keys
+    }
+
+    /// The cells from `from_ns` to before `to_ns`: time of the bucket's
+    /// beginning, place in [`Cells::keys`], sums, and histogram if it was read.
+    pub fn in_window(
+        &self,
+        (from_ns, to_ns): (i64, i64),
+    ) -> impl Iterator<Item = (i64, usize, &Sum, Option<&Latency>)> {
+        let Decoded {
+            places,
+            sums,
+            latencies,
+            ..
+        } = &self.decoded;
+        let shift = self.shift;
+        let from = places.partition_point(move |p| (p.0 << shift) < from_ns);
+        (from..places.len())
+            .map(move |i| (places[i].0 << shift, i))
+            .take_while(move |(time, _)| *time < to_ns)
+            .map(move |(time, i)| (time, places[i].1 as usize, &sums[i], latencies.get(i)))
     }
 }
 

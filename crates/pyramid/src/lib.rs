@@ -34,9 +34,9 @@ mod source;
 mod sum;
 
 pub use builder::{Builder, Segment};
-pub use cover::{Cover, Pyramid};
+pub use cover::{Cells, Cover, Part, Plan, Pyramid};
 pub use source::{Dimension, Keys, SYSCALLS, Source};
-pub use sum::{LATENCY_BUCKETS, Sum, latency_bucket};
+pub use sum::{LATENCY_BUCKETS, Latency, Sum, latency_bucket};
 
 /// Most keys of a bucket in a stored block.
 pub const MAX_KEYS: usize = 64;

@@ -9,9 +9,9 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::record_batch::RecordBatch;
-use fathom_pyramid::{Key, Sum};
+use fathom_pyramid::Key;
 
-use super::gather::Gather;
+use super::gather::{Gather, Total};
 use super::{By, Request};
 use crate::{Db, QueryError};
 
@@ -24,7 +24,7 @@ pub(super) fn batch(
     from: i64,
 ) -> Result<RecordBatch, QueryError> {
     let lines = gather.finish();
-    let rows: Vec<(Option<&Key>, i64, &Sum, bool)> = lines
+    let rows: Vec<(Option<&Key>, i64, &Total, bool)> = lines
         .iter()
         .flat_map(|(key, cells)| {
             cells.iter().map(move |(bucket, sum, at_least)| {
@@ -39,7 +39,7 @@ pub(super) fn batch(
         fields.push(Field::new(name, column.data_type().clone(), null));
         columns.push(column);
     };
-    let numbers = |value: &dyn Fn(&(Option<&Key>, i64, &Sum, bool)) -> u64| -> ArrayRef {
+    let numbers = |value: &dyn Fn(&(Option<&Key>, i64, &Total, bool)) -> u64| -> ArrayRef {
         let values = rows.iter().map(|r| i64::try_from(value(r)).unwrap_or(i64::MAX));
         Arc::new(Int64Array::from_iter_values(values))
     };
@@ -100,11 +100,11 @@ pub(super) fn batch(
         let rest = rows.iter().map(|r| Some(r.0.is_none()));
         add("rest", false, Arc::new(BooleanArray::from_iter(rest)));
     }
-    add("calls", false, numbers(&|r| r.2.count));
-    add("errors", false, numbers(&|r| r.2.errors));
-    add("bytes", false, numbers(&|r| r.2.bytes));
-    add("total_ns", false, numbers(&|r| r.2.time_ns));
-    add("max_ns", false, numbers(&|r| r.2.max_ns));
+    add("calls", false, numbers(&|r| r.2.sum.count));
+    add("errors", false, numbers(&|r| r.2.sum.errors));
+    add("bytes", false, numbers(&|r| r.2.sum.bytes));
+    add("total_ns", false, numbers(&|r| r.2.sum.time_ns));
+    add("max_ns", false, numbers(&|r| r.2.sum.max_ns));
     let at_least = rows.iter().map(|r| Some(r.3));
     add("at_least", false, Arc::new(BooleanArray::from_iter(at_least)));
     if request.latency {

@@ -1,8 +1,7 @@
 //! Cells of segments, and of rows, to buckets of an answer.
 
-use std::collections::HashMap;
-
-use fathom_pyramid::{Key, Sum};
+use fathom_pyramid::{Cells, Key, LATENCY_BUCKETS, Latency, Sum};
+use hashbrown::HashMap;
 
 use super::{By, Filter, Request, TOP, class_key};
 
@@ -38,26 +37,36 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
     needed.all(|n| n == first).then_some(first)
 }
 
-/// What is added up of one key.
-#[derive(Default)]
-pub(super) struct Line {
-    /// Time in the window, nanoseconds.
-    total_ns: u64,
-    /// Bucket, sums.
-    cells: HashMap<u32, Sum>,
+/// Sums of a bucket of an answer; exact however many rows there are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Total {
+    pub(super) sum: Sum,
+    /// Empty unless asked for.
+    pub(super) latency: Vec<u64>,
 }
+
+/// What was added: line, bucket, sums.
+struct Added {
+    line: u32,
+    bucket: u32,
+    sum: Sum,
+}
+
+/// The line of what is in a rest.
+const REST: u32 = u32::MAX;
 
 /// Adds up cells.
 pub(super) struct Gather<'a> {
     request: &'a Request,
     from: i64,
     shift: u8,
-    /// What a cell's key stands for: `None` when the filter leaves it out.
-    known: HashMap<Key, Option<usize>>,
-    numbers: HashMap<Key, usize>,
+    numbers: HashMap<Key, u32>,
     keys: Vec<Key>,
-    lines: Vec<Line>,
-    rest: Line,
+    /// Time in the window of each key, nanoseconds.
+    times: Vec<u64>,
+    added: Vec<Added>,
+    /// Of the same, if asked for.
+    latencies: Vec<Latency>,
     /// Buckets with a rest.
     with_rest: Vec<u32>,
 }
@@ -68,11 +77,11 @@ impl<'a> Gather<'a> {
             request,
             from: 0,
             shift: 0,
-            known: HashMap::new(),
             numbers: HashMap::new(),
             keys: Vec::new(),
-            lines: Vec::new(),
-            rest: Line::default(),
+            times: Vec::new(),
+            added: Vec::new(),
+            latencies: Vec::new(),
             with_rest: Vec::new(),
         }
     }
@@ -83,34 +92,45 @@ impl<'a> Gather<'a> {
         (self.from, self.shift) = (from, shift);
     }
 
-    /// Adds a cell of a segment, whose key is of the pyramid's dimension.
-    pub(super) fn add(&mut self, time: i64, key: &Key, sum: &Sum) {
-        let bucket = ((time - self.from) >> self.shift) as u32;
-        if matches!(key, Key::Rest { .. }) {
-            // What is in it is not known.
-            if self.with_rest.last() != Some(&bucket) {
+    /// Adds the cells of a block of the pyramid.
+    pub(super) fn add_block(&mut self, cells: &Cells, window: (i64, i64)) {
+        let lines: Vec<Option<u32>> = cells.keys().iter().map(|key| self.line(key)).collect();
+        let rests: Vec<bool> = cells
+            .keys()
+            .iter()
+            .map(|key| matches!(key, Key::Rest { .. }))
+            .collect();
+        for (time, key, sum, latency) in cells.in_window(window) {
+            let bucket = ((time - self.from) >> self.shift) as u32;
+            if rests.get(key) == Some(&true) && self.with_rest.last() != Some(&bucket) {
                 self.with_rest.push(bucket);
             }
-            if self.request.filter == Filter::default() {
-                if self.request.by == By::Nothing {
-                    let line = self.line(Key::Null);
-                    add(&mut self.lines[line], bucket, sum);
-                } else {
-                    add(&mut self.rest, bucket, sum);
-                }
+            if let Some(Some(line)) = lines.get(key) {
+                self.add_to(*line, bucket, sum, latency);
             }
-            return;
         }
-        let line = match self.known.get(key) {
-            Some(line) => *line,
-            None => {
-                let line = self.place(key);
-                self.known.insert(key.clone(), line);
-                line
-            }
-        };
-        if let Some(line) = line {
-            add(&mut self.lines[line], bucket, sum);
+    }
+
+    /// Adds a sum of rows, with a key as the pyramid has it.
+    pub(super) fn add(&mut self, time: i64, key: &Key, sum: &Sum, latency: &Latency) {
+        let bucket = ((time - self.from) >> self.shift) as u32;
+        if let Some(line) = self.line(key) {
+            self.add_to(line, bucket, sum, Some(latency));
+        }
+    }
+
+    fn add_to(&mut self, line: u32, bucket: u32, sum: &Sum, latency: Option<&Latency>) {
+        if let Some(time) = self.times.get_mut(line as usize) {
+            *time += sum.time_ns;
+        }
+        self.added.push(Added {
+            line,
+            bucket,
+            sum: *sum,
+        });
+        if self.request.latency {
+            self.latencies
+                .push(latency.copied().unwrap_or([0; LATENCY_BUCKETS]));
         }
     }
 
@@ -119,10 +139,13 @@ impl<'a> Gather<'a> {
         !self.with_rest.is_empty() && self.request.filter != Filter::default()
     }
 
-    fn place(&mut self, key: &Key) -> Option<usize> {
+    /// The line of a key; `None` when the filter leaves it out.
+    fn line(&mut self, key: &Key) -> Option<u32> {
+        if matches!(key, Key::Rest { .. }) && self.request.by != By::Nothing {
+            return Some(REST);
+        }
         let filter = &self.request.filter;
-        let dimension = dimension(self.request);
-        let passes = match (key, dimension) {
+        let passes = match (key, dimension(self.request)) {
             (Key::Text(name), Some(SYSCALL)) => {
                 filter.syscall.as_ref().is_none_or(|s| **s == **name)
                     && filter
@@ -148,60 +171,58 @@ impl<'a> Gather<'a> {
             (By::Process, Key::Int(pair)) => Key::Int(pair >> 32),
             (_, key) => key.clone(),
         };
-        Some(self.line(key))
-    }
-
-    fn line(&mut self, key: Key) -> usize {
         if let Some(line) = self.numbers.get(&key) {
-            return *line;
+            return Some(*line);
         }
-        self.numbers.insert(key.clone(), self.lines.len());
+        let line = self.keys.len() as u32;
+        self.numbers.insert(key.clone(), line);
         self.keys.push(key);
-        self.lines.push(Line::default());
-        self.lines.len() - 1
+        self.times.push(0);
+        Some(line)
     }
 
     /// The keys with the most time, and the rest as `None`: buckets in order, with
     /// their sums and whether some of the key's may be in a rest.
-    pub(super) fn finish(mut self) -> Vec<(Option<Key>, Vec<(u32, Sum, bool)>)> {
-        let mut order: Vec<usize> = (0..self.lines.len()).collect();
-        let time = |i: &usize| std::cmp::Reverse(self.lines[*i].total_ns);
+    pub(super) fn finish(mut self) -> Vec<(Option<Key>, Vec<(u32, Total, bool)>)> {
+        let mut order: Vec<usize> = (0..self.keys.len()).collect();
+        let time = |i: &usize| std::cmp::Reverse(self.times[*i]);
         order.sort_by(|a, b| (time(a), &self.keys[*a]).cmp(&(time(b), &self.keys[*b])));
         self.with_rest.sort_unstable();
         self.with_rest.dedup();
-        let exact_anyway = self.request.by == By::Nothing;
-        let mut found = Vec::new();
-        let top = self.request.top.unwrap_or(TOP);
-        for (place, i) in order.into_iter().enumerate() {
-            let line = std::mem::take(&mut self.lines[i]);
-            if place < top {
-                let at_least =
-                    |b: &u32| !exact_anyway && self.with_rest.binary_search(b).is_ok();
-                found.push((Some(self.keys[i].clone()), in_order(line, at_least)));
-            } else {
-                for (bucket, sum) in line.cells {
-                    add(&mut self.rest, bucket, &sum);
+        let top = self.request.top.unwrap_or(TOP).min(order.len());
+        // Places of the lines in the answer; the rest comes last.
+        let mut places = vec![top; self.keys.len()];
+        for (place, line) in order[..top].iter().enumerate() {
+            places[*line] = place;
+        }
+        let mut lines: Vec<HashMap<u32, Total>> = vec![HashMap::new(); top + 1];
+        for (i, added) in self.added.iter().enumerate() {
+            let place = places.get(added.line as usize).copied().unwrap_or(top);
+            let total = lines[place].entry(added.bucket).or_default();
+            total.sum.merge(&added.sum);
+            if let Some(latency) = self.latencies.get(i) {
+                total.latency.resize(LATENCY_BUCKETS, 0);
+                for (mine, theirs) in total.latency.iter_mut().zip(latency) {
+                    *mine += u64::from(*theirs);
                 }
             }
         }
-        if !self.rest.cells.is_empty() {
-            found.push((None, in_order(self.rest, |_| false)));
+        let exact = self.request.by == By::Nothing;
+        let mut found = Vec::new();
+        for (place, line) in lines.into_iter().enumerate() {
+            let key = order[..top].get(place).map(|line| self.keys[*line].clone());
+            let may_have_more = key.is_some() && !exact;
+            let at_least =
+                |bucket: &u32| may_have_more && self.with_rest.binary_search(bucket).is_ok();
+            let mut cells: Vec<(u32, Total, bool)> = line
+                .into_iter()
+                .map(|(bucket, total)| (bucket, total, at_least(&bucket)))
+                .collect();
+            cells.sort_unstable_by_key(|c| c.0);
+            if !cells.is_empty() {
+                found.push((key, cells));
+            }
         }
         found
     }
-}
-
-fn add(line: &mut Line, bucket: u32, sum: &Sum) {
-    line.total_ns += sum.time_ns;
-    line.cells.entry(bucket).or_default().merge(sum);
-}
-
-fn in_order(line: Line, at_least: impl Fn(&u32) -> bool) -> Vec<(u32, Sum, bool)> {
-    let mut cells: Vec<(u32, Sum, bool)> = line
-        .cells
-        .into_iter()
-        .map(|(bucket, sum)| (bucket, sum, at_least(&bucket)))
-        .collect();
-    cells.sort_unstable_by_key(|c| c.0);
-    cells
 }

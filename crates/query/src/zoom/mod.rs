@@ -216,8 +216,8 @@ impl Zoom {
                     parts = inside(self.uncovered(), aligned).collect();
                     blocks = plan.blocks();
                     gather.start(aligned.0, shift);
-                    let read = pyramid.read(&plan, aligned, request.latency, |time, key, sum| {
-                        gather.add(time, key, sum);
+                    let read = pyramid.read(&plan, request.latency, |cells| {
+                        gather.add_block(cells, aligned);
                     });
                     // Damaged, which was not noticed until now; or what is asked for may
                     // be in a rest. The rows have it all.
@@ -234,8 +234,8 @@ impl Zoom {
         gather.start(aligned.0, shift);
         if !parts.is_empty() {
             let paths: Vec<PathBuf> = parts.iter().map(|p| p.path.clone()).collect();
-            rows::sums(&self.db, &paths, aligned, shift, request, |time, key, sum| {
-                gather.add(time, key, sum);
+            rows::sums(&self.db, &paths, aligned, shift, request, |time, key, sum, latency| {
+                gather.add(time, key, sum, latency);
             })?;
         }
         Ok(Answer {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Int32Type, Int64Type};
-use fathom_pyramid::{Key, LATENCY_BUCKETS, Sum};
+use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::statistics::Statistics;
 
@@ -89,7 +89,7 @@ pub(super) fn sums(
     window: (i64, i64),
     shift: u8,
     request: &Request,
-    mut each: impl FnMut(i64, &Key, &Sum),
+    mut each: impl FnMut(i64, &Key, &Sum, &Latency),
 ) -> Result<(), QueryError> {
     // The key that the pyramid would have had, so that both can be added up.
     let text = match (request.by, gather::dimension(request)) {
@@ -144,19 +144,19 @@ pub(super) fn sums(
         let sums = sums.ok_or_else(unexpected)?;
         for row in 0..batch.num_rows() {
             let value = |i: usize| u64::try_from(sums[i].value(row)).unwrap_or(0);
-            let mut sum = Sum {
+            let sum = Sum {
                 count: value(0),
                 errors: value(1),
                 bytes: value(2),
                 time_ns: value(3),
                 max_ns: value(4),
-                latency: [0; LATENCY_BUCKETS],
             };
+            let mut latency = [0; LATENCY_BUCKETS];
             let level = usize::try_from(level.value(row)).ok();
-            if let Some(entry) = level.and_then(|l| sum.latency.get_mut(l)) {
-                *entry = sum.count;
+            if let Some(entry) = level.and_then(|l| latency.get_mut(l)) {
+                *entry = u32::try_from(sum.count).unwrap_or(u32::MAX);
             }
-            each(window.0 + (bucket.value(row) << shift), &keys[row], &sum);
+            each(window.0 + (bucket.value(row) << shift), &keys[row], &sum, &latency);
         }
     }
     Ok(())
