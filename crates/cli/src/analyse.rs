@@ -48,6 +48,9 @@ pub fn print(rows: impl Batches, format: Format) -> Result<u8, Failure> {
 /// Runs `report` and returns the exit status.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let mut session = open(&args.session)?;
+    if args.sizes {
+        return crate::sizes::print(&session, args.format);
+    }
     let db = database(&mut session, Limits::default())?;
     let report = fathom_report::Report::build(&db, &session).map_err(Failure::input)?;
     let stdout = std::io::stdout();
@@ -82,15 +85,25 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
 }
 
 fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
-    match Db::open(session, limits.clone()) {
-        // While it is recorded, a part that was listed may have been merged
-        // into another one since.
-        Err(QueryError::Table { .. }) if session.is_live() => {
-            session.refresh().map_err(Failure::input)?;
-            Db::open(session, limits).map_err(Failure::input)
+    while_live(session, |session| Db::open(session, limits.clone()))
+}
+
+/// Opens something of a session: while it is recorded, a part that was listed may
+/// have been merged into another one since.
+pub fn while_live<T>(
+    session: &mut Session,
+    open: impl Fn(&Session) -> Result<T, QueryError>,
+) -> Result<T, Failure> {
+    const TRIES: u32 = 5;
+    for _ in 1..TRIES {
+        match open(session) {
+            Err(QueryError::Table { .. }) if session.is_live() => {
+                session.refresh().map_err(Failure::input)?;
+            }
+            result => return result.map_err(Failure::input),
         }
-        result => result.map_err(Failure::input),
     }
+    open(session).map_err(Failure::input)
 }
 
 fn width() -> usize {

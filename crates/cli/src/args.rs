@@ -224,6 +224,9 @@ pub struct ReportArgs {
     /// Form of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
+    /// Where the session's bytes go instead: what each column takes on disk
+    #[arg(long)]
+    pub sizes: bool,
 }
 
 /// Options of `query`.

@@ -11,6 +11,8 @@ mod stages;
 #[cfg(feature = "analyse")]
 mod analyse;
 #[cfg(feature = "analyse")]
+mod sizes;
+#[cfg(feature = "analyse")]
 mod zoom;
 
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fathom_query::zoom::{By, Filter, Request, Zoom};
-use fathom_query::{Limits, QueryError};
+use fathom_query::Limits;
 use fathom_session::Session;
 
 use crate::analyse;
@@ -86,14 +86,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
 }
 
 fn open(session: &mut Session) -> Result<Zoom, Failure> {
-    match Zoom::open(session, Limits::default()) {
-        // While it is recorded, a part that was listed may have been merged since.
-        Err(QueryError::Table { .. }) if session.is_live() => {
-            session.refresh().map_err(Failure::input)?;
-            Zoom::open(session, Limits::default()).map_err(Failure::input)
-        }
-        result => result.map_err(Failure::input),
-    }
+    analyse::while_live(session, |session| Zoom::open(session, Limits::default()))
 }
 
 fn by(by: ByArg) -> By {

@@ -59,7 +59,15 @@ impl Db {
     /// may be merged at any moment: after an error, [`Session::refresh`] and
     /// another try help.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
-        Self::open_parts(session.meta(), |table| session.parts(table), limits)
+        let mut meta = session.meta().clone();
+        if session.is_live() {
+            // The totals are of another moment than the parts: what is in the parts
+            // counts, and calls that are on their way are seen when they arrive.
+            let totals = &mut meta.totals;
+            totals.stored = session.rows("syscalls");
+            totals.seen = totals.stored + totals.lost;
+        }
+        Self::open_parts(&meta, |table| session.parts(table), limits)
     }
 
     /// Opens the session whose tables consist of the Parquet files that
@@ -158,6 +166,8 @@ fn config(limits: &Limits) -> duckdb::Result<Config> {
         .with("autoinstall_known_extensions", "false")?
         .with("allow_community_extensions", "false")?
         .with("allow_persistent_secrets", "false")?
+        // Parts do not change under their names.
+        .with("parquet_metadata_cache", "true")?
         // Without a directory nothing is spilled to disk: the default is one in
         // the current directory.
         .with("temp_directory", "")?;

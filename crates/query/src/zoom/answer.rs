@@ -1,5 +1,6 @@
 //! Answers as Arrow columns.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,9 +16,13 @@ use super::gather::{Gather, Total};
 use super::{By, Request};
 use crate::{Db, QueryError};
 
+/// Names that were looked up: statement, id, name if there is one.
+pub(super) type Names = RefCell<HashMap<(&'static str, i64), Option<String>>>;
+
 /// The rows of an answer.
 pub(super) fn batch(
     db: &Db,
+    known: &Names,
     request: &Request,
     gather: Gather<'_>,
     shift: u8,
@@ -70,6 +75,7 @@ pub(super) fn batch(
                 .unzip();
             let names = names(
                 db,
+                known,
                 "SELECT tid::BIGINT, comm FROM processes WHERE tid IN",
                 lines.iter().filter_map(|l| whole(&l.0.as_ref())).map(|n| i64::from(n as i32)),
             )?;
@@ -85,12 +91,12 @@ pub(super) fn batch(
             let (label, names) = if request.by == By::File {
                 let sql = "SELECT file_id, path FROM files WHERE file_id IN";
                 add("file_id", true, Arc::new(Int64Array::from(keys.clone())));
-                ("path", names(db, sql, ids())?)
+                ("path", names(db, known, sql, ids())?)
             } else {
                 let sql = "SELECT pid::BIGINT, comm FROM processes WHERE pid = tid AND pid IN";
                 let pids = keys.iter().map(|k| k.map(|n| n as i32));
                 add("pid", true, Arc::new(Int32Array::from_iter(pids)));
-                ("comm", names(db, sql, ids())?)
+                ("comm", names(db, known, sql, ids())?)
             };
             let found: StringArray = keys.iter().map(|k| names.get(&(*k)?)).collect();
             add(label, true, Arc::new(found));
@@ -128,25 +134,34 @@ pub(super) fn batch(
 /// Names of `ids`: `sql` selects id and name and ends before the list.
 fn names(
     db: &Db,
-    sql: &str,
+    known: &Names,
+    sql: &'static str,
     ids: impl Iterator<Item = i64>,
 ) -> Result<HashMap<i64, String>, QueryError> {
-    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-    let mut names = HashMap::new();
-    if ids.is_empty() {
-        return Ok(names);
-    }
-    let mut rows = db.run(&format!("{sql} ({})", ids.join(", ")))?;
-    while let Some(batch) = rows.next_batch()? {
-        let id = batch.column(0).as_primitive_opt::<Int64Type>();
-        let name = batch.column(1).as_string_opt::<i32>();
-        if let (Some(id), Some(name)) = (id, name) {
-            for (id, name) in id.iter().zip(name) {
-                if let (Some(id), Some(name)) = (id, name) {
-                    names.insert(id, name.to_string());
+    let ids: Vec<i64> = ids.collect();
+    let mut known = known.borrow_mut();
+    let unknown: Vec<String> = ids
+        .iter()
+        .filter(|id| !known.contains_key(&(sql, **id)))
+        .map(i64::to_string)
+        .collect();
+    if !unknown.is_empty() {
+        for id in &ids {
+            known.entry((sql, *id)).or_default();
+        }
+        let mut rows = db.run(&format!("{sql} ({})", unknown.join(", ")))?;
+        while let Some(batch) = rows.next_batch()? {
+            let id = batch.column(0).as_primitive_opt::<Int64Type>();
+            let name = batch.column(1).as_string_opt::<i32>();
+            if let (Some(id), Some(name)) = (id, name) {
+                for (id, name) in id.iter().zip(name) {
+                    if let (Some(id), Some(name)) = (id, name) {
+                        known.insert((sql, id), Some(name.to_string()));
+                    }
                 }
             }
         }
     }
-    Ok(names)
+    let name = |id: &i64| Some((*id, known.get(&(sql, *id))?.clone()?));
+    Ok(ids.iter().filter_map(name).collect())
 }

@@ -22,7 +22,7 @@ use crate::{Db, Limits, QueryError};
 use gather::Gather;
 
 /// Rows that are read at most, unless asked otherwise.
-const MAX_ROWS: u64 = 3 << 19;
+const MAX_ROWS: u64 = 1 << 19;
 /// Keys of an answer, unless asked otherwise.
 const TOP: usize = 20;
 /// Most buckets of an answer.
@@ -81,8 +81,8 @@ pub struct Request {
     /// Whether to add latency histograms.
     pub latency: bool,
     /// Rows that are read at most to have buckets as narrow as asked for where the
-    /// pyramid's are wider; above that the answer's are wider. `None` for 1.5
-    /// million, 0 for the pyramid alone.
+    /// pyramid's are wider; above that the answer's are wider. `None` for half
+    /// a million, 0 for the pyramid alone.
     pub max_rows: Option<u64>,
 }
 
@@ -124,6 +124,7 @@ pub struct Zoom {
     parts: Vec<PartTimes>,
     span: Option<(i64, i64)>,
     problem: Option<String>,
+    names: answer::Names,
 }
 
 impl Zoom {
@@ -160,6 +161,7 @@ impl Zoom {
             parts,
             span,
             problem,
+            names: answer::Names::default(),
         })
     }
 
@@ -244,7 +246,7 @@ impl Zoom {
             coarser: shift > asked,
             blocks,
             parts: parts.len(),
-            rows: answer::batch(&self.db, request, gather, shift, aligned.0)?,
+            rows: answer::batch(&self.db, &self.names, request, gather, shift, aligned.0)?,
         })
     }
 
