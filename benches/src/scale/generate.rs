@@ -170,7 +170,10 @@ pub fn cost(recorded: &Path, rows: u64) -> anyhow::Result<()> {
     }
     for (name, times) in ["without", "with"].iter().zip(&mut times) {
         times.sort_by(f64::total_cmp);
-        println!("{name} a pyramid: {:.1} ns of the encoder's CPU time a call", times[1]);
+        println!(
+            "{name} a pyramid: {:.1} ns of the encoder's CPU time a call",
+            times[1]
+        );
     }
     Ok(())
 }

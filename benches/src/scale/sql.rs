@@ -110,7 +110,10 @@ pub fn run(session: &Path) -> anyhow::Result<()> {
         format!("read_parquet([{}])", parts.join(", "))
     };
     let at: i64 = plain.query_row(
-        &format!("SELECT (min(ts_ns) + max(ts_ns)) // 2 FROM {}", list("syscalls")),
+        &format!(
+            "SELECT (min(ts_ns) + max(ts_ns)) // 2 FROM {}",
+            list("syscalls")
+        ),
         [],
         |row| row.get(0),
     )?;

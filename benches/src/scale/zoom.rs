@@ -15,7 +15,14 @@ const PIXELS: u32 = 1000;
 
 fn requests(span: (i64, i64), count: usize) -> Vec<Request> {
     let mut rng = fastrand::Rng::with_seed(5);
-    let all = [By::Nothing, By::Syscall, By::Class, By::Thread, By::Process, By::File];
+    let all = [
+        By::Nothing,
+        By::Syscall,
+        By::Class,
+        By::Thread,
+        By::Process,
+        By::File,
+    ];
     let length = (span.1 - span.0) as f64;
     (0..count)
         .map(|i| {
@@ -66,10 +73,12 @@ pub fn run(
     let span = zoom.span().context("the session has no calls")?;
     let requests = requests(span, queries);
     let (mut all, mut blocks, mut rows, mut coarser) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut cpu = Vec::new();
     for request in &requests {
-        let started = Instant::now();
+        let (started, cpu_started) = (Instant::now(), cpu_ms());
         let answer = zoom.query(request)?;
         let ms = started.elapsed().as_secs_f64() * 1e3;
+        cpu.push(cpu_ms() - cpu_started);
         all.push(ms);
         if answer.parts > 0 {
             rows.push(ms);
@@ -90,17 +99,29 @@ pub fn run(
         }
     }
     tell("fathom", &all);
+    tell("  its CPU time", &cpu);
     tell("  of which by blocks", &blocks);
     tell("  of which by rows", &rows);
     println!("{coarser} answers in wider buckets than asked for");
     let parts = session.parts("syscalls");
     if plain {
-        tell("DuckDB on the same files", &duckdb(&parts, &requests[..queries.min(60)])?);
+        let (times, cpu) = duckdb(&parts, &requests[..queries.min(60)])?;
+        tell("DuckDB on the same files", &times);
+        tell("  its CPU time", &cpu);
     }
     if let Some(file) = sqlite {
-        tell("SQLite with an index", &sqlite_times(&parts, file, &requests[..queries.min(30)])?);
+        tell(
+            "SQLite with an index",
+            &sqlite_times(&parts, file, &requests[..queries.min(30)])?,
+        );
     }
     Ok(())
+}
+
+/// CPU time of this process, all threads.
+fn cpu_ms() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
 fn statement(source: &str, request: &Request, divide: &str) -> String {
@@ -125,19 +146,23 @@ fn list(parts: &[PathBuf]) -> String {
     format!("read_parquet([{}])", parts.join(", "))
 }
 
-fn duckdb(parts: &[PathBuf], requests: &[Request]) -> anyhow::Result<Vec<f64>> {
+fn duckdb(parts: &[PathBuf], requests: &[Request]) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch("SET parquet_metadata_cache = true; SET memory_limit = '1GiB'")?;
     let source = list(parts);
-    let mut times = Vec::new();
+    let (mut times, mut cpu) = (Vec::new(), Vec::new());
     for request in requests {
-        let started = Instant::now();
+        let (started, cpu_started) = (Instant::now(), cpu_ms());
         let mut statement = connection.prepare(&statement(&source, request, "//"))?;
-        let rows: usize = statement.query_arrow([])?.map(|batch| batch.num_rows()).sum();
+        let rows: usize = statement
+            .query_arrow([])?
+            .map(|batch| batch.num_rows())
+            .sum();
         std::hint::black_box(rows);
         times.push(started.elapsed().as_secs_f64() * 1e3);
+        cpu.push(cpu_ms() - cpu_started);
     }
-    Ok(times)
+    Ok((times, cpu))
 }
 
 /// SQLite's own timer, in its own shell; the rows come through a pipe of CSV.
@@ -185,11 +210,21 @@ fn sqlite_times(parts: &[PathBuf], file: &Path, requests: &[Request]) -> anyhow:
     let text = String::from_utf8_lossy(&output.stdout);
     let times: Vec<f64> = text
         .lines()
-        .filter_map(|l| l.strip_prefix("Run Time: real ")?.split(' ').next()?.parse::<f64>().ok())
+        .filter_map(|l| {
+            l.strip_prefix("Run Time: real ")?
+                .split(' ')
+                .next()?
+                .parse::<f64>()
+                .ok()
+        })
         .map(|s| s * 1e3)
         .collect();
     if times.len() != requests.len() {
-        bail!("sqlite3 timed {} of {} statements", times.len(), requests.len());
+        bail!(
+            "sqlite3 timed {} of {} statements",
+            times.len(),
+            requests.len()
+        );
     }
     Ok(times)
 }

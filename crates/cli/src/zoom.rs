@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fathom_query::zoom::{By, Filter, Request, Zoom};
 use fathom_query::Limits;
+use fathom_query::zoom::{By, Filter, Request, Zoom};
 use fathom_session::Session;
 
 use crate::analyse;
@@ -53,7 +53,9 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
     };
     if let Some(limit) = args.events {
         let window = from.unwrap_or(0)..to.unwrap_or(i64::MAX);
-        let rows = zoom.events(window, &filter, limit).map_err(Failure::input)?;
+        let rows = zoom
+            .events(window, &filter, limit)
+            .map_err(Failure::input)?;
         return analyse::print(rows, args.format);
     }
     let answer = zoom

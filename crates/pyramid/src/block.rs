@@ -183,7 +183,8 @@ pub(crate) fn decode(bytes: &[u8], latencies: bool) -> Result<Decoded, PyramidEr
         .ok_or(PyramidError::Damaged("a block is cut"))
         .and_then(|decoded| {
             let text = bytes.get(19).is_some_and(|flags| flags & TEXT != 0);
-            let of_kind = |k: &Key| !matches!((k, text), (Key::Int(_), true) | (Key::Text(_), false));
+            let of_kind =
+                |k: &Key| !matches!((k, text), (Key::Int(_), true) | (Key::Text(_), false));
             if decoded.keys.iter().all(of_kind) {
                 Ok(decoded)
             } else {

@@ -7,11 +7,11 @@ use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::{self, Table};
 use fathom_model::{Batch, ColumnData, StrId};
 
+use crate::Key;
 use crate::block::{self, Block};
 use crate::cells::{Cell, Cells, NULL, fit};
 use crate::source::{Keys, Source};
 use crate::sum::latency_bucket;
-use crate::Key;
 
 /// Rows after which a segment is closed at the end of a part.
 const SEGMENT_ROWS: u64 = 1 << 18;
@@ -393,7 +393,9 @@ fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut V
             };
             let mut numbers = vec![i64::MAX; batch.strings.len() + 1];
             keys.extend(ids.iter().map(|id| {
-                let Some(number) = numbers.get_mut(id.0 as usize).filter(|_| *id != StrId::NULL)
+                let Some(number) = numbers
+                    .get_mut(id.0 as usize)
+                    .filter(|_| *id != StrId::NULL)
                 else {
                     return NULL;
                 };

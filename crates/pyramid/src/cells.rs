@@ -83,7 +83,11 @@ impl Cells {
     pub(crate) fn take(&mut self) -> (u8, Vec<Cell>) {
         let (shift, cells) = (self.shift, std::mem::take(&mut self.cells));
         let room = cells.len() * 4 < self.limit;
-        self.clear(if room { shift.saturating_sub(STEP) } else { shift });
+        self.clear(if room {
+            shift.saturating_sub(STEP)
+        } else {
+            shift
+        });
         (shift, cells)
     }
 
@@ -103,8 +107,7 @@ impl Cells {
             .wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
         let slot = (hash as u64 >> 32) as usize % CACHE;
         let recent = self.recent[slot];
-        if recent.bucket == bucket && recent.key == key && (recent.at as usize) < self.cells.len()
-        {
+        if recent.bucket == bucket && recent.key == key && (recent.at as usize) < self.cells.len() {
             return &mut self.cells[recent.at as usize];
         }
         self.find(time, key, slot)

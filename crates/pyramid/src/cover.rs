@@ -146,7 +146,11 @@ impl Pyramid {
         let mut order: Vec<usize> = (0..self.segments.len()).collect();
         order.sort_by_key(|i| {
             let s = &self.segments[*i];
-            (s.extent.first_part, u64::MAX - s.extent.last_part, u8::MAX - s.tier)
+            (
+                s.extent.first_part,
+                u64::MAX - s.extent.last_part,
+                u8::MAX - s.tier,
+            )
         });
         let mut open: Vec<usize> = Vec::new();
         let mut end: Option<u64> = None;
@@ -190,7 +194,11 @@ impl Pyramid {
                 cover.children[i].clear();
             }
         }
-        let mut roots = cover.roots.iter().map(|i| self.segments[*i].extent).peekable();
+        let mut roots = cover
+            .roots
+            .iter()
+            .map(|i| self.segments[*i].extent)
+            .peekable();
         for (number, part) in parts.iter().enumerate() {
             while roots.next_if(|r| r.last_part < part.0).is_some() {}
             if !roots.peek().is_some_and(|r| r.first_part <= part.0) && part.2 > 0 {
@@ -225,7 +233,10 @@ impl Pyramid {
                 plan.blocks.push(*block);
             } else if cover.children[i].is_empty() {
                 let span = e.last_ns.saturating_sub(e.first_ns).max(1) as f64;
-                let inside = window.1.min(e.last_ns).saturating_sub(window.0.max(e.first_ns));
+                let inside = window
+                    .1
+                    .min(e.last_ns)
+                    .saturating_sub(window.0.max(e.first_ns));
                 plan.rows += (e.rows as f64 * (inside as f64 / span).clamp(0.0, 1.0)) as u64;
                 plan.too_narrow = Some(plan.too_narrow.unwrap_or(0).max(block.2));
             } else {

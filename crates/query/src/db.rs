@@ -88,6 +88,10 @@ impl Db {
         // Known only to a library that has time zones built in; one without them
         // shows UTC anyway.
         let _ = connection.execute_batch("SET TimeZone = 'UTC'");
+        // Parts do not change under their names.
+        connection
+            .execute_batch("SET parquet_metadata_cache = true")
+            .map_err(db)?;
         connection.execute_batch(&macros(meta)).map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;
         let mut allowed = Vec::new();
@@ -166,8 +170,6 @@ fn config(limits: &Limits) -> duckdb::Result<Config> {
         .with("autoinstall_known_extensions", "false")?
         .with("allow_community_extensions", "false")?
         .with("allow_persistent_secrets", "false")?
-        // Parts do not change under their names.
-        .with("parquet_metadata_cache", "true")?
         // Without a directory nothing is spilled to disk: the default is one in
         // the current directory.
         .with("temp_directory", "")?;

@@ -46,7 +46,10 @@ impl Batches for Rows<'_> {
 impl Batches for std::iter::Once<RecordBatch> {
     fn schema(&self) -> SchemaRef {
         let first = self.clone().next();
-        first.map_or_else(|| Arc::new(arrow::datatypes::Schema::empty()), |b| b.schema())
+        first.map_or_else(
+            || Arc::new(arrow::datatypes::Schema::empty()),
+            |b| b.schema(),
+        )
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {

@@ -84,7 +84,12 @@ fn answer(batch: &RecordBatch, by: By) -> BTreeMap<(Option<String>, i64), Sums> 
     let mut found = BTreeMap::new();
     for row in 0..batch.num_rows() {
         let null = |name: &str| batch.column_by_name(name).unwrap().is_null(row);
-        let rest = by != By::Nothing && batch.column_by_name("rest").unwrap().as_boolean().value(row);
+        let rest = by != By::Nothing
+            && batch
+                .column_by_name("rest")
+                .unwrap()
+                .as_boolean()
+                .value(row);
         let key = match by {
             By::Nothing => String::new(),
             By::Syscall | By::Class => {
@@ -148,10 +153,22 @@ fn expected(
             let mut latency = vec![0; number(7, row) as usize + 1];
             let (levels, counts) = (list(8), list(9));
             let counts = counts.as_primitive::<Int64Type>().values().to_vec();
-            for (level, n) in levels.as_primitive::<Int64Type>().values().iter().zip(counts) {
+            for (level, n) in levels
+                .as_primitive::<Int64Type>()
+                .values()
+                .iter()
+                .zip(counts)
+            {
                 latency[*level as usize] = n;
             }
-            let sums = (number(2, row), number(3, row), number(4, row), number(5, row), number(6, row), latency);
+            let sums = (
+                number(2, row),
+                number(3, row),
+                number(4, row),
+                number(5, row),
+                number(6, row),
+                latency,
+            );
             let key = batch.column(0).as_string::<i32>().value(row).to_string();
             found.insert((Some(key), number(1, row)), sums);
         }
@@ -215,9 +232,15 @@ fn compare(zoom: &Zoom, rng: &mut fastrand::Rng, windows: usize) -> usize {
         let got = zoom.query(&request).unwrap();
         assert!(got.window_ns.start <= from && got.window_ns.end >= to);
         let buckets = (got.window_ns.end - got.window_ns.start) / got.bucket_ns;
-        assert!(buckets <= 2 * i64::from(request.pixels) + 2, "{buckets} {request:?}");
+        assert!(
+            buckets <= 2 * i64::from(request.pixels) + 2,
+            "{buckets} {request:?}"
+        );
         if !got.coarser && to - from >= i64::from(request.pixels) {
-            assert!(buckets >= i64::from(request.pixels), "{buckets} {request:?}");
+            assert!(
+                buckets >= i64::from(request.pixels),
+                "{buckets} {request:?}"
+            );
         }
         from_blocks += usize::from(got.blocks > 0);
         let found = answer(&got.rows, by);
@@ -229,7 +252,10 @@ fn compare(zoom: &Zoom, rng: &mut fastrand::Rng, windows: usize) -> usize {
             assert_eq!(found, rows, "{request:?}");
         } else {
             for (key, sum) in found.iter().filter(|(key, _)| key.0.is_some()) {
-                assert!(sum.0 <= rows[key].0 && sum.3 <= rows[key].3, "{key:?} {request:?}");
+                assert!(
+                    sum.0 <= rows[key].0 && sum.3 <= rows[key].3,
+                    "{key:?} {request:?}"
+                );
             }
         }
     }
@@ -253,8 +279,18 @@ fn a_pyramid_says_what_the_rows_say() {
         let from_blocks = compare(&zoom, &mut rng, 90);
         assert!(from_blocks > 30, "{from_blocks}");
         // The whole session takes few blocks.
-        let all = zoom.query(&Request { pixels: 64, max_rows: Some(0), ..Request::default() }).unwrap();
-        assert!((1..=8).contains(&all.blocks) && all.parts == 0, "{} blocks", all.blocks);
+        let all = zoom
+            .query(&Request {
+                pixels: 64,
+                max_rows: Some(0),
+                ..Request::default()
+            })
+            .unwrap();
+        assert!(
+            (1..=8).contains(&all.blocks) && all.parts == 0,
+            "{} blocks",
+            all.blocks
+        );
     }
 }
 
@@ -266,13 +302,47 @@ fn filters_leave_out_what_they_should() {
     write(&dir, &calls(&mut rng, 100_000, 40), options(), true);
     let zoom = open(&dir);
     let filters = [
-        (Filter { class: Some("data".into()), ..Filter::default() }, "class = 'data'"),
-        (Filter { syscall: Some("fsync".into()), ..Filter::default() }, "syscall = 'fsync'"),
-        (Filter { pid: Some(101), ..Filter::default() }, "pid = 101"),
-        (Filter { tid: Some(103), ..Filter::default() }, "tid = 103"),
-        (Filter { file_id: Some(7), ..Filter::default() }, "file_id = 7"),
         (
-            Filter { file_id: Some(7), syscall: Some("write".into()), ..Filter::default() },
+            Filter {
+                class: Some("data".into()),
+                ..Filter::default()
+            },
+            "class = 'data'",
+        ),
+        (
+            Filter {
+                syscall: Some("fsync".into()),
+                ..Filter::default()
+            },
+            "syscall = 'fsync'",
+        ),
+        (
+            Filter {
+                pid: Some(101),
+                ..Filter::default()
+            },
+            "pid = 101",
+        ),
+        (
+            Filter {
+                tid: Some(103),
+                ..Filter::default()
+            },
+            "tid = 103",
+        ),
+        (
+            Filter {
+                file_id: Some(7),
+                ..Filter::default()
+            },
+            "file_id = 7",
+        ),
+        (
+            Filter {
+                file_id: Some(7),
+                syscall: Some("write".into()),
+                ..Filter::default()
+            },
             "file_id = 7 AND syscall = 'write'",
         ),
     ];
@@ -301,7 +371,10 @@ fn without_a_whole_pyramid_the_rows_answer() {
     let calls = calls(&mut rng, 120_000, 50);
     let session = |name: &str, finish, pyramid| {
         let dir = dir.path().join(name);
-        let options = WriterOptions { pyramid, ..options() };
+        let options = WriterOptions {
+            pyramid,
+            ..options()
+        };
         write(&dir, &calls, options, finish);
         dir
     };
@@ -323,7 +396,15 @@ fn without_a_whole_pyramid_the_rows_answer() {
     let cut = session("cut", true, true);
     let file = cut.join("syscalls.pyramid");
     let bytes = fs::read(&file).unwrap();
-    for length in [0, 7, 16, 50, bytes.len() / 3, bytes.len() / 2, bytes.len() - 1] {
+    for length in [
+        0,
+        7,
+        16,
+        50,
+        bytes.len() / 3,
+        bytes.len() / 2,
+        bytes.len() - 1,
+    ] {
         fs::write(&file, &bytes[..length]).unwrap();
         compare(&open(&cut), &mut rng, 6);
     }
@@ -352,7 +433,9 @@ fn single_calls_have_their_nanoseconds() {
     write(&dir, &calls(&mut rng, 20_000, 5), options(), true);
     let zoom = open(&dir);
     let from = START + 1_000_000;
-    let mut rows = zoom.events(from..from + 100_000, &Filter::default(), 10).unwrap();
+    let mut rows = zoom
+        .events(from..from + 100_000, &Filter::default(), 10)
+        .unwrap();
     let batch = Batches::next_batch(&mut rows).unwrap().unwrap();
     let times = batch.column_by_name("ts_ns").unwrap();
     let times = times.as_primitive::<Int64Type>().values();

@@ -42,10 +42,13 @@ impl Session {
                 bytes: 0,
                 encoded_bytes: 0,
             };
-            let mut columns: Vec<ColumnSize> =
-                table.columns.iter().map(|c| size(c.name)).collect();
+            let mut columns: Vec<ColumnSize> = table.columns.iter().map(|c| size(c.name)).collect();
             let mut rest = size("");
-            for (info, path) in self.part_infos(table.name).iter().zip(self.parts(table.name)) {
+            for (info, path) in self
+                .part_infos(table.name)
+                .iter()
+                .zip(self.parts(table.name))
+            {
                 let file = File::open(&path).map_err(SessionError::io("open", &path))?;
                 let metadata = ParquetMetaDataReader::new()
                     .parse_and_finish(&file)

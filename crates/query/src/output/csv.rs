@@ -7,7 +7,7 @@ use std::io::Write;
 use arrow::util::display::FormatOptions;
 
 use super::{Options, cell, formatters, is_null};
-use crate::{QueryError, Batches, escape};
+use crate::{Batches, QueryError, escape};
 
 pub(super) fn write(
     rows: &mut dyn Batches,

@@ -6,7 +6,7 @@ use std::io::Write;
 use arrow::json::writer::{LineDelimited, WriterBuilder};
 
 use super::from_arrow;
-use crate::{QueryError, Batches, escape};
+use crate::{Batches, QueryError, escape};
 
 pub(super) fn write(
     rows: &mut dyn Batches,

@@ -15,7 +15,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::{QueryError, Batches, escape};
+use crate::{Batches, QueryError, escape};
 
 /// How a result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

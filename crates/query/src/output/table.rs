@@ -9,7 +9,7 @@ use arrow::util::display::FormatOptions;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Options, cell, formatters, is_null, is_number};
-use crate::{QueryError, Batches, escape};
+use crate::{Batches, QueryError, escape};
 
 /// Rows that widths are taken from.
 const SAMPLE: usize = 1000;

@@ -45,7 +45,9 @@ pub(super) fn batch(
         columns.push(column);
     };
     let numbers = |value: &dyn Fn(&(Option<&Key>, i64, &Total, bool)) -> u64| -> ArrayRef {
-        let values = rows.iter().map(|r| i64::try_from(value(r)).unwrap_or(i64::MAX));
+        let values = rows
+            .iter()
+            .map(|r| i64::try_from(value(r)).unwrap_or(i64::MAX));
         Arc::new(Int64Array::from_iter_values(values))
     };
     add("ts_ns", false, numbers(&|r| r.1 as u64));
@@ -69,15 +71,16 @@ pub(super) fn batch(
         }
         By::Thread => {
             let pair = |n: i64| ((n >> 32) as i32, n as i32);
-            let (pids, tids): (Vec<_>, Vec<_>) = rows
-                .iter()
-                .map(|r| whole(&r.0).map(pair).unzip())
-                .unzip();
+            let (pids, tids): (Vec<_>, Vec<_>) =
+                rows.iter().map(|r| whole(&r.0).map(pair).unzip()).unzip();
             let names = names(
                 db,
                 known,
                 "SELECT tid::BIGINT, comm FROM processes WHERE tid IN",
-                lines.iter().filter_map(|l| whole(&l.0.as_ref())).map(|n| i64::from(n as i32)),
+                lines
+                    .iter()
+                    .filter_map(|l| whole(&l.0.as_ref()))
+                    .map(|n| i64::from(n as i32)),
             )?;
             let comm = tids.iter().map(|t| names.get(&i64::from((*t)?)));
             let comm: StringArray = comm.collect();
@@ -112,7 +115,11 @@ pub(super) fn batch(
     add("total_ns", false, numbers(&|r| r.2.sum.time_ns));
     add("max_ns", false, numbers(&|r| r.2.sum.max_ns));
     let at_least = rows.iter().map(|r| Some(r.3));
-    add("at_least", false, Arc::new(BooleanArray::from_iter(at_least)));
+    add(
+        "at_least",
+        false,
+        Arc::new(BooleanArray::from_iter(at_least)),
+    );
     if request.latency {
         let item = Field::new("item", DataType::Int64, false);
         let mut lists =

@@ -236,9 +236,16 @@ impl Zoom {
         gather.start(aligned.0, shift);
         if !parts.is_empty() {
             let paths: Vec<PathBuf> = parts.iter().map(|p| p.path.clone()).collect();
-            rows::sums(&self.db, &paths, aligned, shift, request, |time, key, sum, latency| {
-                gather.add(time, key, sum, latency);
-            })?;
+            rows::sums(
+                &self.db,
+                &paths,
+                aligned,
+                shift,
+                request,
+                |time, key, sum, latency| {
+                    gather.add(time, key, sum, latency);
+                },
+            )?;
         }
         Ok(Answer {
             bucket_ns: 1 << shift,
@@ -275,11 +282,7 @@ impl Zoom {
         }
     }
 
-    fn rows_in<'a>(
-        &self,
-        parts: impl Iterator<Item = &'a PartTimes>,
-        window: (i64, i64),
-    ) -> u64 {
+    fn rows_in<'a>(&self, parts: impl Iterator<Item = &'a PartTimes>, window: (i64, i64)) -> u64 {
         inside(parts, window).map(|p| p.rows).sum()
     }
 

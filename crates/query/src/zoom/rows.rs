@@ -22,7 +22,10 @@ pub(super) fn span(path: &Path) -> Result<Option<(i64, i64)>, String> {
         .map_err(|e| e.to_string())?;
     let mut span: Option<(i64, i64)> = None;
     for group in metadata.row_groups() {
-        let column = group.columns().iter().find(|c| c.column_path().string() == "ts_ns");
+        let column = group
+            .columns()
+            .iter()
+            .find(|c| c.column_path().string() == "ts_ns");
         let bounds = match column.and_then(|c| c.statistics()) {
             Some(Statistics::Int64(s)) => s.min_opt().copied().zip(s.max_opt().copied()),
             _ => None,
@@ -98,9 +101,7 @@ pub(super) fn sums(
     };
     let key = match (request.by, gather::dimension(request)) {
         (By::Syscall | By::Class, _) | (By::Nothing, Some(0)) => "syscall",
-        (By::Thread | By::Process, _) | (By::Nothing, Some(1)) => {
-            "(pid::BIGINT << 32) + tid"
-        }
+        (By::Thread | By::Process, _) | (By::Nothing, Some(1)) => "(pid::BIGINT << 32) + tid",
         (By::File, _) | (By::Nothing, Some(_)) => "file_id",
         (By::Nothing, None) => "NULL::BIGINT",
     };
@@ -121,14 +122,16 @@ pub(super) fn sums(
     while let Some(batch) = rows.next_batch()? {
         let unexpected = || QueryError::Sql("the sums have another type than expected".into());
         let number = |i: usize| batch.column(i).as_primitive_opt::<Int64Type>();
-        let (Some(bucket), Some(level)) = (
-            number(0),
-            batch.column(2).as_primitive_opt::<Int32Type>(),
-        ) else {
+        let (Some(bucket), Some(level)) =
+            (number(0), batch.column(2).as_primitive_opt::<Int32Type>())
+        else {
             return Err(unexpected());
         };
         let keys: Vec<Key> = if text {
-            let names = batch.column(1).as_string_opt::<i32>().ok_or_else(unexpected)?;
+            let names = batch
+                .column(1)
+                .as_string_opt::<i32>()
+                .ok_or_else(unexpected)?;
             names
                 .iter()
                 .map(|n| n.map_or(Key::Null, |n| Key::Text(Arc::from(n))))
@@ -156,7 +159,12 @@ pub(super) fn sums(
             if let Some(entry) = level.and_then(|l| latency.get_mut(l)) {
                 *entry = u32::try_from(sum.count).unwrap_or(u32::MAX);
             }
-            each(window.0 + (bucket.value(row) << shift), &keys[row], &sum, &latency);
+            each(
+                window.0 + (bucket.value(row) << shift),
+                &keys[row],
+                &sum,
+                &latency,
+            );
         }
     }
     Ok(())
