@@ -1,12 +1,18 @@
 //! A session that is read while it is recorded.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::process::Command;
 
 use fathom_tests::session::try_query;
 use fathom_tests::{Record, Scratch, need_root};
 use rustix::process::Signal;
+
+/// Writes as long as a file is there, which goes with the test's directory.
+const SCRIPT: &str = "while [ -e \"$0\" ]; do
+    dd if=/dev/zero of=\"$1\" bs=512 count=5000 2>/dev/null
+    sleep 0.1
+done";
 
 /// Counts of one moment: seen, stored, lost, rows, distinct ids.
 fn snapshot(session: &std::path::Path) -> Option<[i64; 5]> {
@@ -29,14 +35,15 @@ fn snapshots_are_consistent_and_only_grow() {
     // Enough parts that some are merged while this looks on.
     let script =
         "while [ ! -e \"$0\" ]; do dd if=/dev/zero of=\"$1\" bs=512 count=20000 2>/dev/null; done";
-    let stop = scratch.root().join("stop");
+    let go = scratch.root().join("go");
+    File::create(&go).expect("go");
     let file = scratch.work().join("written");
     let mut running = Record::new(&scratch)
         .command([
             "sh".as_ref(),
             "-c".as_ref(),
-            script.as_ref(),
-            stop.as_os_str(),
+            SCRIPT.as_ref(),
+            go.as_os_str(),
             file.as_os_str(),
         ])
         .spawn();
@@ -46,7 +53,7 @@ fn snapshots_are_consistent_and_only_grow() {
     });
     let mut last = 0;
     let mut first_rids: Option<BTreeSet<i64>> = None;
-    for _ in 0..25 {
+    for _ in 0..10 {
         let Some([seen, stored, lost, rows, ids]) = snapshot(&session) else {
             panic!("the session cannot be read");
         };
@@ -74,7 +81,7 @@ fn snapshots_are_consistent_and_only_grow() {
         file.display()
     );
     assert!(try_query(&session, &sql).is_ok_and(|rows| !rows.is_empty()));
-    File::create(&stop).expect("stop");
+    fs::remove_file(&go).expect("stop");
     let recording = running.wait().must_exit(0);
     recording.complete();
     assert!(recording.number("SELECT count(*) FROM syscalls") >= last);
@@ -86,16 +93,18 @@ fn a_window_of_a_session_that_is_recorded() {
     let scratch = Scratch::new();
     let script =
         "while [ ! -e \"$0\" ]; do dd if=/dev/zero of=\"$1\" bs=512 count=20000 2>/dev/null; done";
-    let stop = scratch.root().join("stop");
+    let go = scratch.root().join("go");
+    File::create(&go).expect("go");
     let file = scratch.work().join("written");
     let mut running = Record::new(&scratch)
         .command([
             "sh".as_ref(),
             "-c".as_ref(),
-            script.as_ref(),
-            stop.as_os_str(),
+            SCRIPT.as_ref(),
+            go.as_os_str(),
             file.as_os_str(),
         ])
+        .interactive()
         .spawn();
     let session = running.session();
     running.until("rows", || snapshot(&session).is_some_and(|s| s[3] > 10_000));
@@ -108,14 +117,14 @@ fn a_window_of_a_session_that_is_recorded() {
     // A recorder that is killed leaves a pyramid that agrees with the rows.
     running.signal(Signal::KILL);
     drop(running.end_after_kill());
-    File::create(&stop).expect("stop");
+    fs::remove_file(&go).expect("stop");
     let rows = try_query(&session, "SELECT count(*) AS n FROM syscalls").expect("rows");
     assert_eq!(Some(zoomed(&session)), rows[0].int("n"));
 }
 
 /// Calls in all buckets of a window that is the whole session.
 fn zoomed(session: &std::path::Path) -> i64 {
-    let output = Command::new(fathom_tests::fathom())
+    let output = Command::new(fathom_tests::environment::fathom())
         .arg("zoom")
         .arg(session)
         .args([

@@ -16,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   fathom record -p 1234 --duration 10          record a running process for 10 s
   fathom report run.fathom                     who did what, how much, how slow
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
+  fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
   fathom doctor                                what this kernel offers
 
 Exit status: 0 fine, 1 findings or differences, 2 bad options or input;
