@@ -33,8 +33,6 @@ fn snapshots_are_consistent_and_only_grow() {
     need_root!();
     let scratch = Scratch::new();
     // Enough parts that some are merged while this looks on.
-    let script =
-        "while [ ! -e \"$0\" ]; do dd if=/dev/zero of=\"$1\" bs=512 count=20000 2>/dev/null; done";
     let go = scratch.root().join("go");
     File::create(&go).expect("go");
     let file = scratch.work().join("written");
@@ -91,8 +89,6 @@ fn snapshots_are_consistent_and_only_grow() {
 fn a_window_of_a_session_that_is_recorded() {
     need_root!();
     let scratch = Scratch::new();
-    let script =
-        "while [ ! -e \"$0\" ]; do dd if=/dev/zero of=\"$1\" bs=512 count=20000 2>/dev/null; done";
     let go = scratch.root().join("go");
     File::create(&go).expect("go");
     let file = scratch.work().join("written");
