@@ -19,6 +19,7 @@ mod fio_engines;
 mod ground_truth;
 mod kernel;
 mod large;
+mod live;
 mod losses;
 mod mapped;
 mod names;

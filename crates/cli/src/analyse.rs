@@ -3,8 +3,8 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use fathom_query::output::{self, Options};
-use fathom_query::{Db, Limits, QueryError};
+use fathom_query::output::{self, Format, Options};
+use fathom_query::{Batches, Db, Limits, QueryError};
 use fathom_session::Session;
 
 use crate::args::{QueryArgs, ReportArgs, ReportFormat};
@@ -23,12 +23,17 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     };
     let db = database(&mut session, limits)?;
     let rows = db.query(&args.sql).map_err(Failure::input)?;
+    print(rows, args.format)
+}
+
+/// Writes rows to standard output.
+pub fn print(rows: impl Batches, format: Format) -> Result<u8, Failure> {
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
-    if terminal && args.format.is_binary() {
+    if terminal && format.is_binary() {
         return Err(Failure::input(anyhow::anyhow!(
             "--format {} is not for a terminal: redirect standard output to a file",
-            args.format.name()
+            format.name()
         )));
     }
     let options = Options {
@@ -36,13 +41,16 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         color: terminal && color(),
         terminal,
     };
-    output::write(rows, args.format, &options, BufWriter::new(stdout)).map_err(Failure::input)?;
+    output::write(rows, format, &options, BufWriter::new(stdout)).map_err(Failure::input)?;
     Ok(0)
 }
 
 /// Runs `report` and returns the exit status.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let mut session = open(&args.session)?;
+    if args.sizes {
+        return crate::sizes::print(&session, args.format);
+    }
     let db = database(&mut session, Limits::default())?;
     let report = fathom_report::Report::build(&db, &session).map_err(Failure::input)?;
     let stdout = std::io::stdout();
@@ -67,7 +75,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(path: &Path) -> Result<Session, Failure> {
+/// Opens a session and says what is wrong with it.
+pub fn open(path: &Path) -> Result<Session, Failure> {
     let session = Session::open(path).map_err(Failure::input)?;
     for problem in session.problems() {
         eprintln!("fathom: {problem}");
@@ -76,15 +85,25 @@ fn open(path: &Path) -> Result<Session, Failure> {
 }
 
 fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
-    match Db::open(session, limits.clone()) {
-        // While it is recorded, a part that was listed may have been merged
-        // into another one since.
-        Err(QueryError::Table { .. }) if session.is_live() => {
-            session.refresh().map_err(Failure::input)?;
-            Db::open(session, limits).map_err(Failure::input)
+    while_live(session, |session| Db::open(session, limits.clone()))
+}
+
+/// Opens something of a session: while it is recorded, a part that was listed may
+/// have been merged into another one since.
+pub fn while_live<T>(
+    session: &mut Session,
+    open: impl Fn(&Session) -> Result<T, QueryError>,
+) -> Result<T, Failure> {
+    const TRIES: u32 = 5;
+    for _ in 1..TRIES {
+        match open(session) {
+            Err(QueryError::Table { .. }) if session.is_live() => {
+                session.refresh().map_err(Failure::input)?;
+            }
+            result => return result.map_err(Failure::input),
         }
-        result => result.map_err(Failure::input),
     }
+    open(session).map_err(Failure::input)
 }
 
 fn width() -> usize {

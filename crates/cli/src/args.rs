@@ -16,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   fathom record -p 1234 --duration 10          record a running process for 10 s
   fathom report run.fathom                     who did what, how much, how slow
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
+  fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
   fathom doctor                                what this kernel offers
 
 Exit status: 0 fine, 1 findings or differences, 2 bad options or input;
@@ -39,6 +40,9 @@ pub enum Action {
     /// SQL over a session
     #[cfg(feature = "analyse")]
     Query(QueryArgs),
+    /// Sums over any window of a session, by any number of buckets; or its single calls
+    #[cfg(feature = "analyse")]
+    Zoom(ZoomArgs),
     /// What this kernel offers, what will be missing, how to mend it
     Doctor(DoctorArgs),
     /// Make a session from a raw capture (record --raw); needs no privilege
@@ -222,6 +226,9 @@ pub struct ReportArgs {
     /// Form of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
+    /// Where the session's bytes go instead: what each column takes on disk
+    #[arg(long)]
+    pub sizes: bool,
 }
 
 /// Options of `query`.
@@ -248,6 +255,80 @@ pub struct QueryArgs {
     /// Seconds after which the statement is ended
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<std::time::Duration>,
+}
+
+/// By what sums are split.
+#[cfg(feature = "analyse")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ByArg {
+    /// Not at all
+    None,
+    /// By call
+    Syscall,
+    /// By class of calls
+    Class,
+    /// By thread
+    Thread,
+    /// By process
+    Process,
+    /// By file
+    File,
+}
+
+/// Options of `zoom`.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Times are counted from the beginning of the recording: 2.5s, 300ms, 17us, 4ns.
+One row a bucket of time and key that has calls, those keys first that took most time;
+all keys that are not among the --top share rows with rest = true. Buckets are a power of two of
+nanoseconds wide; there are at least --pixels of them in the window and at most twice as many."
+)]
+pub struct ZoomArgs {
+    /// Directory of the session
+    pub session: PathBuf,
+    /// Beginning of the window [default: the first call]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub from: Option<std::time::Duration>,
+    /// End of the window [default: after the last call]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub to: Option<std::time::Duration>,
+    /// Buckets of time, at least
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub pixels: u32,
+    /// By what to split
+    #[arg(long, value_enum, default_value = "none")]
+    pub by: ByArg,
+    /// Most keys that have rows of their own
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Add latency histograms: entry b counts durations from 2^b to below 2^(b+1) ns
+    #[arg(long)]
+    pub latency: bool,
+    /// Only this call
+    #[arg(long, value_name = "NAME")]
+    pub syscall: Option<String>,
+    /// Only this class of calls
+    #[arg(long, value_name = "NAME")]
+    pub class: Option<String>,
+    /// Only this process
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<i32>,
+    /// Only this thread
+    #[arg(long, value_name = "TID")]
+    pub tid: Option<i32>,
+    /// Only the file of this file_id
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    pub file_id: Option<i64>,
+    /// Print the single calls of the window instead, at most so many
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
+    pub events: Option<usize>,
+    /// Make the session's pyramid of sums anew first
+    #[arg(long)]
+    pub rebuild: bool,
+    /// Form of the result: table, csv, json, arrow (IPC stream) or parquet
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    pub format: fathom_query::output::Format,
 }
 
 /// Options of `doctor`.
@@ -281,6 +362,14 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| "not a positive number of seconds".to_string())
+}
+
+#[cfg(feature = "analyse")]
+fn moment(text: &str) -> Result<std::time::Duration, String> {
+    match text {
+        "0" => Ok(std::time::Duration::ZERO),
+        _ => time(text),
+    }
 }
 
 fn time(text: &str) -> Result<std::time::Duration, String> {

@@ -10,6 +10,10 @@ mod stages;
 
 #[cfg(feature = "analyse")]
 mod analyse;
+#[cfg(feature = "analyse")]
+mod sizes;
+#[cfg(feature = "analyse")]
+mod zoom;
 
 use std::process::ExitCode;
 
@@ -37,6 +41,8 @@ fn main() -> ExitCode {
         Action::Report(options) => analyse::report(&options),
         #[cfg(feature = "analyse")]
         Action::Query(options) => analyse::query(&options),
+        #[cfg(feature = "analyse")]
+        Action::Zoom(options) => zoom::run(&options),
     };
     match result {
         Ok(status) => ExitCode::from(status),

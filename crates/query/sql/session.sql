@@ -16,7 +16,8 @@
 -- start_ns: When it began, CLOCK_MONOTONIC nanoseconds.
 -- end_ns: When it ended, CLOCK_MONOTONIC nanoseconds; null when the state is recording.
 -- duration_ns: From start_ns to end_ns.
--- seen: Calls that passed the filters in the kernel; stored and lost ones.
+-- seen: Calls that passed the filters in the kernel; stored and lost ones. While the
+--   session is recorded, those that have arrived in it.
 -- stored: Rows written to table syscalls.
 -- lost: Calls in table losses.
 -- compat: Calls by 32-bit programs, where those are not recorded (arm64); not in seen.

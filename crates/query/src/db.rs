@@ -59,7 +59,15 @@ impl Db {
     /// may be merged at any moment: after an error, [`Session::refresh`] and
     /// another try help.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
-        Self::open_parts(session.meta(), |table| session.parts(table), limits)
+        let mut meta = session.meta().clone();
+        if session.is_live() {
+            // The totals are of another moment than the parts: what is in the parts
+            // counts, and calls that are on their way are seen when they arrive.
+            let totals = &mut meta.totals;
+            totals.stored = session.rows("syscalls");
+            totals.seen = totals.stored + totals.lost;
+        }
+        Self::open_parts(&meta, |table| session.parts(table), limits)
     }
 
     /// Opens the session whose tables consist of the Parquet files that
@@ -80,6 +88,10 @@ impl Db {
         // Known only to a library that has time zones built in; one without them
         // shows UTC anyway.
         let _ = connection.execute_batch("SET TimeZone = 'UTC'");
+        // Parts do not change under their names.
+        connection
+            .execute_batch("SET parquet_metadata_cache = true")
+            .map_err(db)?;
         connection.execute_batch(&macros(meta)).map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;
         let mut allowed = Vec::new();
@@ -130,11 +142,22 @@ impl Db {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
+        if self.busy.get() {
+            return Err(QueryError::Busy);
+        }
         let sql = guard::check(&self.connection, sql)?;
+        self.run(&sql)
+    }
+
+    /// Runs a SELECT that fathom itself has made.
+    pub(crate) fn run(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
+        if self.busy.get() {
+            return Err(QueryError::Busy);
+        }
+        let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
         let statement = self
             .connection
-            .prepare(&sql)
+            .prepare(sql)
             .map_err(|e| QueryError::from_db(&e, &self.limits, watchdog.fired()))?;
         Rows::new(statement, &self.limits, watchdog, &self.busy)
     }

@@ -16,9 +16,10 @@ mod session_row;
 mod tables;
 mod views;
 mod watchdog;
+pub mod zoom;
 
 pub use arrow;
 pub use db::{Db, Limits};
 pub use error::QueryError;
-pub use rows::Rows;
+pub use rows::{Batches, Rows};
 pub use schema::schema_markdown;

@@ -1,6 +1,7 @@
 //! The result of a query.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -17,6 +18,43 @@ pub struct Rows<'db> {
     watchdog: Watchdog,
     done: bool,
     _busy: Busy<'db>,
+}
+
+/// Rows in batches: those of a query, or a batch that is there already.
+pub trait Batches {
+    /// Names and types of the columns.
+    fn schema(&self) -> SchemaRef;
+
+    /// The next rows, `None` after the last.
+    ///
+    /// # Errors
+    ///
+    /// When the query fails while it runs, or exceeds a limit.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError>;
+}
+
+impl Batches for Rows<'_> {
+    fn schema(&self) -> SchemaRef {
+        Rows::schema(self)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
+        Rows::next_batch(self)
+    }
+}
+
+impl Batches for std::iter::Once<RecordBatch> {
+    fn schema(&self) -> SchemaRef {
+        let first = self.clone().next();
+        first.map_or_else(
+            || Arc::new(arrow::datatypes::Schema::empty()),
+            |b| b.schema(),
+        )
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
+        Ok(self.next())
+    }
 }
 
 /// Marks a database as busy for as long as it lives: a second query would

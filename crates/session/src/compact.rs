@@ -34,8 +34,9 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Row groups of this size are copied as they are, smaller ones are encoded
 /// anew together with their neighbours.
 const COPY_ROWS: i64 = 1 << 17;
-/// Where an encoded row group ends.
-pub(crate) const GROUP_ROWS: usize = 1 << 20;
+/// Where an encoded row group ends: readers pass over row groups by their times,
+/// and read one as a whole.
+pub(crate) const GROUP_ROWS: usize = 1 << 17;
 /// The same in memory that it takes.
 pub(crate) const GROUP_BYTES: usize = 64 << 20;
 

@@ -13,24 +13,35 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::RowGroupReader;
 
 /// Rows of a batch.
-const BATCH_ROWS: usize = 1 << 16;
+pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
 /// Reads a row group that holds the columns of `table`, in batches of bounded
 /// size.
 pub(crate) struct RowGroupDecoder {
     table: &'static Table,
-    columns: Vec<ColumnReader>,
+    /// `None` for a column that is left out.
+    columns: Vec<Option<ColumnReader>>,
     rows_left: usize,
 }
 
 impl RowGroupDecoder {
     pub(crate) fn new(table: &'static Table, group: &dyn RowGroupReader) -> Result<Self> {
+        Self::select(table, group, |_| true)
+    }
+
+    /// The same, with only the columns that `wanted` names by their numbers: the
+    /// others stay empty in the batches.
+    pub(crate) fn select(
+        table: &'static Table,
+        group: &dyn RowGroupReader,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<Self> {
         let metadata = group.metadata();
         if metadata.num_columns() != table.columns.len() {
             return Err(general(format!("{} columns", metadata.num_columns())));
         }
         let columns: Result<_> = (0..metadata.num_columns())
-            .map(|i| group.get_column_reader(i))
+            .map(|i| wanted(i).then(|| group.get_column_reader(i)).transpose())
             .collect();
         let rows_left = usize::try_from(metadata.num_rows())
             .map_err(|_| general(format!("{} rows", metadata.num_rows())))?;
@@ -50,6 +61,10 @@ impl RowGroupDecoder {
         let mut strings = StringTable::new();
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, reader) in self.table.columns.iter().zip(&mut self.columns) {
+            let Some(reader) = reader else {
+                columns.push(empty(column.ty));
+                continue;
+            };
             let data = read_column(column.ty, reader, rows, &mut strings)?;
             if data.len() != rows {
                 let (name, found) = (column.name, data.len());
@@ -63,6 +78,17 @@ impl RowGroupDecoder {
             columns,
             strings,
         }))
+    }
+}
+
+fn empty(ty: ColumnType) -> ColumnData {
+    match ty {
+        ColumnType::I64 => ColumnData::I64(Vec::new()),
+        ColumnType::I32 => ColumnData::I32(Vec::new()),
+        ColumnType::Bool => ColumnData::Bool(Vec::new()),
+        ColumnType::Str => ColumnData::Str(Vec::new()),
+        ColumnType::Blob => ColumnData::Blob(Vec::new()),
+        ColumnType::ListI64 => ColumnData::ListI64(Vec::new()),
     }
 }
 

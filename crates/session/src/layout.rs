@@ -10,8 +10,18 @@ pub(crate) const META_TEMPORARY: &str = "session.json.tmp";
 pub(crate) const LOCK_FILE: &str = ".lock";
 /// Room on disk that is kept for the end.
 pub(crate) const RESERVE_FILE: &str = ".reserve";
+/// Sums over time of table `syscalls`; and where they are made anew.
+pub(crate) const PYRAMID_FILE: &str = "syscalls.pyramid";
+pub(crate) const PYRAMID_TEMPORARY: &str = "syscalls.pyramid.tmp";
 /// Files that fathom puts beside the tables' folders.
-pub(crate) const TOP_FILES: [&str; 4] = [META_FILE, META_TEMPORARY, LOCK_FILE, RESERVE_FILE];
+pub(crate) const TOP_FILES: [&str; 6] = [
+    META_FILE,
+    META_TEMPORARY,
+    LOCK_FILE,
+    RESERVE_FILE,
+    PYRAMID_FILE,
+    PYRAMID_TEMPORARY,
+];
 
 const PREFIX: &str = "part-";
 const SUFFIX: &str = ".parquet";

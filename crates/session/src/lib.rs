@@ -7,6 +7,7 @@
 //! syscalls/part-00000000-00000064.parquet    a folder a table, parts in order
 //! syscalls/part-00000065.parquet
 //! files/...
+//! syscalls.pyramid                           sums over time, for zooming
 //! .lock                                      locked while a recorder lives
 //! ```
 //!
@@ -32,10 +33,13 @@ mod layout;
 mod lock;
 mod losses;
 mod part;
+mod pyramid;
 mod queue;
 mod reader;
+mod rows;
 mod schema;
 mod shared;
+mod sizes;
 mod storage;
 mod worker;
 mod writer;
@@ -44,4 +48,5 @@ pub use catalog::PartInfo;
 pub use error::SessionError;
 pub use layout::PartRange;
 pub use reader::Session;
+pub use sizes::ColumnSize;
 pub use writer::{Finished, SessionWriter, Stats, TableStats, WriterOptions};

@@ -19,6 +19,8 @@ use crate::layout::{META_FILE, PartRange, is_temporary};
 use crate::lock;
 use crate::schema::physical;
 
+/// How often a folder is read again whose parts are being merged.
+const RESCANS: u32 = 8;
 /// More than any `session.json` has.
 const MAX_META_BYTES: u64 = 16 << 20;
 
@@ -124,8 +126,10 @@ impl Session {
         self.live = lock::is_held(&self.dir);
         self.problems.clear();
         self.parts.clear();
+        // Calls first: the files and tasks that they refer to were written before
+        // them.
         for table in TABLES {
-            let parts = self.scan_table(table)?;
+            let parts = self.scan_quietly(table)?;
             self.parts.push(parts);
         }
         if self.live {
@@ -148,6 +152,33 @@ impl Session {
             ));
         }
         Ok(())
+    }
+
+    /// The parts of a table at one moment. A merge may take place while the folder
+    /// is read, so that neither the merged part nor what it was merged from is
+    /// seen: as long as that leaves a hole, and it moves, the folder is read again.
+    fn scan_quietly(&mut self, table: &'static Table) -> Result<Vec<PartInfo>, SessionError> {
+        let problems = self.problems.len();
+        let mut parts = self.scan_table(table)?;
+        for _ in 0..if self.live { RESCANS } else { 0 } {
+            let mut next = 0;
+            let whole = parts.iter().all(|part| {
+                let follows = part.range.first == next;
+                next = part.range.last.saturating_add(1);
+                follows
+            });
+            if whole {
+                break;
+            }
+            self.problems.truncate(problems);
+            let again = self.scan_table(table)?;
+            let same = again == parts;
+            parts = again;
+            if same {
+                break;
+            }
+        }
+        Ok(parts)
     }
 
     fn scan_table(&mut self, table: &'static Table) -> Result<Vec<PartInfo>, SessionError> {

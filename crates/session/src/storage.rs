@@ -80,6 +80,13 @@ impl Storage {
         }
     }
 
+    /// An empty file beside the tables' folders.
+    pub(crate) fn create_beside(&self, name: &str) -> Result<(File, PathBuf), SessionError> {
+        let path = self.dir.join(name);
+        let file = create_new(&path).map_err(SessionError::io("create", &path))?;
+        Ok((file, path))
+    }
+
     /// Replaces `session.json`; with `durable` it survives a power failure.
     pub(crate) fn write_meta(&self, meta: &SessionMeta, durable: bool) -> Result<(), SessionError> {
         let path = self.dir.join(META_FILE);

@@ -15,6 +15,7 @@ use crate::encode::Encoder;
 use crate::error::SessionError;
 use crate::layout::PartRange;
 use crate::losses::{self, RowCounts, WriteLosses};
+use crate::pyramid::LivePyramid;
 use crate::queue::Popped;
 use crate::shared::{Shared, index_of};
 use crate::writer::WriterOptions;
@@ -45,6 +46,7 @@ pub(crate) struct Worker {
     held: Vec<VecDeque<Held>>,
     held_bytes: usize,
     losses: WriteLosses,
+    pyramid: LivePyramid,
     /// When the oldest row that is not written yet came.
     opened: Option<Instant>,
     meta_due: Instant,
@@ -69,6 +71,7 @@ impl Worker {
             held: TABLES.iter().map(|_| VecDeque::new()).collect(),
             held_bytes: 0,
             losses: WriteLosses::default(),
+            pyramid: LivePyramid::create(&shared, options.pyramid),
             opened: None,
             meta_due: Instant::now(),
             losses_due: Instant::now(),
@@ -141,6 +144,7 @@ impl Worker {
         self.encoders[i]
             .push(batch)
             .map_err(SessionError::parquet(&dir))?;
+        self.pyramid.push(batch);
         self.opened.get_or_insert_with(Instant::now);
         if self.encoders[i].rows() >= self.part_rows || self.encoders[i].bytes() >= GROUP_BYTES {
             self.close_parts()?;
@@ -193,7 +197,7 @@ impl Worker {
         Ok(())
     }
 
-    fn write(&self, i: usize, part: &Held) -> Result<(), SessionError> {
+    fn write(&mut self, i: usize, part: &Held) -> Result<(), SessionError> {
         let range = PartRange::single(self.shared.catalog.table(i).next());
         self.shared
             .storage
@@ -204,11 +208,15 @@ impl Worker {
             rows: part.rows,
             bytes,
         });
+        self.pyramid
+            .stored(&self.shared, TABLES[i], range.last, bytes);
         Ok(())
     }
 
     /// Counts the requests of a part of table `i` that could not be written.
     fn lose(&mut self, i: usize, part: Held) -> Result<(), SessionError> {
+        let next = self.shared.catalog.table(i).next();
+        self.pyramid.lost(&self.shared, TABLES[i], next);
         let losses = &mut self.losses;
         decode::for_each_batch(TABLES[i], Bytes::from(part.bytes), |batch| {
             losses.add(batch)
@@ -230,7 +238,8 @@ impl Worker {
         for i in (0..TABLES.len()).rev() {
             while let Some(part) = self.held[i].pop_front() {
                 let written = if use_reserve {
-                    self.shared.storage.with_reserve(|| self.write(i, &part))
+                    let shared = self.shared.clone();
+                    shared.storage.with_reserve(|| self.write(i, &part))
                 } else {
                     self.write(i, &part)
                 };
@@ -252,6 +261,7 @@ impl Worker {
             self.close_parts()?;
         }
         self.retry_held(true);
+        self.pyramid.finish(&self.shared);
         for (i, parts) in self.held.iter().enumerate() {
             self.shared.catalog.table(i).dropped += parts.iter().map(|p| p.rows).sum::<u64>();
         }

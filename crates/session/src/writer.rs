@@ -42,6 +42,8 @@ pub struct WriterOptions {
     pub part_rows: usize,
     /// Merge parts while recording goes on.
     pub compact: bool,
+    /// Keep the pyramid of table `syscalls`.
+    pub pyramid: bool,
 }
 
 impl Default for WriterOptions {
@@ -52,6 +54,7 @@ impl Default for WriterOptions {
             part_interval: Duration::from_millis(500),
             part_rows: compact::GROUP_ROWS,
             compact: true,
+            pyramid: true,
         }
     }
 }

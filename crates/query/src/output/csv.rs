@@ -7,10 +7,10 @@ use std::io::Write;
 use arrow::util::display::FormatOptions;
 
 use super::{Options, cell, formatters, is_null};
-use crate::{QueryError, Rows, escape};
+use crate::{Batches, QueryError, escape};
 
 pub(super) fn write(
-    rows: &mut Rows<'_>,
+    rows: &mut dyn Batches,
     options: &Options,
     out: &mut dyn Write,
     count: &mut u64,

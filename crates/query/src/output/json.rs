@@ -6,10 +6,10 @@ use std::io::Write;
 use arrow::json::writer::{LineDelimited, WriterBuilder};
 
 use super::from_arrow;
-use crate::{QueryError, Rows, escape};
+use crate::{Batches, QueryError, escape};
 
 pub(super) fn write(
-    rows: &mut Rows<'_>,
+    rows: &mut dyn Batches,
     out: &mut dyn Write,
     count: &mut u64,
 ) -> Result<(), QueryError> {

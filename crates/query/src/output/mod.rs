@@ -15,7 +15,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::{QueryError, Rows, escape};
+use crate::{Batches, QueryError, escape};
 
 /// How a result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct Options {
 /// When the query fails, the format cannot hold a column's type, or writing
 /// fails.
 pub fn write<W: Write + Send>(
-    mut rows: Rows<'_>,
+    mut rows: impl Batches,
     format: Format,
     options: &Options,
     mut out: W,
@@ -117,7 +117,7 @@ pub fn write<W: Write + Send>(
 }
 
 fn arrow_stream(
-    rows: &mut Rows<'_>,
+    rows: &mut dyn Batches,
     out: &mut dyn Write,
     count: &mut u64,
 ) -> Result<(), QueryError> {
@@ -131,7 +131,7 @@ fn arrow_stream(
 }
 
 fn parquet_file<W: Write + Send>(
-    rows: &mut Rows<'_>,
+    rows: &mut dyn Batches,
     out: &mut W,
     count: &mut u64,
 ) -> Result<(), QueryError> {

@@ -9,7 +9,7 @@ use arrow::util::display::FormatOptions;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Options, cell, formatters, is_null, is_number};
-use crate::{QueryError, Rows, escape};
+use crate::{Batches, QueryError, escape};
 
 /// Rows that widths are taken from.
 const SAMPLE: usize = 1000;
@@ -33,7 +33,7 @@ struct Layout {
 }
 
 pub(super) fn write(
-    rows: &mut Rows<'_>,
+    rows: &mut dyn Batches,
     options: &Options,
     out: &mut dyn Write,
     count: &mut u64,

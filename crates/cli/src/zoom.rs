@@ -1,0 +1,113 @@
+//! `fathom zoom`: any window of a session at any number of buckets.
+
+use std::time::Duration;
+
+use fathom_query::Limits;
+use fathom_query::zoom::{By, Filter, Request, Zoom};
+use fathom_session::Session;
+
+use crate::analyse;
+use crate::args::{ByArg, ZoomArgs};
+use crate::exit::Failure;
+
+/// Rows outside of a pyramid from which it pays to make one first.
+const REBUILD_ROWS: u64 = 4_000_000;
+
+/// Runs `zoom` and returns the exit status.
+pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
+    let mut session = analyse::open(&args.session)?;
+    if args.rebuild {
+        session.build_pyramid().map_err(Failure::input)?;
+    }
+    let mut zoom = open(&mut session)?;
+    if let Some(problem) = zoom.problem() {
+        eprintln!("fathom: {problem}");
+    }
+    if zoom.uncovered_rows() >= REBUILD_ROWS && !args.rebuild && !session.is_live() {
+        eprintln!(
+            "fathom: making the pyramid of {} calls, once",
+            zoom.uncovered_rows()
+        );
+        match session.build_pyramid() {
+            Ok(()) => zoom = open(&mut session)?,
+            // On a medium that cannot be written to the rows answer.
+            Err(error) => eprintln!("fathom: {error}"),
+        }
+    }
+    let start = i64::try_from(session.meta().clock.start_monotonic_ns).unwrap_or(i64::MAX);
+    let time = |d: Duration| start.saturating_add(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
+    let (from, to) = (args.from.map(time), args.to.map(time));
+    if let (Some(from), Some(to)) = (from, to)
+        && from >= to
+    {
+        return Err(Failure::input(anyhow::anyhow!(
+            "the window ends before it begins: --to must be later than --from"
+        )));
+    }
+    let filter = Filter {
+        syscall: args.syscall.clone(),
+        class: args.class.clone(),
+        pid: args.pid,
+        tid: args.tid,
+        file_id: args.file_id,
+    };
+    if let Some(limit) = args.events {
+        let window = from.unwrap_or(0)..to.unwrap_or(i64::MAX);
+        let rows = zoom
+            .events(window, &filter, limit)
+            .map_err(Failure::input)?;
+        return analyse::print(rows, args.format);
+    }
+    let answer = zoom
+        .query(&Request {
+            from_ns: from,
+            to_ns: to,
+            pixels: args.pixels,
+            by: by(args.by),
+            filter,
+            top: Some(args.top),
+            latency: args.latency,
+            max_rows: None,
+        })
+        .map_err(Failure::input)?;
+    eprintln!(
+        "fathom: buckets of {}, from {} to {} of the recording{}; read {} blocks of the pyramid, \
+         {} parts",
+        ns(answer.bucket_ns),
+        ns(answer.window_ns.start - start),
+        ns(answer.window_ns.end - start),
+        if answer.coarser {
+            ", wider than asked for"
+        } else {
+            ""
+        },
+        answer.blocks,
+        answer.parts,
+    );
+    analyse::print(std::iter::once(answer.rows), args.format)
+}
+
+fn open(session: &mut Session) -> Result<Zoom, Failure> {
+    analyse::while_live(session, |session| Zoom::open(session, Limits::default()))
+}
+
+fn by(by: ByArg) -> By {
+    match by {
+        ByArg::None => By::Nothing,
+        ByArg::Syscall => By::Syscall,
+        ByArg::Class => By::Class,
+        ByArg::Thread => By::Thread,
+        ByArg::Process => By::Process,
+        ByArg::File => By::File,
+    }
+}
+
+/// A time in the unit that suits it, exact to the nanosecond.
+fn ns(ns: i64) -> String {
+    match ns.unsigned_abs() {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{} ms", ns as f64 / 1e6),
+        _ => format!("{} s", ns as f64 / 1e9),
+    }
+}

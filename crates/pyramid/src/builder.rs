@@ -1,0 +1,426 @@
+//! Rows to segments.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::tables::{self, Table};
+use fathom_model::{Batch, ColumnData, StrId};
+
+use crate::Key;
+use crate::block::{self, Block};
+use crate::cells::{Cell, Cells, NULL, fit};
+use crate::source::{Keys, Source};
+use crate::sum::latency_bucket;
+
+/// Rows after which a segment is closed at the end of a part.
+const SEGMENT_ROWS: u64 = 1 << 18;
+/// Parts after which it is: fewer than the parts that are merged at a time.
+const SEGMENT_PARTS: u64 = 32;
+/// Segments of a tier that make one of the next.
+const FAN_OUT: u32 = 8;
+/// Cells of a dimension while a segment of tier 0 grows.
+const OPEN_CELLS: usize = 6 << 10;
+/// The same of a higher tier.
+const OPEN_CELLS_ABOVE: usize = 8 << 10;
+/// Most cells of a stored block.
+const BLOCK_CELLS: usize = 4 << 10;
+/// Fewest that a budget asks for.
+const LEAST_CELLS: usize = 64;
+/// Bytes of a segment of tier 0 for each thousand of its parts. Higher tiers
+/// come to about a seventh of that.
+const BUDGET_PER_MILLE: u64 = 75;
+/// Bytes of a cell, until the first were written.
+const CELL_BYTES: f64 = 6.0;
+/// Buckets of the first segment: 2^16 ns.
+const FIRST_SHIFT: u8 = 16;
+
+/// A segment that was closed.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Blocks, ready to be appended to the file.
+    pub bytes: Vec<u8>,
+}
+
+/// Sums up rows as they are recorded.
+pub struct Builder {
+    source: &'static Source,
+    columns: Columns,
+    names: Names,
+    tiers: Vec<Tier>,
+    /// Parts of the open segment, and of the session.
+    first_part: u64,
+    next_part: u64,
+    part_bytes: u64,
+    cell_bytes: f64,
+    /// Rows of batches that belong to no part yet are in the cells too.
+    latencies: Vec<u8>,
+    keys: Vec<i64>,
+}
+
+/// Where the columns stand in a batch.
+struct Columns {
+    time: usize,
+    duration: usize,
+    bytes: usize,
+    error: usize,
+    keys: Vec<KeyColumns>,
+}
+
+#[derive(Clone, Copy)]
+enum KeyColumns {
+    Text(usize),
+    Int(usize),
+    Pair(usize, usize),
+}
+
+/// Cells of segments of one tier that are not closed.
+struct Tier {
+    /// One a dimension.
+    cells: Vec<Cells>,
+    /// Cells of the segments that went in, a dimension.
+    fed: Vec<usize>,
+    segments: u32,
+    extent: Extent,
+}
+
+/// What the rows of a segment cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) first_part: u64,
+    pub(crate) last_part: u64,
+    pub(crate) rows: u64,
+    /// Times of the earliest and the latest row.
+    pub(crate) first_ns: i64,
+    pub(crate) last_ns: i64,
+}
+
+impl Extent {
+    const NONE: Self = Self {
+        first_part: u64::MAX,
+        last_part: 0,
+        rows: 0,
+        first_ns: i64::MAX,
+        last_ns: i64::MIN,
+    };
+
+    fn add(&mut self, other: &Extent) {
+        self.first_part = self.first_part.min(other.first_part);
+        self.last_part = self.last_part.max(other.last_part);
+        self.rows += other.rows;
+        self.first_ns = self.first_ns.min(other.first_ns);
+        self.last_ns = self.last_ns.max(other.last_ns);
+    }
+}
+
+/// Texts and their numbers.
+#[derive(Default)]
+pub(crate) struct Names {
+    numbers: HashMap<Arc<str>, i64>,
+    names: Vec<Arc<str>>,
+}
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> i64 {
+        let name = String::from_utf8_lossy(name);
+        if let Some(number) = self.numbers.get(name.as_ref()) {
+            return *number;
+        }
+        let name: Arc<str> = name.into();
+        let number = self.names.len() as i64;
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        number
+    }
+
+    /// What a number stands for.
+    pub(crate) fn key(&self, number: i64) -> Key {
+        let name = usize::try_from(number).ok().and_then(|n| self.names.get(n));
+        name.map_or(Key::Null, |name| Key::Text(name.clone()))
+    }
+}
+
+impl Tier {
+    fn new(source: &Source, number: usize) -> Self {
+        let limit = if number == 0 {
+            OPEN_CELLS
+        } else {
+            OPEN_CELLS_ABOVE
+        };
+        Self {
+            cells: source
+                .dimensions
+                .iter()
+                .map(|_| Cells::new(FIRST_SHIFT, limit))
+                .collect(),
+            fed: vec![0; source.dimensions.len()],
+            segments: 0,
+            extent: Extent::NONE,
+        }
+    }
+}
+
+impl Builder {
+    /// For the rows of `source`, from part `first_part` on. `None` when the
+    /// table or a column does not exist.
+    pub fn new(source: &'static Source, first_part: u64) -> Option<Self> {
+        let table = tables::table(source.table)?;
+        let keys = source.dimensions.iter().map(|d| match d.keys {
+            Keys::Text(name) => Some(KeyColumns::Text(column(table, name)?)),
+            Keys::Int(name) => Some(KeyColumns::Int(column(table, name)?)),
+            Keys::Pair(a, b) => Some(KeyColumns::Pair(column(table, a)?, column(table, b)?)),
+        });
+        Some(Self {
+            source,
+            columns: Columns {
+                time: column(table, source.time)?,
+                duration: column(table, source.duration)?,
+                bytes: column(table, source.bytes)?,
+                error: column(table, source.error)?,
+                keys: keys.collect::<Option<_>>()?,
+            },
+            names: Names::default(),
+            tiers: vec![Tier::new(source, 0)],
+            first_part,
+            next_part: first_part,
+            part_bytes: 0,
+            cell_bytes: CELL_BYTES,
+            latencies: Vec::new(),
+            keys: Vec::new(),
+        })
+    }
+
+    /// Numbers of the columns that [`Builder::push`] looks at, in the table's
+    /// order; the others may be empty.
+    pub fn columns(&self) -> Vec<usize> {
+        let c = &self.columns;
+        let mut all = vec![c.time, c.duration, c.bytes, c.error];
+        for keys in &c.keys {
+            match *keys {
+                KeyColumns::Text(a) | KeyColumns::Int(a) => all.push(a),
+                KeyColumns::Pair(a, b) => all.extend([a, b]),
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Adds the rows of a batch of the source's table; other batches are left
+    /// out. They belong to the part that is closed next.
+    pub fn push(&mut self, batch: &Batch) {
+        let get = |i: usize| batch.columns.get(i);
+        let c = &self.columns;
+        let (
+            true,
+            Some(ColumnData::I64(time)),
+            Some(ColumnData::I64(duration)),
+            Some(ColumnData::I64(bytes)),
+            Some(ColumnData::Str(error)),
+        ) = (
+            batch.table.name == self.source.table,
+            get(c.time),
+            get(c.duration),
+            get(c.bytes),
+            get(c.error),
+        )
+        else {
+            return;
+        };
+        let Some(tier) = self.tiers.first_mut() else {
+            return;
+        };
+        tier.extent.rows += time.len() as u64;
+        for t in time {
+            tier.extent.first_ns = tier.extent.first_ns.min(*t);
+            tier.extent.last_ns = tier.extent.last_ns.max(*t);
+        }
+        self.latencies.clear();
+        self.latencies
+            .extend(duration.iter().map(|d| latency_bucket(*d) as u8));
+        for (columns, cells) in c.keys.iter().zip(&mut tier.cells) {
+            if !fill_keys(*columns, batch, &mut self.names, &mut self.keys) {
+                continue;
+            }
+            let rows = time
+                .iter()
+                .zip(&self.keys)
+                .zip(duration.iter().zip(bytes))
+                .zip(error.iter().zip(&self.latencies));
+            for (((t, key), (duration, bytes)), (error, latency)) in rows {
+                let cell = cells.at(*t, *key);
+                let sum = &mut cell.sum;
+                let ns = (*duration).max(0) as u64;
+                sum.count += 1;
+                sum.errors += u64::from(*error != StrId::NULL);
+                sum.bytes += (*bytes).max(0) as u64;
+                sum.time_ns += ns;
+                sum.max_ns = sum.max_ns.max(ns);
+                if let Some(n) = cell.latency.get_mut(*latency as usize) {
+                    *n = n.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Says that part `number`, of `bytes` bytes, has all rows that were pushed
+    /// since the part before. Returns a segment when one is full.
+    pub fn part(&mut self, number: u64, bytes: u64) -> Option<Segment> {
+        self.next_part = number + 1;
+        self.part_bytes += bytes;
+        let rows = self.tiers.first().map_or(0, |t| t.extent.rows);
+        let full = rows >= SEGMENT_ROWS || self.next_part - self.first_part >= SEGMENT_PARTS;
+        full.then(|| self.close(false)).flatten()
+    }
+
+    /// Forgets the rows that no segment has yet: some of them were not stored.
+    /// Returns the segments above, which end here, so that ranges have no holes.
+    pub fn discard(&mut self, next_part: u64) -> Option<Segment> {
+        if let Some(tier) = self.tiers.first_mut() {
+            for cells in &mut tier.cells {
+                cells.take();
+            }
+            tier.extent = Extent::NONE;
+        }
+        let segment = self.close(true);
+        (self.first_part, self.next_part, self.part_bytes) = (next_part, next_part, 0);
+        segment
+    }
+
+    /// Closes all that is open: nothing more will come.
+    pub fn finish(&mut self) -> Option<Segment> {
+        self.close(true)
+    }
+
+    fn close(&mut self, all: bool) -> Option<Segment> {
+        let mut bytes = Vec::new();
+        if let Some(tier) = self.tiers.first_mut()
+            && tier.extent.rows > 0
+            && self.next_part > self.first_part
+        {
+            tier.extent.first_part = self.first_part;
+            tier.extent.last_part = self.next_part - 1;
+            tier.segments = FAN_OUT;
+        }
+        let dimensions = self.source.dimensions.len().max(1);
+        let budget = (self.part_bytes * BUDGET_PER_MILLE / 1000) as f64 / self.cell_bytes;
+        let budget = (budget as usize / dimensions).clamp(LEAST_CELLS, BLOCK_CELLS);
+        let mut number = 0;
+        while let Some(tier) = self.tiers.get_mut(number) {
+            if tier.segments < FAN_OUT && !(all && tier.segments > 0) {
+                if all && number + 1 < self.tiers.len() {
+                    number += 1;
+                    continue;
+                }
+                break;
+            }
+            let extent = std::mem::replace(&mut tier.extent, Extent::NONE);
+            let single = number > 0 && tier.segments == 1;
+            tier.segments = 0;
+            let mut closed: Vec<(u8, Vec<Cell>)> = Vec::with_capacity(dimensions);
+            let mut fed = Vec::with_capacity(dimensions);
+            let (start, mut stored) = (bytes.len(), 0);
+            for (dimension, cells) in tier.cells.iter_mut().enumerate() {
+                let limit = match number {
+                    0 => budget,
+                    _ => (tier.fed[dimension] / FAN_OUT as usize).clamp(LEAST_CELLS, BLOCK_CELLS),
+                };
+                // All keys go on to the next tier, those with the most time into
+                // the block.
+                let (shift, all_cells) = cells.take();
+                let (kept_shift, kept) = fit(shift, all_cells.clone(), limit);
+                let block = Block {
+                    tier: number as u8,
+                    dimension: dimension as u8,
+                    shift: kept_shift,
+                    last: dimension + 1 == dimensions,
+                    extent,
+                };
+                let is_text = matches!(
+                    self.source.dimensions.get(dimension).map(|d| &d.keys),
+                    Some(Keys::Text(_))
+                );
+                stored += kept.len();
+                // A segment of one segment would say what that says already.
+                if !single {
+                    let names = is_text.then_some(&self.names);
+                    block::encode(&block, &kept, names, &mut bytes);
+                }
+                fed.push(kept.len());
+                closed.push((shift, all_cells));
+                tier.fed[dimension] = 0;
+            }
+            if number == 0 && stored > 256 {
+                let measured = (bytes.len() - start) as f64 / stored as f64;
+                self.cell_bytes = (self.cell_bytes + measured) / 2.0;
+            }
+            number += 1;
+            let exists = self.tiers.len() > number;
+            // Nothing lies above the last tier when all is closed.
+            if all && !exists {
+                break;
+            }
+            if !exists {
+                self.tiers.push(Tier::new(self.source, number));
+            }
+            if let Some(next) = self.tiers.get_mut(number) {
+                next.extent.add(&extent);
+                next.segments += 1;
+                for (dimension, (shift, cells)) in closed.iter().enumerate() {
+                    next.fed[dimension] += fed.get(dimension).copied().unwrap_or(0);
+                    next.cells[dimension].merge(*shift, cells);
+                }
+            }
+        }
+        self.first_part = self.next_part;
+        self.part_bytes = 0;
+        (!bytes.is_empty()).then_some(Segment { bytes })
+    }
+}
+
+fn column(table: &Table, name: &str) -> Option<usize> {
+    table.columns.iter().position(|c| c.name == name)
+}
+
+/// The keys of all rows; false when the columns are of another type.
+fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut Vec<i64>) -> bool {
+    keys.clear();
+    let get = |i: usize| batch.columns.get(i);
+    match columns {
+        KeyColumns::Text(a) => {
+            let Some(ColumnData::Str(ids)) = get(a) else {
+                return false;
+            };
+            let mut numbers = vec![i64::MAX; batch.strings.len() + 1];
+            keys.extend(ids.iter().map(|id| {
+                let Some(number) = numbers
+                    .get_mut(id.0 as usize)
+                    .filter(|_| *id != StrId::NULL)
+                else {
+                    return NULL;
+                };
+                if *number == i64::MAX {
+                    *number = names.number(batch.strings.get(*id));
+                }
+                *number
+            }));
+        }
+        KeyColumns::Int(a) => {
+            let Some(ColumnData::I64(values)) = get(a) else {
+                return false;
+            };
+            debug_assert_eq!(NULL, NULL_I64);
+            keys.extend_from_slice(values);
+        }
+        KeyColumns::Pair(a, b) => {
+            let (Some(ColumnData::I32(a)), Some(ColumnData::I32(b))) = (get(a), get(b)) else {
+                return false;
+            };
+            keys.extend(a.iter().zip(b).map(|(a, b)| match *a {
+                NULL_I32 => NULL,
+                a => i64::from(a) << 32 | i64::from(*b as u32),
+            }));
+        }
+    }
+    true
+}

@@ -1,0 +1,40 @@
+//! What is added up.
+
+/// Buckets of a latency histogram.
+pub const LATENCY_BUCKETS: usize = 40;
+
+/// Durations: entry b counts those from 2^b to below 2^(b+1) ns; the first has 0
+/// too, the last all that are longer. Stops counting at 2^32 - 1.
+pub type Latency = [u32; LATENCY_BUCKETS];
+
+/// Sums over rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Rows.
+    pub count: u64,
+    /// Rows that failed.
+    pub errors: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Sum of the durations, nanoseconds.
+    pub time_ns: u64,
+    /// Longest duration, nanoseconds.
+    pub max_ns: u64,
+}
+
+impl Sum {
+    /// Adds another sum.
+    pub fn merge(&mut self, other: &Sum) {
+        self.count += other.count;
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+        self.time_ns += other.time_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+/// The entry of a [`Latency`] that counts a duration.
+pub fn latency_bucket(dur_ns: i64) -> usize {
+    let ns = u64::try_from(dur_ns).unwrap_or(0).max(1);
+    (ns.ilog2() as usize).min(LATENCY_BUCKETS - 1)
+}

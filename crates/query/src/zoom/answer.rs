@@ -1,0 +1,174 @@
+//! Answers as Arrow columns.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, ListBuilder, PrimitiveBuilder,
+    StringArray,
+};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use arrow::record_batch::RecordBatch;
+use fathom_pyramid::Key;
+
+use super::gather::{Gather, Total};
+use super::{By, Request};
+use crate::{Db, QueryError};
+
+/// Names that were looked up: statement, id, name if there is one.
+pub(super) type Names = RefCell<HashMap<(&'static str, i64), Option<String>>>;
+
+/// The rows of an answer.
+pub(super) fn batch(
+    db: &Db,
+    known: &Names,
+    request: &Request,
+    gather: Gather<'_>,
+    shift: u8,
+    from: i64,
+) -> Result<RecordBatch, QueryError> {
+    let lines = gather.finish();
+    let rows: Vec<(Option<&Key>, i64, &Total, bool)> = lines
+        .iter()
+        .flat_map(|(key, cells)| {
+            cells.iter().map(move |(bucket, sum, at_least)| {
+                let time = from + (i64::from(*bucket) << shift);
+                (key.as_ref(), time, sum, *at_least)
+            })
+        })
+        .collect();
+    let mut fields: Vec<Field> = Vec::new();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    let mut add = |name: &str, null: bool, column: ArrayRef| {
+        fields.push(Field::new(name, column.data_type().clone(), null));
+        columns.push(column);
+    };
+    let numbers = |value: &dyn Fn(&(Option<&Key>, i64, &Total, bool)) -> u64| -> ArrayRef {
+        let values = rows
+            .iter()
+            .map(|r| i64::try_from(value(r)).unwrap_or(i64::MAX));
+        Arc::new(Int64Array::from_iter_values(values))
+    };
+    add("ts_ns", false, numbers(&|r| r.1 as u64));
+    let whole = |key: &Option<&Key>| match key {
+        Some(Key::Int(n)) => Some(*n),
+        _ => None,
+    };
+    match request.by {
+        By::Nothing => {}
+        By::Syscall | By::Class => {
+            let name = if request.by == By::Class {
+                "class"
+            } else {
+                "syscall"
+            };
+            let names = rows.iter().map(|r| match r.0 {
+                Some(Key::Text(name)) => Some(&**name),
+                _ => None,
+            });
+            add(name, true, Arc::new(StringArray::from_iter(names)));
+        }
+        By::Thread => {
+            let pair = |n: i64| ((n >> 32) as i32, n as i32);
+            let (pids, tids): (Vec<_>, Vec<_>) =
+                rows.iter().map(|r| whole(&r.0).map(pair).unzip()).unzip();
+            let names = names(
+                db,
+                known,
+                "SELECT tid::BIGINT, comm FROM processes WHERE tid IN",
+                lines
+                    .iter()
+                    .filter_map(|l| whole(&l.0.as_ref()))
+                    .map(|n| i64::from(n as i32)),
+            )?;
+            let comm = tids.iter().map(|t| names.get(&i64::from((*t)?)));
+            let comm: StringArray = comm.collect();
+            add("pid", true, Arc::new(Int32Array::from(pids)));
+            add("tid", true, Arc::new(Int32Array::from(tids)));
+            add("comm", true, Arc::new(comm));
+        }
+        By::Process | By::File => {
+            let ids = || lines.iter().filter_map(|l| whole(&l.0.as_ref()));
+            let keys: Vec<Option<i64>> = rows.iter().map(|r| whole(&r.0)).collect();
+            let (label, names) = if request.by == By::File {
+                let sql = "SELECT file_id, path FROM files WHERE file_id IN";
+                add("file_id", true, Arc::new(Int64Array::from(keys.clone())));
+                ("path", names(db, known, sql, ids())?)
+            } else {
+                let sql = "SELECT pid::BIGINT, comm FROM processes WHERE pid = tid AND pid IN";
+                let pids = keys.iter().map(|k| k.map(|n| n as i32));
+                add("pid", true, Arc::new(Int32Array::from_iter(pids)));
+                ("comm", names(db, known, sql, ids())?)
+            };
+            let found: StringArray = keys.iter().map(|k| names.get(&(*k)?)).collect();
+            add(label, true, Arc::new(found));
+        }
+    }
+    if request.by != By::Nothing {
+        let rest = rows.iter().map(|r| Some(r.0.is_none()));
+        add("rest", false, Arc::new(BooleanArray::from_iter(rest)));
+    }
+    add("calls", false, numbers(&|r| r.2.sum.count));
+    add("errors", false, numbers(&|r| r.2.sum.errors));
+    add("bytes", false, numbers(&|r| r.2.sum.bytes));
+    add("total_ns", false, numbers(&|r| r.2.sum.time_ns));
+    add("max_ns", false, numbers(&|r| r.2.sum.max_ns));
+    let at_least = rows.iter().map(|r| Some(r.3));
+    add(
+        "at_least",
+        false,
+        Arc::new(BooleanArray::from_iter(at_least)),
+    );
+    if request.latency {
+        let item = Field::new("item", DataType::Int64, false);
+        let mut lists =
+            ListBuilder::new(PrimitiveBuilder::<Int64Type>::new()).with_field(Arc::new(item));
+        for row in &rows {
+            for count in &row.2.latency {
+                lists
+                    .values()
+                    .append_value(i64::try_from(*count).unwrap_or(i64::MAX));
+            }
+            lists.append(true);
+        }
+        add("latency", false, Arc::new(lists.finish()));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+        .map_err(|e| QueryError::Sql(crate::escape::lines(&e.to_string())))
+}
+
+/// Names of `ids`: `sql` selects id and name and ends before the list.
+fn names(
+    db: &Db,
+    known: &Names,
+    sql: &'static str,
+    ids: impl Iterator<Item = i64>,
+) -> Result<HashMap<i64, String>, QueryError> {
+    let ids: Vec<i64> = ids.collect();
+    let mut known = known.borrow_mut();
+    let unknown: Vec<String> = ids
+        .iter()
+        .filter(|id| !known.contains_key(&(sql, **id)))
+        .map(i64::to_string)
+        .collect();
+    if !unknown.is_empty() {
+        for id in &ids {
+            known.entry((sql, *id)).or_default();
+        }
+        let mut rows = db.run(&format!("{sql} ({})", unknown.join(", ")))?;
+        while let Some(batch) = rows.next_batch()? {
+            let id = batch.column(0).as_primitive_opt::<Int64Type>();
+            let name = batch.column(1).as_string_opt::<i32>();
+            if let (Some(id), Some(name)) = (id, name) {
+                for (id, name) in id.iter().zip(name) {
+                    if let (Some(id), Some(name)) = (id, name) {
+                        known.insert((sql, id), Some(name.to_string()));
+                    }
+                }
+            }
+        }
+    }
+    let name = |id: &i64| Some((*id, known.get(&(sql, *id))?.clone()?));
+    Ok(ids.iter().filter_map(name).collect())
+}

@@ -1,0 +1,228 @@
+//! Cells of segments, and of rows, to buckets of an answer.
+
+use fathom_pyramid::{Cells, Key, LATENCY_BUCKETS, Latency, Sum};
+use hashbrown::HashMap;
+
+use super::{By, Filter, Request, TOP, class_key};
+
+/// Places of the dimensions in the pyramid of table `syscalls`.
+const SYSCALL: usize = 0;
+const THREAD: usize = 1;
+const FILE: usize = 2;
+
+/// The dimension of the pyramid that answers a request; `None` when it takes
+/// several at once.
+pub(super) fn dimension(request: &Request) -> Option<usize> {
+    let Filter {
+        syscall,
+        class,
+        pid,
+        tid,
+        file_id,
+    } = &request.filter;
+    let by = match request.by {
+        By::Nothing => None,
+        By::Syscall | By::Class => Some(SYSCALL),
+        By::Thread | By::Process => Some(THREAD),
+        By::File => Some(FILE),
+    };
+    let needed = [
+        by,
+        (syscall.is_some() || class.is_some()).then_some(SYSCALL),
+        (pid.is_some() || tid.is_some()).then_some(THREAD),
+        file_id.is_some().then_some(FILE),
+    ];
+    let mut needed = needed.into_iter().flatten();
+    let first = needed.next().unwrap_or(SYSCALL);
+    needed.all(|n| n == first).then_some(first)
+}
+
+/// Sums of a bucket of an answer; exact however many rows there are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Total {
+    pub(super) sum: Sum,
+    /// Empty unless asked for.
+    pub(super) latency: Vec<u64>,
+}
+
+/// What was added: line, bucket, sums.
+struct Added {
+    line: u32,
+    bucket: u32,
+    sum: Sum,
+}
+
+/// The line of what is in a rest.
+const REST: u32 = u32::MAX;
+
+/// Adds up cells.
+pub(super) struct Gather<'a> {
+    request: &'a Request,
+    from: i64,
+    shift: u8,
+    numbers: HashMap<Key, u32>,
+    keys: Vec<Key>,
+    /// Time in the window of each key, nanoseconds.
+    times: Vec<u64>,
+    added: Vec<Added>,
+    /// Of the same, if asked for.
+    latencies: Vec<Latency>,
+    /// Buckets with a rest.
+    with_rest: Vec<u32>,
+}
+
+impl<'a> Gather<'a> {
+    pub(super) fn new(request: &'a Request) -> Self {
+        Self {
+            request,
+            from: 0,
+            shift: 0,
+            numbers: HashMap::new(),
+            keys: Vec::new(),
+            times: Vec::new(),
+            added: Vec::new(),
+            latencies: Vec::new(),
+            with_rest: Vec::new(),
+        }
+    }
+
+    /// Says where the first bucket begins and how wide buckets are, before
+    /// anything is added; the same again is fine.
+    pub(super) fn start(&mut self, from: i64, shift: u8) {
+        (self.from, self.shift) = (from, shift);
+    }
+
+    /// Adds the cells of a block of the pyramid.
+    pub(super) fn add_block(&mut self, cells: &Cells, window: (i64, i64)) {
+        let lines: Vec<Option<u32>> = cells.keys().iter().map(|key| self.line(key)).collect();
+        let rests: Vec<bool> = cells
+            .keys()
+            .iter()
+            .map(|key| matches!(key, Key::Rest { .. }))
+            .collect();
+        for (time, key, sum, latency) in cells.in_window(window) {
+            let bucket = ((time - self.from) >> self.shift) as u32;
+            if rests.get(key) == Some(&true) && self.with_rest.last() != Some(&bucket) {
+                self.with_rest.push(bucket);
+            }
+            if let Some(Some(line)) = lines.get(key) {
+                self.add_to(*line, bucket, sum, latency);
+            }
+        }
+    }
+
+    /// Adds a sum of rows, with a key as the pyramid has it.
+    pub(super) fn add(&mut self, time: i64, key: &Key, sum: &Sum, latency: &Latency) {
+        let bucket = ((time - self.from) >> self.shift) as u32;
+        if let Some(line) = self.line(key) {
+            self.add_to(line, bucket, sum, Some(latency));
+        }
+    }
+
+    fn add_to(&mut self, line: u32, bucket: u32, sum: &Sum, latency: Option<&Latency>) {
+        if let Some(time) = self.times.get_mut(line as usize) {
+            *time += sum.time_ns;
+        }
+        self.added.push(Added {
+            line,
+            bucket,
+            sum: *sum,
+        });
+        if self.request.latency {
+            self.latencies
+                .push(latency.copied().unwrap_or([0; LATENCY_BUCKETS]));
+        }
+    }
+
+    /// Whether the filter is for keys that may be in a rest.
+    pub(super) fn misses_some(&self) -> bool {
+        !self.with_rest.is_empty() && self.request.filter != Filter::default()
+    }
+
+    /// The line of a key; `None` when the filter leaves it out.
+    fn line(&mut self, key: &Key) -> Option<u32> {
+        if matches!(key, Key::Rest { .. }) && self.request.by != By::Nothing {
+            return Some(REST);
+        }
+        let filter = &self.request.filter;
+        let passes = match (key, dimension(self.request)) {
+            (Key::Text(name), Some(SYSCALL)) => {
+                filter.syscall.as_ref().is_none_or(|s| **s == **name)
+                    && filter
+                        .class
+                        .as_ref()
+                        .is_none_or(|c| class_key(key) == Key::Text(c.as_str().into()))
+            }
+            (Key::Int(pair), Some(THREAD)) => {
+                filter.pid.is_none_or(|pid| i64::from(pid) == pair >> 32)
+                    && filter.tid.is_none_or(|tid| tid == *pair as i32)
+            }
+            (Key::Int(file), Some(FILE)) => filter.file_id.is_none_or(|f| f == *file),
+            // Of rows, which SQL has filtered already.
+            (_, None) => true,
+            _ => *filter == Filter::default(),
+        };
+        if !passes {
+            return None;
+        }
+        let key = match (self.request.by, key) {
+            (By::Nothing, _) => Key::Null,
+            (By::Class, key) => class_key(key),
+            (By::Process, Key::Int(pair)) => Key::Int(pair >> 32),
+            (_, key) => key.clone(),
+        };
+        if let Some(line) = self.numbers.get(&key) {
+            return Some(*line);
+        }
+        let line = self.keys.len() as u32;
+        self.numbers.insert(key.clone(), line);
+        self.keys.push(key);
+        self.times.push(0);
+        Some(line)
+    }
+
+    /// The keys with the most time, and the rest as `None`: buckets in order, with
+    /// their sums and whether some of the key's may be in a rest.
+    pub(super) fn finish(mut self) -> Vec<(Option<Key>, Vec<(u32, Total, bool)>)> {
+        let mut order: Vec<usize> = (0..self.keys.len()).collect();
+        let time = |i: &usize| std::cmp::Reverse(self.times[*i]);
+        order.sort_by(|a, b| (time(a), &self.keys[*a]).cmp(&(time(b), &self.keys[*b])));
+        self.with_rest.sort_unstable();
+        self.with_rest.dedup();
+        let top = self.request.top.unwrap_or(TOP).min(order.len());
+        // Places of the lines in the answer; the rest comes last.
+        let mut places = vec![top; self.keys.len()];
+        for (place, line) in order[..top].iter().enumerate() {
+            places[*line] = place;
+        }
+        let mut lines: Vec<HashMap<u32, Total>> = vec![HashMap::new(); top + 1];
+        for (i, added) in self.added.iter().enumerate() {
+            let place = places.get(added.line as usize).copied().unwrap_or(top);
+            let total = lines[place].entry(added.bucket).or_default();
+            total.sum.merge(&added.sum);
+            if let Some(latency) = self.latencies.get(i) {
+                total.latency.resize(LATENCY_BUCKETS, 0);
+                for (mine, theirs) in total.latency.iter_mut().zip(latency) {
+                    *mine += u64::from(*theirs);
+                }
+            }
+        }
+        let exact = self.request.by == By::Nothing;
+        let mut found = Vec::new();
+        for (place, line) in lines.into_iter().enumerate() {
+            let key = order[..top].get(place).map(|line| self.keys[*line].clone());
+            let may_have_more = key.is_some() && !exact;
+            let at_least =
+                |bucket: &u32| may_have_more && self.with_rest.binary_search(bucket).is_ok();
+            let mut cells: Vec<(u32, Total, bool)> = line
+                .into_iter()
+                .map(|(bucket, total)| (bucket, total, at_least(&bucket)))
+                .collect();
+            cells.sort_unstable_by_key(|c| c.0);
+            if !cells.is_empty() {
+                found.push((key, cells));
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,326 @@
+//! Any window of a session at any number of pixels.
+//!
+//! [`Zoom::query`] answers from the session's pyramid (crate `fathom_pyramid`) in
+//! time that does not grow with the rows in the window, and from the rows where
+//! the pyramid cannot: in windows so short that they are few, of parts that have
+//! just been written, and for filters that combine what the pyramid sums
+//! separately. [`Zoom::events`] gives the rows themselves.
+
+mod answer;
+mod gather;
+mod rows;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use fathom_pyramid::{Cover, Key, Pyramid, SYSCALLS};
+use fathom_session::Session;
+
+use crate::{Db, Limits, QueryError};
+use gather::Gather;
+
+/// Rows that are read at most, unless asked otherwise.
+const MAX_ROWS: u64 = 1 << 19;
+/// Keys of an answer, unless asked otherwise.
+const TOP: usize = 20;
+/// Most buckets of an answer.
+const MAX_PIXELS: u32 = 1 << 16;
+
+/// By what an answer is split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Not at all.
+    #[default]
+    Nothing,
+    /// Call.
+    Syscall,
+    /// Class of calls.
+    Class,
+    /// Thread.
+    Thread,
+    /// Process.
+    Process,
+    /// File.
+    File,
+}
+
+/// Which calls an answer is about; all that are given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Name of the call.
+    pub syscall: Option<String>,
+    /// Name of the class.
+    pub class: Option<String>,
+    /// Process.
+    pub pid: Option<i32>,
+    /// Thread.
+    pub tid: Option<i32>,
+    /// File.
+    pub file_id: Option<i64>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Beginning of the window, CLOCK_MONOTONIC nanoseconds; `None` for that of
+    /// the calls.
+    pub from_ns: Option<i64>,
+    /// Its end, not in it.
+    pub to_ns: Option<i64>,
+    /// Buckets at least; at most twice as many and one. 0 stands for 1.
+    pub pixels: u32,
+    /// By what to split.
+    pub by: By,
+    /// What to leave out.
+    pub filter: Filter,
+    /// Most keys, those with the most time in the window; the others share rows.
+    /// `None` for 20.
+    pub top: Option<usize>,
+    /// Whether to add latency histograms.
+    pub latency: bool,
+    /// Rows that are read at most to have buckets as narrow as asked for where the
+    /// pyramid's are wider; above that the answer's are wider. `None` for half
+    /// a million, 0 for the pyramid alone.
+    pub max_rows: Option<u64>,
+}
+
+/// Sums over a window.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Width of the buckets, nanoseconds: a power of two.
+    pub bucket_ns: i64,
+    /// The window as answered: from the beginning of a bucket to the end of one.
+    pub window_ns: Range<i64>,
+    /// Whether the buckets are wider than asked for: what would have had to be
+    /// read is too much.
+    pub coarser: bool,
+    /// Blocks of the pyramid that were read.
+    pub blocks: usize,
+    /// Parts of the table whose rows were read.
+    pub parts: usize,
+    /// One row a bucket and key with calls in it, ordered by key (those with most
+    /// time first) and time: `ts_ns` (beginning of the bucket), the columns of the
+    /// key, `rest` (whether it is all other keys), `calls`, `errors`, `bytes`,
+    /// `total_ns`, `max_ns`, `at_least` (some of the key's calls may be in the
+    /// rest), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
+    /// ns; if asked for).
+    pub rows: RecordBatch,
+}
+
+/// A part of table `syscalls`.
+struct PartTimes {
+    path: PathBuf,
+    /// Times of its earliest and latest row; `None` when it has none.
+    span: Option<(i64, i64)>,
+    rows: u64,
+}
+
+/// A session opened for zooming.
+pub struct Zoom {
+    db: Db,
+    pyramid: Option<(Pyramid, Cover)>,
+    parts: Vec<PartTimes>,
+    span: Option<(i64, i64)>,
+    problem: Option<String>,
+    names: answer::Names,
+}
+
+impl Zoom {
+    /// Opens `session` as it is now; for one that is being recorded, open it anew
+    /// to see more.
+    ///
+    /// # Errors
+    /// Those of [`Db::open`]. A damaged pyramid is no error:
+    /// [`Zoom::problem`] tells, and the rows answer.
+    pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
+        let db = Db::open(session, limits)?;
+        let (pyramid, problem) = match session.pyramid() {
+            Ok(pyramid) => (pyramid, None),
+            Err(e) => (None, Some(e.to_string())),
+        };
+        let infos = session.part_infos(SYSCALLS.table);
+        let mut parts = Vec::with_capacity(infos.len());
+        for (info, path) in infos.iter().zip(session.parts(SYSCALLS.table)) {
+            parts.push(PartTimes {
+                span: rows::span(&path).map_err(|detail| QueryError::Table {
+                    table: SYSCALLS.table,
+                    detail,
+                })?,
+                rows: info.rows,
+                path,
+            });
+        }
+        let spans = parts.iter().filter_map(|p| p.span);
+        let first = spans.clone().map(|s| s.0).min();
+        let span = first.zip(spans.map(|s| s.1).max());
+        Ok(Self {
+            db,
+            pyramid,
+            parts,
+            span,
+            problem,
+            names: answer::Names::default(),
+        })
+    }
+
+    /// Times of the first and the last call, CLOCK_MONOTONIC nanoseconds; `None`
+    /// without calls.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        self.span
+    }
+
+    /// Why there is no pyramid although there should be one.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Rows that are in no pyramid: they are read for every window that they
+    /// are in.
+    pub fn uncovered_rows(&self) -> u64 {
+        self.uncovered().map(|part| part.rows).sum()
+    }
+
+    /// The session's tables.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// Sums over a window.
+    ///
+    /// # Errors
+    /// Those of [`Db::query`]; [`QueryError::Table`] when a part was merged into
+    /// another since: open the session anew.
+    pub fn query(&self, request: &Request) -> Result<Answer, QueryError> {
+        let (window, mut shift) = self.buckets(request);
+        let asked = shift;
+        let mut gather = Gather::new(request);
+        let max_rows = request.max_rows.unwrap_or(MAX_ROWS);
+        let mut blocks = 0;
+        let mut parts: Vec<&PartTimes>;
+        match (&self.pyramid, gather::dimension(request)) {
+            (Some((pyramid, cover)), Some(dimension)) => {
+                let mut aligned = align(window, shift);
+                let mut plan = pyramid.plan(cover, dimension, aligned, shift);
+                // Wider buckets take in a little more at the borders.
+                while let Some(wider) = plan.too_narrow {
+                    if plan.rows + self.rows_in(self.uncovered(), aligned) <= max_rows {
+                        break;
+                    }
+                    shift = wider.max(shift + 1);
+                    aligned = align(window, shift);
+                    plan = pyramid.plan(cover, dimension, aligned, shift);
+                }
+                if plan.too_narrow.is_some() {
+                    parts = inside(self.parts.iter(), aligned).collect();
+                } else {
+                    parts = inside(self.uncovered(), aligned).collect();
+                    blocks = plan.blocks();
+                    gather.start(aligned.0, shift);
+                    let read = pyramid.read(&plan, request.latency, |cells| {
+                        gather.add_block(cells, aligned);
+                    });
+                    // Damaged, which was not noticed until now; or what is asked for may
+                    // be in a rest. The rows have it all.
+                    if read.is_err() || gather.misses_some() {
+                        (shift, blocks) = (asked, 0);
+                        gather = Gather::new(request);
+                        parts = inside(self.parts.iter(), align(window, shift)).collect();
+                    }
+                }
+            }
+            _ => parts = inside(self.parts.iter(), align(window, shift)).collect(),
+        }
+        let aligned = align(window, shift);
+        gather.start(aligned.0, shift);
+        if !parts.is_empty() {
+            let paths: Vec<PathBuf> = parts.iter().map(|p| p.path.clone()).collect();
+            rows::sums(
+                &self.db,
+                &paths,
+                aligned,
+                shift,
+                request,
+                |time, key, sum, latency| {
+                    gather.add(time, key, sum, latency);
+                },
+            )?;
+        }
+        Ok(Answer {
+            bucket_ns: 1 << shift,
+            window_ns: aligned.0..aligned.1,
+            coarser: shift > asked,
+            blocks,
+            parts: parts.len(),
+            rows: answer::batch(&self.db, &self.names, request, gather, shift, aligned.0)?,
+        })
+    }
+
+    /// Rows of table `syscalls` from `window` on, ordered by time, at most `limit`.
+    /// Only the parts that the window is in are read, and of these the row groups.
+    ///
+    /// # Errors
+    /// Those of [`Zoom::query`].
+    pub fn events(
+        &self,
+        window_ns: Range<i64>,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<crate::Rows<'_>, QueryError> {
+        let window = (window_ns.start, window_ns.end);
+        let paths: Vec<PathBuf> = inside(self.parts.iter(), window)
+            .map(|p| p.path.clone())
+            .collect();
+        self.db.run(&rows::events(&paths, window, filter, limit)?)
+    }
+
+    fn uncovered(&self) -> Box<dyn Iterator<Item = &PartTimes> + '_> {
+        match &self.pyramid {
+            Some((_, cover)) => Box::new(cover.uncovered.iter().filter_map(|i| self.parts.get(*i))),
+            None => Box::new(self.parts.iter()),
+        }
+    }
+
+    fn rows_in<'a>(&self, parts: impl Iterator<Item = &'a PartTimes>, window: (i64, i64)) -> u64 {
+        inside(parts, window).map(|p| p.rows).sum()
+    }
+
+    /// The window and the shift of its buckets.
+    fn buckets(&self, request: &Request) -> ((i64, i64), u8) {
+        let (first, last) = self.span.unwrap_or((0, 0));
+        // Where buckets would begin and end must be numbers.
+        let limit = i64::MAX >> 2;
+        let from = request.from_ns.unwrap_or(first).clamp(0, limit);
+        let to = request.to_ns.unwrap_or(last.saturating_add(1));
+        let to = to.clamp(from + 1, limit + 1);
+        let pixels = i64::from(request.pixels.clamp(1, MAX_PIXELS));
+        let width = ((to - from) / pixels).max(1) as u64;
+        ((from, to), width.ilog2() as u8)
+    }
+}
+
+fn inside<'a>(
+    parts: impl Iterator<Item = &'a PartTimes>,
+    window: (i64, i64),
+) -> impl Iterator<Item = &'a PartTimes> {
+    parts.filter(move |p| p.span.is_some_and(|s| s.1 >= window.0 && s.0 < window.1))
+}
+
+/// The window made of whole buckets.
+fn align((from, to): (i64, i64), shift: u8) -> (i64, i64) {
+    let up = ((to - 1) >> shift) + 1;
+    (from >> shift << shift, up << shift)
+}
+
+/// The name of a class as a key.
+fn class_key(syscall: &Key) -> Key {
+    let Key::Text(name) = syscall else {
+        return syscall.clone();
+    };
+    let class = fathom_model::syscalls::SYSCALLS
+        .iter()
+        .find(|s| s.name == &**name)
+        .map_or("unknown", |s| s.class.name());
+    Key::Text(Arc::from(class))
+}

@@ -1,0 +1,171 @@
+//! Sums of rows, and rows, by SQL over the parts that a window is in.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use arrow::datatypes::{Int32Type, Int64Type};
+use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
+use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::statistics::Statistics;
+
+use super::{By, Filter, Request, gather};
+use crate::escape::sql_string;
+use crate::{Db, QueryError, tables};
+
+/// Times of the earliest and the latest row of a part, as its footer has them.
+pub(super) fn span(path: &Path) -> Result<Option<(i64, i64)>, String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .map_err(|e| e.to_string())?;
+    let mut span: Option<(i64, i64)> = None;
+    for group in metadata.row_groups() {
+        let column = group
+            .columns()
+            .iter()
+            .find(|c| c.column_path().string() == "ts_ns");
+        let bounds = match column.and_then(|c| c.statistics()) {
+            Some(Statistics::Int64(s)) => s.min_opt().copied().zip(s.max_opt().copied()),
+            _ => None,
+        };
+        // Without statistics it may be any time.
+        let (first, last) = bounds.unwrap_or((0, i64::MAX));
+        let (a, b) = span.unwrap_or((first, last));
+        span = Some((a.min(first), b.max(last)));
+    }
+    Ok(span)
+}
+
+fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
+    Ok(format!(
+        "read_parquet([{}])",
+        tables::path_literals(parts)?.join(", ")
+    ))
+}
+
+fn conditions(window: (i64, i64), filter: &Filter) -> String {
+    let mut all = vec![format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1)];
+    if let Some(name) = &filter.syscall {
+        all.push(format!("syscall = {}", sql_string(name)));
+    }
+    if let Some(name) = &filter.class {
+        all.push(format!("class = {}", sql_string(name)));
+    }
+    let numbers = [
+        ("pid", filter.pid.map(i64::from)),
+        ("tid", filter.tid.map(i64::from)),
+        ("file_id", filter.file_id),
+    ];
+    for (column, value) in numbers {
+        if let Some(value) = value {
+            all.push(format!("{column} = {value}"));
+        }
+    }
+    all.join(" AND ")
+}
+
+/// The statement for the rows of a window.
+pub(super) fn events(
+    parts: &[PathBuf],
+    window: (i64, i64),
+    filter: &Filter,
+    limit: usize,
+) -> Result<String, QueryError> {
+    let source = if parts.is_empty() {
+        "syscalls".to_string()
+    } else {
+        source(parts)?
+    };
+    let conditions = conditions(window, filter);
+    Ok(format!(
+        "SELECT * FROM {source} WHERE {conditions} ORDER BY ts_ns, rid LIMIT {limit}"
+    ))
+}
+
+/// Gives `each` the sums of the rows of a window: the beginning of the bucket, the
+/// key as the pyramid has it, and the sums.
+pub(super) fn sums(
+    db: &Db,
+    parts: &[PathBuf],
+    window: (i64, i64),
+    shift: u8,
+    request: &Request,
+    mut each: impl FnMut(i64, &Key, &Sum, &Latency),
+) -> Result<(), QueryError> {
+    // The key that the pyramid would have had, so that both can be added up.
+    let text = match (request.by, gather::dimension(request)) {
+        (By::Syscall | By::Class, _) | (By::Nothing, Some(0)) => true,
+        (By::Thread | By::Process | By::File, _) | (By::Nothing, _) => false,
+    };
+    let key = match (request.by, gather::dimension(request)) {
+        (By::Syscall | By::Class, _) | (By::Nothing, Some(0)) => "syscall",
+        (By::Thread | By::Process, _) | (By::Nothing, Some(1)) => "(pid::BIGINT << 32) + tid",
+        (By::File, _) | (By::Nothing, Some(_)) => "file_id",
+        (By::Nothing, None) => "NULL::BIGINT",
+    };
+    let latency = if request.latency {
+        "duration_bucket(dur_ns)"
+    } else {
+        "-1"
+    };
+    let source = source(parts)?;
+    let conditions = conditions(window, &request.filter);
+    let sql = format!(
+        "SELECT (ts_ns - {from}) >> {shift}, {key}, {latency}::INTEGER, count(*), count(errno), \
+         coalesce(sum(bytes), 0)::BIGINT, coalesce(sum(dur_ns), 0)::BIGINT, \
+         coalesce(max(dur_ns), 0) FROM {source} WHERE {conditions} GROUP BY 1, 2, 3",
+        from = window.0,
+    );
+    let mut rows = db.run(&sql)?;
+    while let Some(batch) = rows.next_batch()? {
+        let unexpected = || QueryError::Sql("the sums have another type than expected".into());
+        let number = |i: usize| batch.column(i).as_primitive_opt::<Int64Type>();
+        let (Some(bucket), Some(level)) =
+            (number(0), batch.column(2).as_primitive_opt::<Int32Type>())
+        else {
+            return Err(unexpected());
+        };
+        let keys: Vec<Key> = if text {
+            let names = batch
+                .column(1)
+                .as_string_opt::<i32>()
+                .ok_or_else(unexpected)?;
+            names
+                .iter()
+                .map(|n| n.map_or(Key::Null, |n| Key::Text(Arc::from(n))))
+                .collect()
+        } else {
+            let numbers = number(1).ok_or_else(unexpected)?;
+            numbers
+                .iter()
+                .map(|n| n.map_or(Key::Null, Key::Int))
+                .collect()
+        };
+        let sums: Option<Vec<_>> = (3..8).map(number).collect();
+        let sums = sums.ok_or_else(unexpected)?;
+        for row in 0..batch.num_rows() {
+            let value = |i: usize| u64::try_from(sums[i].value(row)).unwrap_or(0);
+            let sum = Sum {
+                count: value(0),
+                errors: value(1),
+                bytes: value(2),
+                time_ns: value(3),
+                max_ns: value(4),
+            };
+            let mut latency = [0; LATENCY_BUCKETS];
+            let level = usize::try_from(level.value(row)).ok();
+            if let Some(entry) = level.and_then(|l| latency.get_mut(l)) {
+                *entry = u32::try_from(sum.count).unwrap_or(u32::MAX);
+            }
+            each(
+                window.0 + (bucket.value(row) << shift),
+                &keys[row],
+                &sum,
+                &latency,
+            );
+        }
+    }
+    Ok(())
+}
