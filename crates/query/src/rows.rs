@@ -16,6 +16,8 @@ pub struct Rows<'db> {
     limits: Limits,
     watchdog: Watchdog,
     done: bool,
+    count: u64,
+    observe: Option<Box<dyn FnMut(u64) + 'db>>,
     _busy: Busy<'db>,
 }
 
@@ -46,6 +48,8 @@ impl<'db> Rows<'db> {
             limits: limits.clone(),
             watchdog,
             done: false,
+            count: 0,
+            observe: None,
             _busy: busy,
         })
     }
@@ -53,6 +57,17 @@ impl<'db> Rows<'db> {
     /// Names and types of the columns.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+
+    /// Has `observe` told after each batch how many rows were read.
+    pub(crate) fn observed<'a>(self, observe: impl FnMut(u64) + 'a) -> Rows<'a>
+    where
+        'db: 'a,
+    {
+        Rows {
+            observe: Some(Box::new(observe)),
+            ..self
+        }
     }
 
     /// The next rows, `None` after the last.
@@ -68,6 +83,10 @@ impl<'db> Rows<'db> {
         match self.statement.step() {
             Ok(Some(array)) => {
                 let (_, columns, _) = array.into_parts();
+                self.count += columns.first().map_or(0, |c| c.len() as u64);
+                if let Some(observe) = &mut self.observe {
+                    observe(self.count);
+                }
                 RecordBatch::try_new(self.schema(), columns)
                     .map(Some)
                     .map_err(|e| QueryError::Sql(crate::escape::lines(&e.to_string())))
