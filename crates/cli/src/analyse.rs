@@ -67,7 +67,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(path: &Path) -> Result<Session, Failure> {
+/// Opens a session, and says what of it cannot be read.
+pub(crate) fn open(path: &Path) -> Result<Session, Failure> {
     let session = Session::open(path).map_err(Failure::input)?;
     for problem in session.problems() {
         eprintln!("fathom: {problem}");
@@ -75,7 +76,8 @@ fn open(path: &Path) -> Result<Session, Failure> {
     Ok(session)
 }
 
-fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
+/// The database over a session.
+pub(crate) fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
     match Db::open(session, limits.clone()) {
         // While it is recorded, a part that was listed may have been merged
         // into another one since.

@@ -4,12 +4,16 @@
 mod args;
 mod doctor;
 mod exit;
+mod import;
+mod progress;
 mod record;
 mod replay;
 mod stages;
 
 #[cfg(feature = "analyse")]
 mod analyse;
+#[cfg(feature = "analyse")]
+mod export;
 
 use std::process::ExitCode;
 
@@ -37,6 +41,9 @@ fn main() -> ExitCode {
         Action::Report(options) => analyse::report(&options),
         #[cfg(feature = "analyse")]
         Action::Query(options) => analyse::query(&options),
+        #[cfg(feature = "analyse")]
+        Action::Export(options) => export::run(&options),
+        Action::Import(options) => import::run(&options),
     };
     match result {
         Ok(status) => ExitCode::from(status),

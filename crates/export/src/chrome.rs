@@ -78,7 +78,7 @@ impl Chrome {
                 Layer::Call => row.class,
                 Layer::Operation => row.layer,
                 Layer::Fault | Layer::Writeback => Some("pagecache"),
-                Layer::Block => Some("block"),
+                Layer::Block | Layer::Slice => Some("block"),
             },
         );
         o.int("pid", Some(pid));
@@ -154,6 +154,10 @@ impl Exporter for Chrome {
     }
 
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
+        // They have no thread of their own.
+        if row.layer() == Layer::Slice {
+            return Ok(());
+        }
         self.text.clear();
         let tid = i64::from(row.tid.unwrap_or(0));
         // A thread of which the process is not known stands by itself.
@@ -176,7 +180,7 @@ impl Exporter for Chrome {
                 self.event(row, "b", start, pid, tid);
                 self.event(row, "e", end, pid, tid);
             }
-            Layer::Writeback => self.event(row, "i", start, pid, tid),
+            Layer::Writeback | Layer::Slice => self.event(row, "i", start, pid, tid),
             Layer::Call | Layer::Fault => {
                 // Complete events of a thread must lie in one another.
                 if self.lanes.place((pid, tid), start, end, true) == 0 {

@@ -38,26 +38,38 @@ pub(crate) struct Dio {
 impl Dio {
     pub fn new(db: &Db, meta: &SessionMeta) -> Result<Self> {
         let mut files = HashMap::new();
-        each_row(db, "SELECT file_id, file_tag, file_type, path FROM files", |batch, i| {
-            let column = |index: usize| batch.columns().get(index);
-            let id = column(0)?.as_primitive_opt::<Int64Type>()?.value(i);
-            let text = |index: usize| {
-                let column = column(index)?.as_string_opt::<i32>()?;
-                column.is_valid(i).then(|| column.value(i).to_string())
-            };
-            let file = File {
-                tag: text(1)?,
-                kind: type_name(text(2).as_deref()),
-                path: text(3),
-                told: false,
-            };
-            files.insert(id, file);
-            Some(())
-        })?;
+        each_row(
+            db,
+            "SELECT file_id, file_tag, file_type, path FROM files",
+            |batch, i| {
+                let column = |index: usize| batch.columns().get(index);
+                let id = column(0)?.as_primitive_opt::<Int64Type>()?.value(i);
+                let text = |index: usize| {
+                    let column = column(index)?.as_string_opt::<i32>()?;
+                    column.is_valid(i).then(|| column.value(i).to_string())
+                };
+                let file = File {
+                    tag: text(1)?,
+                    kind: type_name(text(2).as_deref()),
+                    path: text(3),
+                    told: false,
+                };
+                files.insert(id, file);
+                Some(())
+            },
+        )?;
         let mut parents = HashMap::new();
         let sql = "SELECT pid, any_value(ppid) FROM processes WHERE ppid IS NOT NULL GROUP BY pid";
         each_row(db, sql, |batch, i| {
-            let column = |index: usize| Some(batch.columns().get(index)?.as_primitive_opt::<Int32Type>()?.value(i));
+            let column = |index: usize| {
+                Some(
+                    batch
+                        .columns()
+                        .get(index)?
+                        .as_primitive_opt::<Int32Type>()?
+                        .value(i),
+                )
+            };
             parents.insert(column(0)?, column(1)?);
             Some(())
         })?;
@@ -112,7 +124,11 @@ impl Exporter for Dio {
         let mut o = Object::begin(&mut self.line);
         o.text(
             "system_call_name",
-            Some(if name == "newfstatat" { "fstatat" } else { name }),
+            Some(if name == "newfstatat" {
+                "fstatat"
+            } else {
+                name
+            }),
         );
         o.text("time_called", Some(&time::of_day(begin)));
         o.text("time_returned", ended.then(|| time::of_day(end)).as_deref());
@@ -125,13 +141,22 @@ impl Exporter for Dio {
         let parent = row.pid.and_then(|pid| self.parents.get(&pid));
         o.int("ppid", parent.map(|p| i64::from(*p)));
         // DIO has no other negative results.
-        o.int("return_value", row.ret.map(|r| if row.errno.is_some() { -1 } else { r }));
+        o.int(
+            "return_value",
+            row.ret.map(|r| if row.errno.is_some() { -1 } else { r }),
+        );
         o.text("error_message", row.errno);
         o.text("category", Some(category(name)));
         o.text("event_type", Some("storage"));
         o.text(
             "type",
-            row.class.map(|c| if c == "xattr" { "extended attributes" } else { c }),
+            row.class.map(|c| {
+                if c == "xattr" {
+                    "extended attributes"
+                } else {
+                    c
+                }
+            }),
         );
         o.text("hostname", Some(&self.host));
         o.text("comm", row.comm);

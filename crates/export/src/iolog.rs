@@ -109,7 +109,9 @@ impl Exporter for Iolog {
         let path = bytes_of(row.path.unwrap_or(""));
         let readable = path.starts_with(b"/")
             && path.len() <= MAX_NAME
-            && !path.iter().any(|b| b.is_ascii_whitespace() || *b == 0x0b || *b == b':');
+            && !path
+                .iter()
+                .any(|b| b.is_ascii_whitespace() || *b == 0x0b || *b == b':');
         if !readable {
             self.no_name += 1;
             return Ok(());

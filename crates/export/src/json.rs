@@ -79,11 +79,6 @@ impl<'a> Object<'a> {
         let _ = write!(self.out, "{sign}{}.{:03}", ns / 1000, ns % 1000);
     }
 
-    /// Whether nothing was written into it.
-    pub fn is_empty(&self) -> bool {
-        self.empty
-    }
-
     /// Ends it.
     pub fn end(self) {
         self.out.push('}');

@@ -114,12 +114,9 @@ impl<T> Ends<T> {
         if self.heap.peek()?.0.end > time {
             return None;
         }
-        self.heap.pop().map(|Reverse(entry)| (entry.end, entry.what))
-    }
-
-    /// How many run.
-    pub fn len(&self) -> usize {
-        self.heap.len()
+        self.heap
+            .pop()
+            .map(|Reverse(entry)| (entry.end, entry.what))
     }
 }
 
@@ -160,6 +157,5 @@ mod tests {
         assert_eq!(ends.pop_until(4), None);
         let order: Vec<_> = std::iter::from_fn(|| ends.pop_until(10)).collect();
         assert_eq!(order, [(5, "early"), (10, "inner"), (10, "outer")]);
-        assert_eq!(ends.len(), 0);
     }
 }

@@ -173,7 +173,10 @@ pub fn export(
         Format::Csv | Format::Json | Format::Ndjson => {
             return table::write(db, format, selection, terminal, out, progress);
         }
-        Format::Perfetto => Box::new(perfetto::Perfetto::new(meta, !db.columns("block")?.is_empty())),
+        Format::Perfetto => Box::new(perfetto::Perfetto::new(
+            meta,
+            !db.columns("block")?.is_empty(),
+        )),
         Format::Chrome => Box::new(chrome::Chrome::new(meta)),
         Format::Strace => Box::new(strace::Strace::new(meta)),
         Format::Dio => Box::new(dio::Dio::new(db, meta)?),

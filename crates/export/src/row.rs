@@ -18,6 +18,8 @@ pub(crate) enum Layer {
     Writeback,
     /// A request to a device.
     Block,
+    /// A part of a request's time, by layer (table `slices`).
+    Slice,
 }
 
 macro_rules! rows {
@@ -93,6 +95,7 @@ impl Row<'_> {
             Some("fault") => Layer::Fault,
             Some("writeback") => Layer::Writeback,
             Some("block") => Layer::Block,
+            Some("slice") => Layer::Slice,
             Some("io_uring" | "aio") => Layer::Operation,
             _ => Layer::Call,
         }

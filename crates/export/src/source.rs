@@ -96,18 +96,14 @@ impl<'db> Source<'db> {
     }
 
     /// Gives every row to `take`.
-    pub fn each(
-        &self,
-        order: Order,
-        mut take: impl FnMut(&Row<'_>) -> Result<()>,
-    ) -> Result<()> {
+    pub fn each(&self, order: Order, mut take: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
         if order == Order::Stored {
             return self.query(&self.rows, &mut take);
         }
         for window in self.windows()? {
             let sql = format!(
                 "SELECT * FROM ({}) WHERE ts_ns >= {} AND ts_ns < {} \
-                 ORDER BY ts_ns, dur_ns DESC NULLS LAST, rid",
+                 ORDER BY ts_ns, dur_ns DESC NULLS LAST, layer = 'slice', rid",
                 self.rows, window.start, window.end
             );
             self.query(&sql, &mut take)?;
@@ -256,10 +252,7 @@ fn calls(selection: &Selection) -> String {
         "extra" => null(column),
         _ => format!("\"{column}\""),
     });
-    format!(
-        "SELECT {columns} FROM syscalls WHERE {}",
-        selection.sql()
-    )
+    format!("SELECT {columns} FROM syscalls WHERE {}", selection.sql())
 }
 
 /// Queries for the other tables, where the session has them.
@@ -310,27 +303,54 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
             true => format!("\"{column}\""),
             false => null(column),
         };
-        let begin = if has("queued_ns") {
-            "coalesce(queued_ns, ts_ns)"
+        let (begin, duration) = if has("dur_ns") {
+            ("ts_ns", "dur_ns")
+        } else if has("queued_ns") && has("completed_ns") {
+            (
+                "coalesce(queued_ns, ts_ns)",
+                "completed_ns - coalesce(queued_ns, ts_ns)",
+            )
         } else {
-            "ts_ns"
+            ("ts_ns", "NULL::BIGINT")
         };
         let columns = select(|column| match column {
             "layer" => "'block'".into(),
             "ts_ns" => begin.into(),
-            "dur_ns" if has("completed_ns") => format!("completed_ns - {begin}"),
+            "dur_ns" => duration.into(),
             "syscall" if has("op") => "op::VARCHAR".into(),
             "class" => "'block'".into(),
             "extra" if has("device") => "device::VARCHAR".into(),
             "offset" if has("file_offset") => "file_offset".into(),
             "size" if has("queue_depth") => "queue_depth::BIGINT".into(),
             "user_data" if has("sector") => "sector::BIGINT".into(),
-            "rid" | "tid" | "comm" | "file_id" | "bytes" | "flags" => {
+            "rid" | "tid" | "comm" | "file_id" | "bytes" | "flags" | "path" => {
                 format!("{}::{}", own(column), sql_type(column))
             }
             _ => null(column),
         });
-        parts.push(format!("SELECT {columns} FROM block WHERE {}", wanted("rid")));
+        parts.push(format!(
+            "SELECT {columns} FROM block WHERE {}",
+            wanted("rid")
+        ));
+    }
+    let slices = db.columns("slices")?;
+    let has = |name: &str| slices.iter().any(|(column, _)| column == name);
+    if ["rid", "layer", "name", "ts_ns", "dur_ns", "depth"]
+        .into_iter()
+        .all(has)
+    {
+        let columns = select(|column| match column {
+            "layer" => "'slice'".into(),
+            "syscall" => "name".into(),
+            "class" => "layer".into(),
+            "rid" | "ts_ns" | "dur_ns" => format!("\"{column}\""),
+            _ => null(column),
+        });
+        // Depth 0 is the request itself.
+        parts.push(format!(
+            "SELECT {columns} FROM slices WHERE depth > 0 AND {}",
+            wanted("rid")
+        ));
     }
     Ok(parts)
 }

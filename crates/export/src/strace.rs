@@ -182,7 +182,14 @@ fn arguments(row: &Row<'_>, call: Option<&'static Syscall>) -> (Vec<String>, Vec
         match argument(row, call, *role) {
             Some(text) => all.push(text),
             // Values at the end that the call has no use for.
-            None if call.args.iter().skip(at).all(|a| matches!(a, Arg::Value { .. })) => break,
+            None if call
+                .args
+                .iter()
+                .skip(at)
+                .all(|a| matches!(a, Arg::Value { .. })) =>
+            {
+                break;
+            }
             None => all.push("?".into()),
         }
     }
@@ -296,7 +303,12 @@ fn result(row: &Row<'_>, call: Option<&'static Syscall>) -> String {
     };
     let dur = row.dur_ns.unwrap_or(0).max(0);
     if row.dur_ns.is_some() {
-        let _ = write!(text, " <{}.{:09}>", dur / 1_000_000_000, dur % 1_000_000_000);
+        let _ = write!(
+            text,
+            " <{}.{:09}>",
+            dur / 1_000_000_000,
+            dur % 1_000_000_000
+        );
     }
     text
 }

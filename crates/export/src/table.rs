@@ -19,7 +19,10 @@ pub(crate) fn write(
 ) -> Result<Outcome> {
     check_condition(db, selection)?;
     let condition = selection.sql();
-    let total = count(db, &format!("SELECT count(*) FROM syscalls WHERE {condition}"))?;
+    let total = count(
+        db,
+        &format!("SELECT count(*) FROM syscalls WHERE {condition}"),
+    )?;
     let rows = db.query(&format!("SELECT * FROM syscalls WHERE {condition}"))?;
     let format = match format {
         Format::Csv => output::Format::Csv,

@@ -102,7 +102,10 @@ impl Counters {
             let next = state.slice + 1;
             state.close(counter.is_rate(), self.slice_ns, next, &mut out);
             out.push((next * self.slice_ns, 0.0));
-            all.extend(out.into_iter().map(|(at, value)| (counter.clone(), at, value)));
+            all.extend(
+                out.into_iter()
+                    .map(|(at, value)| (counter.clone(), at, value)),
+            );
         }
         all
     }

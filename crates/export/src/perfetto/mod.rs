@@ -13,7 +13,7 @@ mod counters;
 mod packets;
 mod proto;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 use fathom_model::meta::SessionMeta;
@@ -43,6 +43,8 @@ struct Running {
     read: i64,
     written: i64,
     device: Option<String>,
+    rid: Option<i64>,
+    counted: bool,
 }
 
 pub(crate) struct Perfetto {
@@ -50,6 +52,11 @@ pub(crate) struct Perfetto {
     lanes: Lanes<Group>,
     ends: Ends<Running>,
     told: HashSet<u64>,
+    /// Calls and operations that run: their tracks, and where the slices within
+    /// them that run end.
+    running: HashMap<i64, (u64, Vec<i64>)>,
+    /// Parts of requests that lie beyond them, as of rows that were left out.
+    astray: u64,
     counters: Counters,
     flows: bool,
 }
@@ -62,6 +69,8 @@ impl Perfetto {
             lanes: Lanes::default(),
             ends: Ends::default(),
             told: HashSet::new(),
+            running: HashMap::new(),
+            astray: 0,
             counters: Counters::new(meta),
             flows,
         }
@@ -91,6 +100,21 @@ impl Perfetto {
             ..TrackDescriptor::default()
         });
         uuid
+    }
+
+    /// The track of the request that a slice is a part of, if that runs and the
+    /// slice lies within what runs of it.
+    fn within(&mut self, row: &Row<'_>) -> Option<u64> {
+        let (start, end) = (row.start_ns(), row.end_ns());
+        let (track, ends) = self.running.get_mut(&row.rid?)?;
+        while ends.len() > 1 && ends.last().is_some_and(|top| *top <= start) {
+            ends.pop();
+        }
+        if ends.last().is_some_and(|top| end > *top) {
+            return None;
+        }
+        ends.push(end);
+        Some(*track)
     }
 
     /// The track of a row, told if it is new.
@@ -124,13 +148,11 @@ impl Perfetto {
                 self.track(uuid, || named(format!("{api} slot {lane}"), Some(process)));
                 uuid
             }
-            Layer::Call | Layer::Fault | Layer::Writeback => {
+            Layer::Call | Layer::Fault | Layer::Writeback | Layer::Slice => {
                 let process = self.process(pid, comm);
                 let lane = match row.layer() {
                     Layer::Writeback => 0,
-                    _ => self
-                        .lanes
-                        .place(Group::Thread(pid, tid), start, end, true),
+                    _ => self.lanes.place(Group::Thread(pid, tid), start, end, true),
                 };
                 let thread = uuid(&[b"thread", &pid.to_le_bytes(), &tid.to_le_bytes()]);
                 self.track(thread, || TrackDescriptor {
@@ -163,7 +185,7 @@ impl Perfetto {
             _ => SLICE_BEGIN,
         };
         let category = match row.layer() {
-            Layer::Call => row.class.unwrap_or("?"),
+            Layer::Call | Layer::Slice => row.class.unwrap_or("?"),
             Layer::Operation => row.layer.unwrap_or("?"),
             Layer::Fault | Layer::Writeback => "pagecache",
             Layer::Block => "block",
@@ -208,7 +230,7 @@ impl Perfetto {
                 Layer::Block => true,
                 Layer::Call | Layer::Operation => row.class == Some("data"),
                 Layer::Fault => true,
-                Layer::Writeback => false,
+                Layer::Writeback | Layer::Slice => false,
             };
         if let Some(rid) = row.rid.filter(|_| joined) {
             event.flow_ids.push(rid as u64);
@@ -233,6 +255,12 @@ impl Perfetto {
                 }),
                 ..TracePacket::default()
             });
+            if let Some(rid) = running.rid {
+                self.running.remove(&rid);
+            }
+            if !running.counted {
+                continue;
+            }
             self.count(end, Counter::Read, running.read);
             self.count(end, Counter::Written, running.written);
             match running.device {
@@ -314,16 +342,30 @@ impl Exporter for Perfetto {
 
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
         self.end_until(row.start_ns());
-        let track = self.place(row);
+        let slice = row.layer() == Layer::Slice;
+        let track = if slice {
+            let Some(track) = self.within(row) else {
+                self.astray += 1;
+                return Ok(());
+            };
+            track
+        } else {
+            self.place(row)
+        };
         self.begin_slice(row, track);
+        let request = matches!(row.layer(), Layer::Call | Layer::Operation);
+        if let Some(rid) = row.rid.filter(|_| request) {
+            self.running.insert(rid, (track, vec![row.end_ns()]));
+        }
         if row.layer() != Layer::Writeback {
-            let data = matches!(row.layer(), Layer::Call | Layer::Operation)
-                && row.class == Some("data");
+            let data =
+                matches!(row.layer(), Layer::Call | Layer::Operation) && row.class == Some("data");
             let bytes = row.bytes.filter(|_| data).unwrap_or(0);
             let writes = row.name.is_some_and(counters::writes);
             let device = (row.layer() == Layer::Block).then(|| row.extra.unwrap_or("?").into());
             let start = row.start_ns();
             match &device {
+                _ if slice => {}
                 Some(device) => self.count(start, Counter::Queue(String::clone(device)), 1),
                 None => self.count(start, Counter::InFlight, 1),
             }
@@ -334,6 +376,8 @@ impl Exporter for Perfetto {
                     read: if writes { 0 } else { bytes },
                     written: if writes { bytes } else { 0 },
                     device,
+                    rid: row.rid.filter(|_| request),
+                    counted: !slice,
                 },
             );
         }
@@ -348,6 +392,17 @@ impl Exporter for Perfetto {
         }
         self.packets.finish(out)?;
         Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        if self.astray == 0 {
+            return Vec::new();
+        }
+        vec![format!(
+            "{} left out: the requests that they belong to are not in the export, or do not \
+             contain them",
+            crate::counted(self.astray, "part of a request", "parts of requests")
+        )]
     }
 }
 

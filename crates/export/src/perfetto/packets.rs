@@ -6,7 +6,6 @@ use std::io::Write;
 use fathom_model::meta::SessionMeta;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use prost::Message;
 
 use super::proto::*;
 use crate::error::Result;
@@ -30,11 +29,21 @@ pub(super) struct Names {
 
 impl Names {
     pub fn category(&mut self, text: &str, new: &mut InternedData) -> u64 {
-        intern(&mut self.categories, text, &mut new.event_categories, &mut self.bytes)
+        intern(
+            &mut self.categories,
+            text,
+            &mut new.event_categories,
+            &mut self.bytes,
+        )
     }
 
     pub fn event(&mut self, text: &str, new: &mut InternedData) -> u64 {
-        intern(&mut self.events, text, &mut new.event_names, &mut self.bytes)
+        intern(
+            &mut self.events,
+            text,
+            &mut new.event_names,
+            &mut self.bytes,
+        )
     }
 
     pub fn annotation(&mut self, text: &str, new: &mut InternedData) -> u64 {
