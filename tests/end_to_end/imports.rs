@@ -70,6 +70,13 @@ fn difference(recorded: &Row, imported: &Row, may_lack: &[&str]) -> Option<Strin
     ];
     for name in names {
         let (a, b) = (recorded.value(name), imported.value(name));
+        // A path that could not be read: strace shows its address.
+        let partial = a
+            .as_str()
+            .and_then(|a| a.strip_suffix(", path_arg=partial"));
+        if name == "args" && partial.is_some() && partial == b.as_str() {
+            continue;
+        }
         if a == b || (b.is_null() && may_lack.contains(&name)) {
             continue;
         }
@@ -154,25 +161,7 @@ fn every_call_like_recorded() {
         &["-f", "-ttt", "-T", "-y", "-s", "4096"],
         &[workload("calls"), scratch.work()],
     );
-    let compared = compare(
-        &recording.session,
-        &imported,
-        // Their structures and times are written in other words.
-        &[
-            "fcntl",
-            "ioctl",
-            "mknod",
-            "mknodat",
-            "utime",
-            "utimes",
-            "futimesat",
-            "utimensat",
-            "copy_file_range",
-            "splice",
-            "openat2",
-            "fchmodat2",
-        ],
-    );
+    let compared = compare(&recording.session, &imported, &[]);
     assert!(compared > 180, "{compared}");
     let rows = query(
         &imported,

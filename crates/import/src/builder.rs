@@ -161,11 +161,6 @@ impl Builder {
         self.last_ns = self.last_ns.max(ns);
     }
 
-    /// Calls so far.
-    pub fn calls(&self) -> i64 {
-        self.rid
-    }
-
     /// When the log's last event took place; `None` before the first.
     pub fn last_ns(&self) -> Option<i64> {
         self.first_ns.map(|_| self.last_ns)
@@ -225,24 +220,6 @@ impl Builder {
         if let Some(info) = self.files.get_mut(&id)
             && info.kind != kind
         {
-            info.kind = kind;
-            self.changed.push(id);
-        }
-    }
-
-    /// The type of a file as far as it is known.
-    pub fn kind_of(&self, id: i64) -> &'static str {
-        self.files.get(&id).map_or("unknown", |info| info.kind)
-    }
-
-    /// The path of a file became known.
-    pub fn named(&mut self, id: i64, path: Vec<u8>, kind: &'static str, ns: i64) {
-        let known = self.files.get(&id).is_some_and(|info| info.path == path);
-        if !known {
-            self.path(id, &path, ns);
-        }
-        if let Some(info) = self.files.get_mut(&id) {
-            info.path = path;
             info.kind = kind;
             self.changed.push(id);
         }

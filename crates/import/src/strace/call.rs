@@ -45,8 +45,8 @@ pub fn known(name: &[u8]) -> Option<&'static Syscall> {
     (call.api == Api::Syscall).then_some(call)
 }
 
-/// Calls of 32-bit programs whose arguments come in another order, in that of the
-/// call that does the same.
+/// Puts arguments in the order of the call's table: those of 32-bit programs come
+/// in another one, and strace leaves some out.
 pub fn reorder<'a>(name: &[u8], args: &mut Vec<&'a [u8]>) {
     match (name, args.len()) {
         // fd, offset, result, whence
@@ -57,6 +57,8 @@ pub fn reorder<'a>(name: &[u8], args: &mut Vec<&'a [u8]>) {
         (b"statfs64" | b"fstatfs64", 3) => {
             args.remove(1);
         }
+        // Without the upper half of the offset, which strace does not show.
+        (b"preadv2" | b"pwritev2", 5) => args.insert(4, b"?"),
         // fd, advice, offset, length
         (b"arm_fadvise64_64", 4) => {
             let advice = args.remove(1);
@@ -195,6 +197,10 @@ fn paths(
     let full = |dir: Option<Vec<u8>>, arg: &[u8]| absolute(dir.as_deref(), arg);
     row.path_arg = at(Arg::Path).or(at(Arg::Target)).and_then(string);
     row.path_arg2 = at(Arg::Path2).and_then(string);
+    // The file behind the descriptor itself.
+    if matches!(call.name, "utimensat" | "futimesat") && at(Arg::Path) == Some(b"NULL") {
+        row.path_arg = Some(Vec::new());
+    }
     if let (Some(arg), true) = (&row.path_arg, call.position(Arg::Path).is_some()) {
         row.path = full(directory(Arg::Dirfd), arg);
     }
@@ -324,8 +330,14 @@ fn other(call: &Syscall, role: Arg, arg: &[u8], row: &mut Call, out: &mut String
             }
         }
         Arg::Value { name: "flags", .. } => row.flags = Some(text.into_owned()),
-        Arg::Value { name, .. } => match arg {
+        Arg::Value { name, kind } => match arg {
             b"?" => {}
+            // Of a call that strace does not know.
+            _ if kind == "octal" && arg.starts_with(b"0x") => {
+                if let Some(mode) = integer(arg) {
+                    named(name, &format!("0{mode:o}"), out);
+                }
+            }
             _ if find(arg, b"<").is_some() => match number() {
                 Some(fd) => named(name, &fd.to_string(), out),
                 None => named(name, &text, out),

@@ -102,7 +102,7 @@ impl Reader<'_> {
         if own_position {
             row.offset = position.filter(|_| !append || failed);
             description.borrow_mut().position = match position {
-                Some(at) if !append || failed => Some(at + moved),
+                Some(at) if !append || failed => at.checked_add(moved),
                 _ => None,
             };
         } else if append && !failed {
@@ -146,7 +146,7 @@ impl Reader<'_> {
         }
         let moved = row.bytes.unwrap_or(0);
         d.position = match d.position {
-            Some(at) if !d.append && d.moving == 0 => Some(at + moved),
+            Some(at) if !d.append && d.moving == 0 => at.checked_add(moved),
             _ => None,
         };
     }

@@ -91,10 +91,16 @@ fn thread(line: &[u8]) -> (Option<i32>, Option<&[u8]>, &[u8]) {
         return none;
     };
     let (comm, rest) = match rest.strip_prefix(b"<") {
-        // A name can hold anything, so its end is what comes behind it.
+        // A name can hold anything, so its end is where a time or a call follows.
         Some(name) => {
             let end: &[u8] = if inside.is_some() { b">]" } else { b"> " };
-            match find(name, end) {
+            let at = name
+                .windows(end.len())
+                .enumerate()
+                .filter(|(_, window)| *window == end)
+                .map(|(at, _)| at)
+                .find(|at| begins(trim(name.get(at + end.len()..).unwrap_or_default())));
+            match at {
                 Some(at) => (name.get(..at), name.get(at + 1..).unwrap_or_default()),
                 None => return none,
             }
@@ -109,6 +115,17 @@ fn thread(line: &[u8]) -> (Option<i32>, Option<&[u8]>, &[u8]) {
         (Some(rest), Ok(id)) if tid <= MAX_TID => (Some(id), comm, trim(rest)),
         _ => none,
     }
+}
+
+/// Whether text begins like a time, a call or a note.
+fn begins(text: &[u8]) -> bool {
+    let name = text
+        .iter()
+        .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+        .count();
+    text.first()
+        .is_some_and(|b| b.is_ascii_digit() || b"+-<[".contains(b))
+        || (name > 0 && text.get(name) == Some(&b'('))
 }
 
 /// `1700000000.123456`, `12:34:56.123456`, `0.000123`, with less or more digits,
