@@ -250,13 +250,15 @@ fn comparable(theirs: &str, ours: &str) -> String {
     }
     match ours {
         "{...}" if theirs.starts_with('{') => return ours.into(),
+        _ if theirs == "[...]" && ours.starts_with('[') => return ours.into(),
         "[...]" if theirs.starts_with('[') || theirs.starts_with("0x") => return ours.into(),
         // With -s 0 every text but a path is cut.
         _ if theirs == "\"\"..." && ours.starts_with('"') => return ours.into(),
         _ => {}
     }
-    // Our own position where the program passed none.
-    if ours.starts_with('[') && theirs == "NULL" {
+    // Where it took place, when the program asked for the descriptor's position.
+    let position = |text: &str| text.parse::<u64>().is_ok();
+    if (ours.starts_with('[') && theirs == "NULL") || (position(ours) && theirs == "-1") {
         return ours.into();
     }
     let mut text = theirs.to_owned();
@@ -321,7 +323,7 @@ fn hostile_names_in_every_format() {
         b"\x1b[2J\"}],\\",
         b"\xff\xfe<\x80>",
         "\u{202e}txt\u{9b}31m".as_bytes(),
-        b"=cmd|' /C calc'!A0,\"x\"",
+        b"=cmd|' C calc'!A0,\"x\"",
     ];
     use std::os::unix::ffi::OsStrExt;
     let mut files = Vec::new();

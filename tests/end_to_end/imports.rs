@@ -355,7 +355,7 @@ fn a_session_through_dio_and_back() {
         format!("[{}]", joined.trim_end().replace('\n', ",")),
     )
     .unwrap();
-    let columns = "rid, pid, tid, comm, cpu, syscall, class, ret, errno, fd, \"offset\", bytes, \
+    let columns = "pid, tid, comm, cpu, syscall, class, ret, errno, fd, \"offset\", bytes, \
                    dur_ns, wall_time(ts_ns)::VARCHAR AS at";
     let sql = format!("SELECT {columns} FROM syscalls WHERE api = 'syscall' ORDER BY ts_ns, rid");
     let texts = |session: &Path| -> Vec<String> {

@@ -19,7 +19,8 @@ use crate::source::Order;
 use crate::{Exporter, time};
 
 struct File {
-    tag: String,
+    /// Null in imported sessions.
+    tag: Option<String>,
     kind: &'static str,
     path: Option<String>,
     told: bool,
@@ -49,7 +50,7 @@ impl Dio {
                     column.is_valid(i).then(|| column.value(i).to_string())
                 };
                 let file = File {
-                    tag: text(1)?,
+                    tag: text(1),
                     kind: type_name(text(2).as_deref()),
                     path: text(3),
                     told: false,
@@ -91,7 +92,7 @@ impl Dio {
         let Some(file) = file_id.and_then(|id| self.files.get_mut(&id)) else {
             return;
         };
-        let (false, Some(path)) = (file.told, &file.path) else {
+        let (false, Some(path), Some(tag)) = (file.told, &file.path, &file.tag) else {
             return;
         };
         file.told = true;
@@ -100,7 +101,7 @@ impl Dio {
         object.text("session_name", Some(&self.session));
         object.text("file_path", Some(path));
         object.text("file_type", Some(file.kind));
-        object.text("file_tag", Some(&file.tag));
+        object.text("file_tag", Some(tag));
         object.end();
         self.line.push('\n');
     }
@@ -165,7 +166,7 @@ impl Exporter for Dio {
         let mut args = o.object("args");
         arguments(row, call, &mut args);
         args.end();
-        o.text("file_tag", file.map(|f| f.tag.as_str()));
+        o.text("file_tag", file.and_then(|f| f.tag.as_deref()));
         let mut data = o.object("fdata");
         let own = row.path_arg.or(row.path);
         data.text("file_path", own);

@@ -193,6 +193,13 @@ fn arguments(row: &Row<'_>, call: Option<&'static Syscall>) -> (Vec<String>, Vec
             None => all.push("?".into()),
         }
     }
+    // Arguments that are not recorded at all.
+    let unrecorded = match call.name {
+        "ioctl" => 1,
+        "io_uring_enter" => 2,
+        _ => 0,
+    };
+    all.extend(std::iter::repeat_n("?".to_string(), unrecorded));
     let rest = match first_result {
         Some(at) if at <= all.len() => all.split_off(at),
         _ => Vec::new(),
@@ -217,6 +224,14 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg) -> Option<String> {
         Arg::Dirfd => named("dirfd"),
         Arg::Dirfd2 if call.position(Arg::Target).is_some() => named("dirfd"),
         Arg::Dirfd2 => named("dirfd2"),
+        // The file behind the descriptor itself.
+        Arg::Path
+            if matches!(call.name, "utimensat" | "futimesat")
+                && row.path_arg == Some("")
+                && row.ret != Some(-2) =>
+        {
+            Some("NULL".into())
+        }
         Arg::Path | Arg::Target => row.path_arg.map(quoted),
         Arg::Path2 => row.path_arg2.map(quoted),
         Arg::Name => named("name"),

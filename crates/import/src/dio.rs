@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::errno;
 use fathom_model::meta::SessionMeta;
-use fathom_model::syscalls::{Api, Arg, Class, Returns, SYSCALLS, Syscall};
+use fathom_model::syscalls::{Api, Arg, Returns, SYSCALLS, Syscall};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
 
@@ -357,7 +357,7 @@ impl Reader<'_> {
             offset: d
                 .args
                 .offset
-                .filter(|_| known.class == Class::Data && known.position(Arg::Seek).is_none()),
+                .filter(|_| known.position(Arg::Seek).is_none()),
             size: size.and_then(|n| i64::try_from(n).ok()),
             bytes: ret.filter(|_| known.returns == Returns::Bytes && !failed),
             flags: d.args.flags.clone().filter(|f| !f.is_empty()),
