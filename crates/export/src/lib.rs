@@ -190,7 +190,7 @@ pub fn export(
     source.each(exporter.order(), |row| {
         exporter.row(row, out)?;
         rows += 1;
-        if rows % 4096 == 0 {
+        if rows & 4095 == 0 {
             progress(rows, total);
         }
         Ok(())

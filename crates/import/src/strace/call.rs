@@ -208,10 +208,12 @@ fn paths(
         row.path2 = full(directory(Arg::Dirfd2), arg);
     }
     // The file itself, which may lie elsewhere than where the path led.
-    if call.returns == Returns::Fd && !failed && call.position(Arg::Fd).is_none() {
-        if let Some(path) = &answer.path {
-            row.path = Some(path.clone());
-        }
+    if call.returns == Returns::Fd
+        && !failed
+        && call.position(Arg::Fd).is_none()
+        && let Some(path) = &answer.path
+    {
+        row.path = Some(path.clone());
     }
     let finds = matches!(
         call.name,
@@ -307,10 +309,11 @@ fn other(call: &Syscall, role: Arg, arg: &[u8], row: &mut Call, out: &mut String
             }
         }
         Arg::Seek => named("offset", &text, out),
-        Arg::Length => match integer(arg) {
-            Some(length) => named("length", &(length as u64).to_string(), out),
-            None => {}
-        },
+        Arg::Length => {
+            if let Some(length) = integer(arg) {
+                named("length", &(length as u64).to_string(), out);
+            }
+        }
         Arg::Name if arg.starts_with(b"\"") => named("name", &text, out),
         Arg::Utimbuf | Arg::Timevals | Arg::Timespecs => {
             let known =

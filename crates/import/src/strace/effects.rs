@@ -156,10 +156,11 @@ impl Reader<'_> {
         let Some(ret) = row.ret else {
             return;
         };
-        if known.name == "close" && ret != -9 {
-            if let (Some(task), Some(fd)) = (self.tasks.known(tid), row.fd) {
-                task.close(fd);
-            }
+        if known.name == "close"
+            && ret != -9
+            && let (Some(task), Some(fd)) = (self.tasks.known(tid), row.fd)
+        {
+            task.close(fd);
         }
         if ret < 0 && known.name != "mmap" {
             return;

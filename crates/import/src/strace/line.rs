@@ -158,10 +158,10 @@ fn time(text: &[u8]) -> (Option<Time>, &[u8]) {
         return (None, text);
     }
     let rest = trim(rest);
-    if let Some(after) = rest.strip_prefix(b"(+") {
-        if let Some(end) = find(after, b")") {
-            return (Some(time), trim(after.get(end + 1..).unwrap_or_default()));
-        }
+    if let Some(after) = rest.strip_prefix(b"(+")
+        && let Some(end) = find(after, b")")
+    {
+        return (Some(time), trim(after.get(end + 1..).unwrap_or_default()));
     }
     (Some(time), rest)
 }

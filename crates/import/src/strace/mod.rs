@@ -18,7 +18,7 @@ mod value;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::Syscall;
@@ -122,7 +122,7 @@ pub fn survey(files: &[PathBuf]) -> Result<Survey, ImportError> {
     Ok(survey)
 }
 
-fn open(path: &PathBuf) -> Result<BufReader<File>, ImportError> {
+fn open(path: &Path) -> Result<BufReader<File>, ImportError> {
     let file = File::open(path).map_err(ImportError::io("open", path))?;
     Ok(BufReader::with_capacity(1 << 20, file))
 }
@@ -174,7 +174,7 @@ pub(crate) fn read(
             heap.push(std::cmp::Reverse((log.ns, index)));
         }
         count += 1;
-        if count % 4096 == 0 {
+        if count & 4095 == 0 {
             progress(logs.iter().map(|log| log.bytes).sum());
         }
     }
@@ -197,10 +197,10 @@ struct Log {
 }
 
 impl Log {
-    fn open(path: &PathBuf, of_several: bool) -> Result<Self, ImportError> {
+    fn open(path: &Path, of_several: bool) -> Result<Self, ImportError> {
         let suffix = path.extension().and_then(|e| e.to_str()?.parse().ok());
         Ok(Log {
-            path: path.clone(),
+            path: path.to_path_buf(),
             reader: open(path)?,
             line: Vec::new(),
             bytes: 0,
