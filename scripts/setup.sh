@@ -7,6 +7,8 @@
 . "$root/scripts/rust.sh"
 # shellcheck source=scripts/duckdb.sh
 . "$root/scripts/duckdb.sh"
+# shellcheck source=scripts/python.sh
+. "$root/scripts/python.sh"
 
 # setup WHAT: run, test or bench. Does nothing, quickly, when an earlier run
 # with the same inputs succeeded and the things are still there.
@@ -30,7 +32,7 @@ setup() {
 	mkdir -p .deps
 	stamp=.deps/ready-$what
 	key=$({
-		cat ./do scripts/*.sh Cargo.toml /etc/os-release 2>/dev/null
+		cat ./do scripts/*.sh "$python_wanted" Cargo.toml /etc/os-release 2>/dev/null
 		say "${FATHOM_DUCKDB_LIB:-}" "${CLANG:-}"
 	} | sha256sum)
 	if [ -f "$stamp" ] && [ "$(<"$stamp")" = "$key" ] &&
@@ -42,6 +44,7 @@ setup() {
 	check_clang
 	setup_rust "$what"
 	setup_duckdb
+	[ "$what" != test ] || setup_python
 	printf '%s\n' "$key" >"$stamp"
 }
 

@@ -60,9 +60,10 @@ command depmod                kmod
 command cpio                  cpio
 command xz                    xz-utils
 '
-# Tests are skipped without them; arm64 has none.
+# Tests are skipped without them; arm64 has no gcc-multilib.
 wants_test='
 file    /usr/lib32/crt1.o     gcc-multilib
+python  ensurepip             python3-venv
 '
 needs_bench='
 command fio                   fio

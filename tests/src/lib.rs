@@ -11,6 +11,7 @@ pub mod parts;
 pub mod record;
 pub mod session;
 pub mod strace;
+pub mod tools;
 pub mod truth;
 pub mod workload;
 

@@ -84,7 +84,7 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
     Ok(session)
 }
 
-fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
+pub fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
     while_live(session, |session| Db::open(session, limits.clone()))
 }
 

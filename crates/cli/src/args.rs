@@ -17,6 +17,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   fathom report run.fathom                     who did what, how much, how slow
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
   fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
+  fathom export run.fathom --to perfetto -o run.pftrace
+  fathom import strace.log                     make a session of what strace wrote
   fathom doctor                                what this kernel offers
 
 Exit status: 0 fine, 1 findings or differences, 2 bad options or input;
@@ -43,6 +45,11 @@ pub enum Action {
     /// Sums over any window of a session, by any number of buckets; or its single calls
     #[cfg(feature = "analyse")]
     Zoom(ZoomArgs),
+    /// A session in the format of another tool: perfetto, strace, dio, csv, ...
+    #[cfg(feature = "analyse")]
+    Export(ExportArgs),
+    /// A log of strace or DIO as a session
+    Import(ImportArgs),
     /// What this kernel offers, what will be missing, how to mend it
     Doctor(DoctorArgs),
     /// Make a session from a raw capture (record --raw); needs no privilege
@@ -246,7 +253,7 @@ pub struct QueryArgs {
     pub session: PathBuf,
     /// One SQL statement (DuckDB's dialect)
     pub sql: String,
-    /// Form of the result: table, csv, json, arrow (IPC stream) or parquet
+    /// Form of the result: table, csv, json, ndjson, arrow (IPC stream) or parquet
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: fathom_query::output::Format,
     /// Memory that the statement may use, MiB
@@ -329,6 +336,58 @@ pub struct ZoomArgs {
     /// Form of the result: table, csv, json, arrow (IPC stream) or parquet
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: fathom_query::output::Format,
+
+/// Options of `export`.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(after_help = "Formats:
+  perfetto      slices, flows and counters for ui.perfetto.dev and trace_processor
+  chrome        JSON trace events for chrome://tracing and its like
+  strace        text as by strace -f -y -s 0 with nanoseconds
+  dio           DIO's JSON documents, one a line
+  iolog         fio's log of I/O, version 2, to replay; iolog3: version 3, with times
+  csv, json, ndjson   table syscalls
+
+Times: 1.5s, 250ms, 10us since the recording began; 2026-01-31T12:00:05.25Z;
+@NANOSECONDS as column ts_ns has them.")]
+pub struct ExportArgs {
+    /// Directory of the session
+    pub session: PathBuf,
+    /// The format
+    #[arg(long, value_name = "FORMAT")]
+    pub to: fathom_export::Format,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Only what began at TIME or later
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only what began before TIME
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only calls for which this SQL over the columns of table syscalls is true:
+    /// "class = 'data' AND dur_ns > 1e6"
+    #[arg(long = "where", value_name = "SQL")]
+    pub condition: Option<String>,
+}
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+#[command(after_help = "Best made by: strace -f -ttt -T -y -o LOG COMMAND
+With strace -ff -o LOG give LOG: it stands for LOG.PID of every thread.")]
+pub struct ImportArgs {
+    /// The log, or the logs that strace -ff wrote
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Directory of the session [default: FILE.fathom]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Format of the log: strace or dio [default: found out]
+    #[arg(long)]
+    pub format: Option<fathom_import::Format>,
+    /// Replace a session that is there
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Options of `doctor`.

@@ -4,6 +4,8 @@
 mod args;
 mod doctor;
 mod exit;
+mod import;
+mod progress;
 mod record;
 mod replay;
 mod stages;
@@ -14,6 +16,7 @@ mod analyse;
 mod sizes;
 #[cfg(feature = "analyse")]
 mod zoom;
+mod export;
 
 use std::process::ExitCode;
 
@@ -43,6 +46,8 @@ fn main() -> ExitCode {
         Action::Query(options) => analyse::query(&options),
         #[cfg(feature = "analyse")]
         Action::Zoom(options) => zoom::run(&options),
+        Action::Export(options) => export::run(&options),
+        Action::Import(options) => import::run(&options),
     };
     match result {
         Ok(status) => ExitCode::from(status),

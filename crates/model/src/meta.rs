@@ -51,6 +51,30 @@ pub struct SessionMeta {
     /// What became of the content of calls; null when none was recorded.
     #[serde(default)]
     pub content: Option<Content>,
+    /// The log that the session was made of; null when it was recorded.
+    #[serde(default)]
+    pub source: Option<Source>,
+}
+
+/// What an imported session was made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// strace or dio.
+    pub format: String,
+    /// The files, as they were given.
+    pub files: Vec<String>,
+    /// Lines or documents in them.
+    #[serde(default)]
+    pub lines: u64,
+    /// Of these, those that were not understood: their calls are missing.
+    #[serde(default)]
+    pub bad_lines: u64,
+    /// Calls that fathom does not record: no work on storage.
+    #[serde(default)]
+    pub other_calls: u64,
+    /// What the log does not tell, a phrase each: such columns are null.
+    #[serde(default)]
+    pub not_observable: Vec<String>,
 }
 
 /// The content of calls that moved data: how it was recorded, and of how many

@@ -230,17 +230,20 @@ tables! {
         /// nanoseconds.
         ts_ns: i64 set,
         /// From entry to exit, or from submission to completion, nanoseconds; for
-        /// a call that had not ended, the time that it had taken so far.
-        dur_ns: i64 set,
-        /// Process (thread group) id, as the host counts.
-        pid: i32 set,
+        /// a call that had not ended, the time that it had taken so far. Null when
+        /// an imported log does not tell.
+        dur_ns: i64 null,
+        /// Process (thread group) id, as the host counts; null when an imported log
+        /// does not tell.
+        pid: i32 null,
         /// Thread id, as the host counts; of an operation the thread that
         /// submitted it, which with SQPOLL is the kernel's thread of the ring.
         tid: i32 set,
         /// Name of the thread when the call ended.
         comm: str null,
-        /// Processor on which the call ended.
-        cpu: i32 set,
+        /// Processor on which the call ended; null when an imported log does not
+        /// tell.
+        cpu: i32 null,
         /// Name of the call, as in strace; of an operation as in the kernel's
         /// headers: IORING_OP_READV, IOCB_CMD_PREAD.
         syscall: str set,
@@ -393,14 +396,15 @@ tables! {
     FILES files FileRows key ["file_id"] {
         /// Id of the file in this session.
         file_id: i64 set,
-        /// Device number, encoded as st_dev of stat(2).
-        dev: i64 set,
-        /// Inode number.
-        ino: i64 set,
+        /// Device number, encoded as st_dev of stat(2); null when an imported log
+        /// does not tell.
+        dev: i64 null,
+        /// Inode number; null when an imported log does not tell.
+        ino: i64 null,
         /// Generation of the inode; null when the file was never seen open.
         generation: i64 null,
-        /// dev|ino|first_seen_ns.
-        file_tag: str set,
+        /// dev|ino|first_seen_ns; null when an imported log does not tell.
+        file_tag: str null,
         /// Absolute path, the latest known.
         path: str null,
         /// The path's bytes, when they are not valid UTF-8.
@@ -444,8 +448,9 @@ tables! {
 
     /// One row a thread.
     PROCESSES processes ProcessRows key ["tid", "start_ns"] {
-        /// Process (thread group) id, as the host counts.
-        pid: i32 set,
+        /// Process (thread group) id, as the host counts; null when an imported log
+        /// does not tell.
+        pid: i32 null,
         /// Thread id, as the host counts.
         tid: i32 set,
         /// Parent process.
@@ -465,7 +470,8 @@ tables! {
         /// Mount namespace: the inode number of /proc/PID/ns/mnt. Threads of
         /// containers have another one than those of the host.
         mnt_ns: i64 null,
-        /// When the thread began, CLOCK_MONOTONIC nanoseconds.
+        /// When the thread began, CLOCK_MONOTONIC nanoseconds; of an imported log
+        /// when it shows the thread first.
         start_ns: i64 set,
         /// When it ended; null when it had not.
         end_ns: i64 null,

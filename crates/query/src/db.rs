@@ -260,6 +260,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         exit_status: None,
         cost: Default::default(),
         content: None,
+        source: None,
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())
 }

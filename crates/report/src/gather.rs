@@ -291,6 +291,9 @@ fn problems(
             units::count(loss.compat.try_into().unwrap_or(i64::MAX))
         ));
     }
+    if let Some(log) = &source.meta.source {
+        problems.extend(imported(log));
+    }
     for hook in source.meta.hooks.iter().filter(|h| !h.attached) {
         let note = if hook.note.is_empty() { "" } else { ": " };
         problems.push(format!(
@@ -303,6 +306,26 @@ fn problems(
             "the kernel left hook {} out {} times: what it would have recorded is missing",
             hook.name,
             units::count(hook.skipped.try_into().unwrap_or(i64::MAX))
+        ));
+    }
+    problems
+}
+
+/// What a session lacks because it was made of a log.
+fn imported(log: &meta::Source) -> Vec<String> {
+    let count = |n: u64| units::count(n.try_into().unwrap_or(i64::MAX));
+    let mut problems = Vec::new();
+    if log.bad_lines > 0 {
+        problems.push(format!(
+            "{} of {} lines of the log were not understood: their calls are missing",
+            count(log.bad_lines),
+            count(log.lines)
+        ));
+    }
+    for missing in &log.not_observable {
+        problems.push(format!(
+            "not observable in a log of {}: {missing}",
+            log.format
         ));
     }
     problems

@@ -426,5 +426,6 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         exit_status: None,
         cost: Cost::default(),
         content: None,
+        source: None,
     }
 }

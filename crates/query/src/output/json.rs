@@ -1,4 +1,4 @@
-//! A JSON array of objects, one a line. Integers are numbers whatever their
+//! Objects, one a line, as a JSON array or each for itself. Integers are numbers whatever their
 //! size. Characters that a terminal may act on are escaped as `\uXXXX`.
 
 use std::io::Write;
@@ -14,6 +14,33 @@ pub(super) fn write(
     count: &mut u64,
 ) -> Result<(), QueryError> {
     out.write_all(b"[")?;
+    objects(rows, out, count, |text, first, line| {
+        text.push_str(if first { "\n" } else { ",\n" });
+        push_escaped(text, line);
+    })?;
+    out.write_all(if *count == 0 { b"]\n" } else { b"\n]\n" })?;
+    Ok(())
+}
+
+/// Lines without brackets and commas.
+pub(super) fn write_lines(
+    rows: &mut Rows<'_>,
+    out: &mut dyn Write,
+    count: &mut u64,
+) -> Result<(), QueryError> {
+    objects(rows, out, count, |text, _, line| {
+        push_escaped(text, line);
+        text.push('\n');
+    })
+}
+
+/// Gives each row to `push`, which adds it to a text; tells it which is the first.
+fn objects(
+    rows: &mut Rows<'_>,
+    out: &mut dyn Write,
+    count: &mut u64,
+    push: impl Fn(&mut String, bool, &str),
+) -> Result<(), QueryError> {
     let mut text = String::new();
     while let Some(batch) = rows.next_batch()? {
         let mut writer = WriterBuilder::new()
@@ -24,13 +51,11 @@ pub(super) fn write(
         let lines = String::from_utf8_lossy(&lines);
         text.clear();
         for line in lines.lines() {
-            text.push_str(if *count == 0 { "\n" } else { ",\n" });
-            push_escaped(&mut text, line);
+            push(&mut text, *count == 0, line);
             *count += 1;
         }
         out.write_all(text.as_bytes())?;
     }
-    out.write_all(if *count == 0 { b"]\n" } else { b"\n]\n" })?;
     Ok(())
 }
 

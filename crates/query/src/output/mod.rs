@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
@@ -26,6 +26,8 @@ pub enum Format {
     Csv,
     /// An array of objects, one a line.
     Json,
+    /// An object a line.
+    Ndjson,
     /// An Arrow IPC stream.
     Arrow,
     /// A Parquet file.
@@ -34,10 +36,11 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 6] = [
         Format::Table,
         Format::Csv,
         Format::Json,
+        Format::Ndjson,
         Format::Arrow,
         Format::Parquet,
     ];
@@ -48,6 +51,7 @@ impl Format {
             Format::Table => "table",
             Format::Csv => "csv",
             Format::Json => "json",
+            Format::Ndjson => "ndjson",
             Format::Arrow => "arrow",
             Format::Parquet => "parquet",
         }
@@ -96,23 +100,71 @@ pub struct Options {
 /// When the query fails, the format cannot hold a column's type, or writing
 /// fails.
 pub fn write<W: Write + Send>(
-    mut rows: impl Batches,
+    rows: impl Batches,
+    format: Format,
+    options: &Options,
+    out: W,
+) -> Result<u64, QueryError> {
+    match write_observed(rows, format, options, out, &mut |_| {}) {
+        Err((QueryError::Output(e), count)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(count),
+        result => result.map_err(|(e, _)| e),
+    }
+}
+
+/// The same for a caller that wants to know how many rows are done: `observe` is
+/// told after each batch.
+///
+/// # Errors
+///
+/// Those of [`write`], with the rows until then, and a reader that closes its
+/// end is one.
+pub fn write_observed<W: Write + Send>(
+    rows: impl Batches,
     format: Format,
     options: &Options,
     mut out: W,
-) -> Result<u64, QueryError> {
+    observe: &mut dyn FnMut(u64),
+) -> Result<u64, (QueryError, u64)> {
     let mut count = 0;
+    let mut rows = Observed {
+        rows,
+        count: 0,
+        observe,
+    };
     let result = match format {
         Format::Table => table::write(&mut rows, options, &mut out, &mut count),
         Format::Csv => csv::write(&mut rows, options, &mut out, &mut count),
         Format::Json => json::write(&mut rows, &mut out, &mut count),
+        Format::Ndjson => json::write_lines(&mut rows, &mut out, &mut count),
         Format::Arrow => arrow_stream(&mut rows, &mut out, &mut count),
         Format::Parquet => parquet_file(&mut rows, &mut out, &mut count),
     }
     .and_then(|()| Ok(out.flush()?));
     match result {
-        Err(QueryError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(count),
-        result => result.map(|()| count),
+        Ok(()) => Ok(count),
+        Err(e) => Err((e, count)),
+    }
+}
+
+/// Rows, of which an observer is told how many were read.
+struct Observed<'a, B> {
+    rows: B,
+    count: u64,
+    observe: &'a mut dyn FnMut(u64),
+}
+
+impl<B: Batches> Batches for Observed<'_, B> {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
+        let batch = self.rows.next_batch()?;
+        if let Some(batch) = &batch {
+            self.count += batch.num_rows() as u64;
+            (self.observe)(self.count);
+        }
+        Ok(batch)
     }
 }
 

@@ -95,6 +95,10 @@ impl Page<'_> {
             facts.push(escape::text(&session.filters.join(" ")).into_owned());
         }
         self.facts(&facts);
+        // An imported log does not tell of the machine.
+        if session.kernel.is_empty() {
+            return;
+        }
         let kernel = session.kernel.split_whitespace().next().unwrap_or("?");
         let mut facts = vec![
             session.host.clone(),

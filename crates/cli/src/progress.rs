@@ -1,0 +1,46 @@
+//! A progress bar on standard error, when that is a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// What is counted.
+#[derive(Clone, Copy)]
+pub enum Unit {
+    /// Rows of a table.
+    #[cfg_attr(not(feature = "analyse"), allow(dead_code))]
+    Rows,
+    /// Bytes of a file.
+    Bytes,
+}
+
+/// The bar; invisible where there is no terminal.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar that says what is done.
+    pub fn new(what: &'static str, unit: Unit) -> Self {
+        let counts = match unit {
+            Unit::Rows => "{human_pos}/{human_len} rows",
+            Unit::Bytes => "{bytes}/{total_bytes}",
+        };
+        let template = format!("fathom: {what} {{bar:30}} {{percent:>3}} % {counts} {{eta}} left");
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style);
+        }
+        Progress(bar)
+    }
+
+    /// `done` of `total` is done.
+    pub fn set(&self, done: u64, total: u64) {
+        if self.0.length() != Some(total) {
+            self.0.set_length(total);
+        }
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

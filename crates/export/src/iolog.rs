@@ -1,0 +1,165 @@
+//! fio's log of I/O (`read_iolog`): reads, writes and syncs at the offsets and
+//! with the sizes that took place, in the order in which they began.
+//!
+//! fio reads a name up to the first blank and at most 255 bytes of it, and works
+//! with offsets only, so that some calls have no line; they are counted.
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use fathom_model::syscalls::{SYSCALLS, Syscall};
+
+use crate::args::bytes_of;
+use crate::error::Result;
+use crate::row::Row;
+use crate::{Exporter, counted};
+
+/// Bytes of a name that fio reads.
+const MAX_NAME: usize = 255;
+
+#[derive(Default)]
+pub(crate) struct Iolog {
+    times: bool,
+    start_ns: Option<i64>,
+    /// Files that the log has opened.
+    names: HashSet<Vec<u8>>,
+    no_name: u64,
+    no_offset: u64,
+    unknown: u64,
+}
+
+impl Iolog {
+    /// Version 3, which has times, or 2.
+    pub fn new(times: bool) -> Self {
+        Iolog {
+            times,
+            ..Iolog::default()
+        }
+    }
+
+    fn time(&mut self, row: &Row<'_>) -> String {
+        if !self.times {
+            return String::new();
+        }
+        let start = *self.start_ns.get_or_insert(row.start_ns());
+        format!("{} ", row.start_ns().saturating_sub(start) / 1_000_000)
+    }
+}
+
+/// What fio does for a call; `None` when it moves no data and syncs none.
+fn action(row: &Row<'_>) -> Option<&'static str> {
+    let name = row.name?;
+    match name {
+        "fsync" | "IORING_OP_FSYNC" | "IOCB_CMD_FSYNC" => {
+            return Some(match row.flags {
+                Some(flags) if flags.contains("DATASYNC") => "datasync",
+                _ => "sync",
+            });
+        }
+        "fdatasync" | "IOCB_CMD_FDSYNC" => return Some("datasync"),
+        _ => {}
+    }
+    let stem = name
+        .trim_start_matches("IORING_OP_")
+        .trim_start_matches("IOCB_CMD_")
+        .to_ascii_lowercase();
+    let stem = stem.trim_start_matches('p');
+    if stem.starts_with("readlink") || stem.starts_with("readahead") {
+        None
+    } else if stem.starts_with("read") {
+        Some("read")
+    } else if stem.starts_with("write") {
+        Some("write")
+    } else {
+        None
+    }
+}
+
+/// Whether the call moves data, but not in a way that fio's log has.
+fn moves_otherwise(row: &Row<'_>) -> bool {
+    let known = row
+        .name
+        .and_then(Syscall::index_of)
+        .and_then(|index| SYSCALLS.get(index));
+    known.is_some_and(|call| {
+        call.class == fathom_model::syscalls::Class::Data
+            && call.returns == fathom_model::syscalls::Returns::Bytes
+    }) && row.bytes.unwrap_or(0) > 0
+}
+
+impl Exporter for Iolog {
+    fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
+        let version = if self.times { 3 } else { 2 };
+        writeln!(out, "fio version {version} iolog")?;
+        Ok(())
+    }
+
+    fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
+        if row.ret.is_none_or(|ret| ret < 0) {
+            return Ok(());
+        }
+        let Some(action) = action(row) else {
+            self.unknown += u64::from(moves_otherwise(row));
+            return Ok(());
+        };
+        let moves = matches!(action, "read" | "write");
+        if moves && row.bytes.unwrap_or(0) <= 0 {
+            return Ok(());
+        }
+        let path = bytes_of(row.path.unwrap_or(""));
+        let readable = path.starts_with(b"/")
+            && path.len() <= MAX_NAME
+            && !path
+                .iter()
+                .any(|b| b.is_ascii_whitespace() || *b == 0x0b || *b == b':');
+        if !readable {
+            self.no_name += 1;
+            return Ok(());
+        }
+        let (offset, bytes) = match (moves, row.offset) {
+            (false, _) => (0, 0),
+            (true, Some(offset)) => (offset, row.bytes.unwrap_or(0)),
+            (true, None) => {
+                self.no_offset += 1;
+                return Ok(());
+            }
+        };
+        let time = self.time(row);
+        if self.names.insert(path.to_vec()) {
+            for what in ["add", "open"] {
+                out.write_all(time.as_bytes())?;
+                out.write_all(&path)?;
+                writeln!(out, " {what}")?;
+            }
+        }
+        out.write_all(time.as_bytes())?;
+        out.write_all(&path)?;
+        writeln!(out, " {action} {offset} {bytes}")?;
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.no_name > 0 {
+            notes.push(format!(
+                "{} left out: fio's log holds absolute names of at most {MAX_NAME} bytes without \
+                 blanks and colons",
+                counted(self.no_name, "call", "calls")
+            ));
+        }
+        if self.no_offset > 0 {
+            notes.push(format!(
+                "{} left out: where in the file they took place is not known",
+                counted(self.no_offset, "call", "calls")
+            ));
+        }
+        if self.unknown > 0 {
+            notes.push(format!(
+                "{} left out: fio's log has reads, writes and syncs, nothing that moves data from \
+                 file to file",
+                counted(self.unknown, "call", "calls")
+            ));
+        }
+        notes
+    }
+}

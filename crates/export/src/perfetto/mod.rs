@@ -1,0 +1,418 @@
+//! Perfetto's trace packets.
+//!
+//! Each thread is a track with its calls as slices, page faults within them.
+//! Operations of io_uring and AIO overlap, so each process has a track for every
+//! slot in flight, and each device one for every request in its queue. Flows lead
+//! from a call to its requests to devices. Counters tell bytes a second and
+//! requests in flight.
+//!
+//! Strings are interned and packets compressed; what is interned is forgotten
+//! from time to time, so that memory does not grow with the session.
+
+mod counters;
+mod packets;
+mod proto;
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+
+use fathom_model::meta::SessionMeta;
+
+use self::counters::{Counter, Counters};
+use self::packets::Packets;
+use self::proto::*;
+use crate::Exporter;
+use crate::chrome::{numbers, texts};
+use crate::error::Result;
+use crate::lanes::{Ends, Lanes};
+use crate::row::{Layer, Row};
+use crate::source::Tables;
+
+/// A group of lanes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Group {
+    Thread(i32, i32),
+    Operations(i32, String),
+    Device(String),
+}
+
+/// What ends.
+struct Running {
+    track: u64,
+    /// Bytes that it reads, or that it writes.
+    read: i64,
+    written: i64,
+    device: Option<String>,
+    rid: Option<i64>,
+    counted: bool,
+}
+
+pub(crate) struct Perfetto {
+    packets: Packets,
+    lanes: Lanes<Group>,
+    ends: Ends<Running>,
+    told: HashSet<u64>,
+    /// Calls and operations that run: their tracks, and where the slices within
+    /// them that run end.
+    running: HashMap<i64, (u64, Vec<i64>)>,
+    /// Parts of requests that lie beyond them, as of rows that were left out.
+    astray: u64,
+    counters: Counters,
+    flows: bool,
+}
+
+impl Perfetto {
+    /// `flows`: whether the session has requests to devices.
+    pub fn new(meta: &SessionMeta, flows: bool) -> Self {
+        Perfetto {
+            packets: Packets::new(meta),
+            lanes: Lanes::default(),
+            ends: Ends::default(),
+            told: HashSet::new(),
+            running: HashMap::new(),
+            astray: 0,
+            counters: Counters::new(meta),
+            flows,
+        }
+    }
+
+    /// Tells a track once.
+    fn track(&mut self, uuid: u64, descriptor: impl FnOnce() -> TrackDescriptor) {
+        if self.told.insert(uuid) {
+            let packet = TracePacket {
+                track_descriptor: Some(TrackDescriptor {
+                    uuid: Some(uuid),
+                    ..descriptor()
+                }),
+                ..TracePacket::default()
+            };
+            self.packets.push(packet);
+        }
+    }
+
+    fn process(&mut self, pid: i32, comm: &str) -> u64 {
+        let uuid = uuid(&[b"process", &pid.to_le_bytes()]);
+        self.track(uuid, || TrackDescriptor {
+            process: Some(ProcessDescriptor {
+                pid: Some(pid),
+                process_name: Some(comm.to_string()),
+            }),
+            ..TrackDescriptor::default()
+        });
+        uuid
+    }
+
+    /// The track of the request that a slice is a part of, if that runs and the
+    /// slice lies within what runs of it.
+    fn within(&mut self, row: &Row<'_>) -> Option<u64> {
+        let (start, end) = (row.start_ns(), row.end_ns());
+        let (track, ends) = self.running.get_mut(&row.rid?)?;
+        while ends.len() > 1 && ends.last().is_some_and(|top| *top <= start) {
+            ends.pop();
+        }
+        if ends.last().is_some_and(|top| end > *top) {
+            return None;
+        }
+        ends.push(end);
+        Some(*track)
+    }
+
+    /// The track of a row, told if it is new.
+    fn place(&mut self, row: &Row<'_>) -> u64 {
+        let (start, end) = (row.start_ns(), row.end_ns());
+        let tid = row.tid.unwrap_or(0);
+        // A thread of which the process is not known stands by itself.
+        let pid = row.pid.unwrap_or(tid);
+        let comm = row.comm.unwrap_or("?");
+        match row.layer() {
+            Layer::Block => {
+                let device = row.extra.unwrap_or("?").to_string();
+                let group = Group::Device(device.clone());
+                let lane = self.lanes.place(group, start, end, false);
+                let uuid = uuid(&[b"device", device.as_bytes(), &lane.to_le_bytes()]);
+                self.track(uuid, || named(format!("device {device} slot {lane}"), None));
+                uuid
+            }
+            Layer::Operation => {
+                let process = self.process(pid, comm);
+                let api = row.layer.unwrap_or("operation").to_string();
+                let group = Group::Operations(pid, api.clone());
+                let lane = self.lanes.place(group, start, end, false);
+                let parts: [&[u8]; 4] = [
+                    b"slot",
+                    &pid.to_le_bytes(),
+                    api.as_bytes(),
+                    &lane.to_le_bytes(),
+                ];
+                let uuid = uuid(&parts);
+                self.track(uuid, || named(format!("{api} slot {lane}"), Some(process)));
+                uuid
+            }
+            Layer::Call | Layer::Fault | Layer::Writeback | Layer::Slice => {
+                let process = self.process(pid, comm);
+                let lane = match row.layer() {
+                    Layer::Writeback => 0,
+                    _ => self.lanes.place(Group::Thread(pid, tid), start, end, true),
+                };
+                let thread = uuid(&[b"thread", &pid.to_le_bytes(), &tid.to_le_bytes()]);
+                self.track(thread, || TrackDescriptor {
+                    parent_uuid: Some(process),
+                    thread: Some(ThreadDescriptor {
+                        pid: Some(pid),
+                        tid: Some(tid),
+                        thread_name: Some(comm.to_string()),
+                    }),
+                    ..TrackDescriptor::default()
+                });
+                if lane == 0 {
+                    return thread;
+                }
+                let uuid = uuid(&[
+                    b"beside",
+                    &pid.to_le_bytes(),
+                    &tid.to_le_bytes(),
+                    &lane.to_le_bytes(),
+                ]);
+                self.track(uuid, || named(format!("{comm} {tid} beside"), Some(thread)));
+                uuid
+            }
+        }
+    }
+
+    fn begin_slice(&mut self, row: &Row<'_>, track: u64) {
+        let kind = match row.layer() {
+            Layer::Writeback => INSTANT,
+            _ => SLICE_BEGIN,
+        };
+        let category = match row.layer() {
+            Layer::Call | Layer::Slice => row.class.unwrap_or("?"),
+            Layer::Operation => row.layer.unwrap_or("?"),
+            Layer::Fault | Layer::Writeback => "pagecache",
+            Layer::Block => "block",
+        };
+        let mut interned = InternedData::default();
+        let mut event = TrackEvent {
+            r#type: Some(kind),
+            track_uuid: Some(track),
+            ..TrackEvent::default()
+        };
+        self.packets.make_room();
+        let names = &mut self.packets.names;
+        event.category_iids = vec![names.category(category, &mut interned)];
+        event.name_iid = Some(names.event(row.name.unwrap_or("?"), &mut interned));
+        for (name, value) in texts(row) {
+            if let Some(value) = value {
+                event.debug_annotations.push(DebugAnnotation {
+                    name_iid: Some(names.annotation(name, &mut interned)),
+                    string_value_iid: Some(names.value(value, &mut interned)),
+                    int_value: None,
+                });
+            }
+        }
+        for (name, value) in numbers(row) {
+            if let Some(value) = value {
+                event.debug_annotations.push(DebugAnnotation {
+                    name_iid: Some(names.annotation(name, &mut interned)),
+                    string_value_iid: None,
+                    int_value: Some(value),
+                });
+            }
+        }
+        if row.ret.is_none() && matches!(row.layer(), Layer::Call | Layer::Operation) {
+            event.debug_annotations.push(DebugAnnotation {
+                name_iid: Some(names.annotation("unfinished", &mut interned)),
+                string_value_iid: None,
+                int_value: Some(1),
+            });
+        }
+        let joined = self.flows
+            && match row.layer() {
+                Layer::Block => true,
+                Layer::Call | Layer::Operation => row.class == Some("data"),
+                Layer::Fault => true,
+                Layer::Writeback | Layer::Slice => false,
+            };
+        if let Some(rid) = row.rid.filter(|_| joined) {
+            event.flow_ids.push(rid as u64);
+        }
+        let packet = TracePacket {
+            timestamp: Some(time(row.start_ns())),
+            track_event: Some(event),
+            interned_data: (interned != InternedData::default()).then_some(interned),
+            ..TracePacket::default()
+        };
+        self.packets.push(packet);
+    }
+
+    fn end_until(&mut self, ns: i64) {
+        while let Some((end, running)) = self.ends.pop_until(ns) {
+            self.packets.push(TracePacket {
+                timestamp: Some(time(end)),
+                track_event: Some(TrackEvent {
+                    r#type: Some(SLICE_END),
+                    track_uuid: Some(running.track),
+                    ..TrackEvent::default()
+                }),
+                ..TracePacket::default()
+            });
+            if let Some(rid) = running.rid {
+                self.running.remove(&rid);
+            }
+            if !running.counted {
+                continue;
+            }
+            self.count(end, Counter::Read, running.read);
+            self.count(end, Counter::Written, running.written);
+            match running.device {
+                Some(device) => self.count(end, Counter::Queue(device), -1),
+                None => self.count(end, Counter::InFlight, -1),
+            }
+        }
+    }
+
+    /// Changes a counter; what it was in the slices of time that have passed
+    /// since is written.
+    fn count(&mut self, ns: i64, counter: Counter, change: i64) {
+        if change == 0 {
+            return;
+        }
+        for (at, value) in self.counters.change(ns, &counter, change) {
+            self.value(&counter, at, value);
+        }
+    }
+
+    fn value(&mut self, counter: &Counter, at: i64, value: f64) {
+        let (name, unit) = counter.name();
+        let track = uuid(&[b"counter", name.as_bytes()]);
+        self.track(track, || TrackDescriptor {
+            name: Some(name),
+            counter: Some(CounterDescriptor {
+                unit: Some(unit),
+                unit_name: None,
+            }),
+            ..TrackDescriptor::default()
+        });
+        self.packets.push(TracePacket {
+            timestamp: Some(time(at)),
+            track_event: Some(TrackEvent {
+                r#type: Some(COUNTER),
+                track_uuid: Some(track),
+                double_counter_value: Some(value),
+                ..TrackEvent::default()
+            }),
+            ..TracePacket::default()
+        });
+    }
+}
+
+fn named(name: String, parent_uuid: Option<u64>) -> TrackDescriptor {
+    TrackDescriptor {
+        name: Some(name),
+        parent_uuid,
+        ..TrackDescriptor::default()
+    }
+}
+
+fn time(ns: i64) -> u64 {
+    u64::try_from(ns).unwrap_or(0)
+}
+
+/// A number for a track that the same parts always give: FNV-1a, 64 bits. 0 means
+/// no track.
+fn uuid(parts: &[&[u8]]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for part in parts {
+        // A byte between parts keeps "ab","c" and "a","bc" apart.
+        for byte in part.iter().chain([&0xff]) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    hash.max(1)
+}
+
+impl Exporter for Perfetto {
+    fn tables(&self) -> Tables {
+        Tables::All
+    }
+
+    fn begin(&mut self, _: &mut dyn Write) -> Result<()> {
+        self.packets.begin();
+        Ok(())
+    }
+
+    fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
+        self.end_until(row.start_ns());
+        let slice = row.layer() == Layer::Slice;
+        let track = if slice {
+            let Some(track) = self.within(row) else {
+                self.astray += 1;
+                return Ok(());
+            };
+            track
+        } else {
+            self.place(row)
+        };
+        self.begin_slice(row, track);
+        let request = matches!(row.layer(), Layer::Call | Layer::Operation);
+        if let Some(rid) = row.rid.filter(|_| request) {
+            self.running.insert(rid, (track, vec![row.end_ns()]));
+        }
+        if row.layer() != Layer::Writeback {
+            let data =
+                matches!(row.layer(), Layer::Call | Layer::Operation) && row.class == Some("data");
+            let bytes = row.bytes.filter(|_| data).unwrap_or(0);
+            let writes = row.name.is_some_and(counters::writes);
+            let device = (row.layer() == Layer::Block).then(|| row.extra.unwrap_or("?").into());
+            let start = row.start_ns();
+            match &device {
+                _ if slice => {}
+                Some(device) => self.count(start, Counter::Queue(String::clone(device)), 1),
+                None => self.count(start, Counter::InFlight, 1),
+            }
+            self.ends.push(
+                row.end_ns(),
+                Running {
+                    track,
+                    read: if writes { 0 } else { bytes },
+                    written: if writes { bytes } else { 0 },
+                    device,
+                    rid: row.rid.filter(|_| request),
+                    counted: !slice,
+                },
+            );
+        }
+        self.packets.write_full(out)?;
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write) -> Result<()> {
+        self.end_until(i64::MAX);
+        for (counter, at, value) in self.counters.finish() {
+            self.value(&counter, at, value);
+        }
+        self.packets.finish(out)?;
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        if self.astray == 0 {
+            return Vec::new();
+        }
+        vec![format!(
+            "{} left out: the requests that they belong to are not in the export, or do not \
+             contain them",
+            crate::counted(self.astray, "part of a request", "parts of requests")
+        )]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uuid;
+
+    #[test]
+    fn tracks_have_numbers_of_their_own() {
+        assert_ne!(uuid(&[b"ab", b"c"]), uuid(&[b"a", b"bc"]));
+        assert_eq!(uuid(&[b"a"]), uuid(&[b"a"]));
+    }
+}

@@ -1,0 +1,403 @@
+//! Rows of a session from calls of a log.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::errno;
+use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, Source, State, Totals};
+use fathom_model::syscalls::Syscall;
+use fathom_model::tables::{FilePathRows, FileRows, ProcessRows, SCHEMA_VERSION, SyscallRows};
+use fathom_model::{StrId, StringTable};
+use fathom_session::SessionWriter;
+
+use crate::Format;
+use crate::error::ImportError;
+use crate::text::lossless;
+
+/// Rows that are handed to the writer at once.
+const BATCH_ROWS: usize = 32 * 1024;
+/// Bytes of their strings with which fewer are.
+const BATCH_BYTES: usize = 32 << 20;
+
+/// One call of a log. What is `None` the log does not tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    pub ts_ns: i64,
+    pub dur_ns: Option<i64>,
+    pub pid: Option<i32>,
+    pub tid: i32,
+    pub comm: Option<Vec<u8>>,
+    pub cpu: Option<i32>,
+    pub ret: Option<i64>,
+    pub fd: Option<i32>,
+    pub file_id: Option<i64>,
+    pub offset: Option<i64>,
+    pub size: Option<i64>,
+    pub bytes: Option<i64>,
+    pub flags: Option<String>,
+    pub path_arg: Option<Vec<u8>>,
+    pub path_arg2: Option<Vec<u8>>,
+    pub path: Option<Vec<u8>>,
+    pub path2: Option<Vec<u8>>,
+    pub args: String,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileInfo {
+    pub path: Vec<u8>,
+    pub kind: &'static str,
+    pub first_ns: i64,
+    /// Device, inode and the tag, where the log has them.
+    pub identity: Option<(i64, i64, String)>,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThreadInfo {
+    pub pid: Option<i32>,
+    pub tid: i32,
+    pub ppid: Option<i32>,
+    pub comm: Option<Vec<u8>>,
+    pub exe: Option<Vec<u8>>,
+    pub cmdline: Option<Vec<u8>>,
+    pub start_ns: i64,
+    pub end_ns: Option<i64>,
+    pub exit_status: Option<i32>,
+}
+
+/// Collects rows and hands them to the writer.
+pub(crate) struct Builder {
+    writer: SessionWriter,
+    calls: SyscallRows,
+    strings: StringTable,
+    rid: i64,
+    first_ns: Option<i64>,
+    last_ns: i64,
+    /// Files by path: of one path the one that has it now.
+    by_path: HashMap<Vec<u8>, i64>,
+    files: HashMap<i64, FileInfo>,
+    changed: Vec<i64>,
+    next_file: i64,
+    paths: FilePathRows,
+    path_strings: StringTable,
+}
+
+impl Builder {
+    pub fn new(writer: SessionWriter) -> Self {
+        Builder {
+            writer,
+            calls: SyscallRows::default(),
+            strings: StringTable::new(),
+            rid: 0,
+            first_ns: None,
+            last_ns: i64::MIN,
+            by_path: HashMap::new(),
+            files: HashMap::new(),
+            changed: Vec::new(),
+            next_file: 1,
+            paths: FilePathRows::default(),
+            path_strings: StringTable::new(),
+        }
+    }
+
+    /// Adds a call of `syscall`.
+    pub fn call(&mut self, syscall: &'static Syscall, call: &Call) -> Result<(), ImportError> {
+        self.rid += 1;
+        self.seen(call.ts_ns);
+        self.seen(call.ts_ns.saturating_add(call.dur_ns.unwrap_or(0)));
+        let strings = &mut self.strings;
+        let mut bytes = |bytes: Option<&[u8]>| match bytes {
+            Some(bytes) => strings.intern(lossless(bytes).as_bytes()),
+            None => StrId::NULL,
+        };
+        let rows = &mut self.calls;
+        let failed = call.ret.and_then(errno::of_return).filter(|_| {
+            // Addresses that look like errors are none.
+            call.ret.is_some_and(|r| r < 0)
+        });
+        rows.rid.push(self.rid);
+        rows.ts_ns.push(call.ts_ns);
+        rows.dur_ns.push(call.dur_ns.unwrap_or(NULL_I64));
+        rows.pid.push(call.pid.unwrap_or(NULL_I32));
+        rows.tid.push(call.tid);
+        rows.comm.push(bytes(call.comm.as_deref()));
+        rows.cpu.push(call.cpu.unwrap_or(NULL_I32));
+        rows.syscall.push(bytes(Some(syscall.name.as_bytes())));
+        rows.class
+            .push(bytes(Some(syscall.class.name().as_bytes())));
+        rows.ret.push(call.ret.unwrap_or(NULL_I64));
+        rows.errno
+            .push(bytes(failed.and_then(errno::name).map(str::as_bytes)));
+        rows.fd.push(call.fd.unwrap_or(NULL_I32));
+        rows.file_id.push(call.file_id.unwrap_or(NULL_I64));
+        rows.offset.push(call.offset.unwrap_or(NULL_I64));
+        rows.size.push(call.size.unwrap_or(NULL_I64));
+        rows.bytes.push(call.bytes.unwrap_or(NULL_I64));
+        rows.flags
+            .push(bytes(call.flags.as_deref().map(str::as_bytes)));
+        rows.path_arg.push(bytes(call.path_arg.as_deref()));
+        rows.path_arg2.push(bytes(call.path_arg2.as_deref()));
+        rows.path.push(bytes(call.path.as_deref()));
+        rows.path2.push(bytes(call.path2.as_deref()));
+        rows.hash.push(NULL_I64);
+        let args = (!call.args.is_empty()).then_some(call.args.as_bytes());
+        rows.args.push(bytes(args));
+        rows.api.push(bytes(Some(syscall.api.name().as_bytes())));
+        rows.op_flags.push(StrId::NULL);
+        rows.user_data.push(NULL_I64);
+        rows.content_bytes.push(NULL_I64);
+        rows.content.push(StrId::NULL);
+        if self.calls.rid.len() >= BATCH_ROWS || self.strings.bytes() >= BATCH_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Something took place at `ns`.
+    pub fn seen(&mut self, ns: i64) {
+        self.first_ns = Some(self.first_ns.map_or(ns, |first| first.min(ns)));
+        self.last_ns = self.last_ns.max(ns);
+    }
+
+    /// When the log's last event took place; `None` before the first.
+    pub fn last_ns(&self) -> Option<i64> {
+        self.first_ns.map(|_| self.last_ns)
+    }
+
+    /// The file that has `path` now.
+    pub fn file(&mut self, path: &[u8], kind: &'static str, ns: i64) -> i64 {
+        if let Some(id) = self.by_path.get(path).copied() {
+            if kind != "unknown" {
+                self.kind(id, kind);
+            }
+            return id;
+        }
+        let info = FileInfo {
+            path: path.to_vec(),
+            kind,
+            first_ns: ns,
+            identity: None,
+        };
+        self.add(info)
+    }
+
+    /// A file whose identity the log tells, by its tag.
+    pub fn tagged(&mut self, info: FileInfo) -> i64 {
+        self.add(info)
+    }
+
+    fn add(&mut self, info: FileInfo) -> i64 {
+        let id = self.next_file;
+        self.next_file += 1;
+        if info.identity.is_none() {
+            self.by_path.insert(info.path.clone(), id);
+        }
+        self.path(id, &info.path, info.first_ns);
+        self.files.insert(id, info);
+        self.changed.push(id);
+        id
+    }
+
+    fn path(&mut self, id: i64, path: &[u8], ns: i64) {
+        if path.is_empty() {
+            return;
+        }
+        self.paths.file_id.push(id);
+        self.paths.ts_ns.push(ns);
+        let text = lossless(path);
+        self.paths
+            .path
+            .push(self.path_strings.intern(text.as_bytes()));
+        self.paths.path_complete.push(path.starts_with(b"/"));
+        self.paths.deleted.push(false);
+        self.paths.mnt_ns.push(NULL_I64);
+    }
+
+    /// The type of a file became known.
+    pub fn kind(&mut self, id: i64, kind: &'static str) {
+        if let Some(info) = self.files.get_mut(&id)
+            && info.kind != kind
+        {
+            info.kind = kind;
+            self.changed.push(id);
+        }
+    }
+
+    /// A rename succeeded.
+    pub fn renamed(&mut self, from: &[u8], to: &[u8], ns: i64) {
+        let Some(id) = self.by_path.remove(from) else {
+            self.by_path.remove(to);
+            return;
+        };
+        self.by_path.insert(to.to_vec(), id);
+        self.path(id, to, ns);
+        if let Some(info) = self.files.get_mut(&id) {
+            info.path = to.to_vec();
+            self.changed.push(id);
+        }
+    }
+
+    /// A name was removed: a file of that name is another one from now on.
+    pub fn removed(&mut self, path: &[u8]) {
+        self.by_path.remove(path);
+    }
+
+    fn flush(&mut self) -> Result<(), ImportError> {
+        self.flush_files()?;
+        if !self.calls.rid.is_empty() {
+            let rows = std::mem::take(&mut self.calls);
+            let strings = std::mem::take(&mut self.strings);
+            self.writer.append(rows.into_batch(strings))?;
+        }
+        Ok(())
+    }
+
+    fn flush_files(&mut self) -> Result<(), ImportError> {
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.sort_unstable();
+        changed.dedup();
+        let mut rows = FileRows::default();
+        let mut strings = StringTable::new();
+        for id in &changed {
+            let Some(info) = self.files.get(id) else {
+                continue;
+            };
+            let text = lossless(&info.path);
+            let raw = matches!(text, std::borrow::Cow::Owned(_));
+            let (dev, ino, tag) = match &info.identity {
+                Some((dev, ino, tag)) => (*dev, *ino, Some(tag)),
+                None => (NULL_I64, NULL_I64, None),
+            };
+            rows.file_id.push(*id);
+            rows.dev.push(dev);
+            rows.ino.push(ino);
+            rows.generation.push(NULL_I64);
+            rows.file_tag
+                .push(tag.map_or(StrId::NULL, |t| strings.intern(t.as_bytes())));
+            let known = !info.path.is_empty();
+            rows.path.push(match known {
+                true => strings.intern(text.as_bytes()),
+                false => StrId::NULL,
+            });
+            rows.path_raw.push(match raw {
+                true => strings.intern(&info.path),
+                false => StrId::NULL,
+            });
+            rows.file_type.push(strings.intern(info.kind.as_bytes()));
+            rows.fs_type.push(StrId::NULL);
+            rows.size.push(NULL_I64);
+            rows.first_seen_ns.push(info.first_ns);
+            rows.path_complete.push(info.path.starts_with(b"/"));
+            rows.mnt_ns.push(NULL_I64);
+            rows.host_path.push(StrId::NULL);
+        }
+        if !rows.file_id.is_empty() {
+            self.writer.append(rows.into_batch(strings))?;
+        }
+        if !self.paths.file_id.is_empty() {
+            let rows = std::mem::take(&mut self.paths);
+            let strings = std::mem::take(&mut self.path_strings);
+            self.writer.append(rows.into_batch(strings))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of threads.
+    pub fn threads(&mut self, threads: &[ThreadInfo]) -> Result<(), ImportError> {
+        let mut rows = ProcessRows::default();
+        let mut strings = StringTable::new();
+        for thread in threads {
+            let mut text = |bytes: &Option<Vec<u8>>| match bytes {
+                Some(bytes) => strings.intern(lossless(bytes).as_bytes()),
+                None => StrId::NULL,
+            };
+            rows.pid.push(thread.pid.unwrap_or(NULL_I32));
+            rows.tid.push(thread.tid);
+            rows.ppid.push(thread.ppid.unwrap_or(NULL_I32));
+            rows.comm.push(text(&thread.comm));
+            rows.exe.push(text(&thread.exe));
+            rows.cmdline.push(text(&thread.cmdline));
+            rows.cgroup.push(StrId::NULL);
+            rows.container_id.push(StrId::NULL);
+            rows.uid.push(NULL_I64);
+            rows.mnt_ns.push(NULL_I64);
+            rows.start_ns.push(thread.start_ns);
+            rows.end_ns.push(thread.end_ns.unwrap_or(NULL_I64));
+            rows.exit_status
+                .push(thread.exit_status.unwrap_or(NULL_I32));
+        }
+        if !rows.tid.is_empty() {
+            self.writer.append(rows.into_batch(strings))?;
+        }
+        Ok(())
+    }
+
+    /// Closes the session; returns its calls.
+    pub fn finish(mut self, mut meta: SessionMeta) -> Result<u64, ImportError> {
+        self.flush()?;
+        // Column ts_ns has the wall clock.
+        let start = self.first_ns.unwrap_or(0);
+        let end = self.last_ns.max(start);
+        meta.clock = Clock {
+            start_monotonic_ns: start,
+            start_realtime_ns: start,
+            end_monotonic_ns: Some(end),
+            end_realtime_ns: Some(end),
+        };
+        let calls = u64::try_from(self.rid).unwrap_or(0);
+        meta.totals.seen = calls;
+        self.writer.finish(meta)?;
+        Ok(calls)
+    }
+}
+
+/// What a session says of itself before its log is read.
+pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
+    let names: Vec<String> = files
+        .iter()
+        .map(|f| f.to_string_lossy().into_owned())
+        .collect();
+    let target = match names.as_slice() {
+        [one] => format!("{} log {one}", format.name()),
+        many => format!(
+            "{} logs {} and {} more",
+            format.name(),
+            many.first().map_or("", String::as_str),
+            many.len().saturating_sub(1)
+        ),
+    };
+    SessionMeta {
+        schema_version: SCHEMA_VERSION,
+        fathom_version: env!("CARGO_PKG_VERSION").to_string(),
+        id: random_id(),
+        state: State::Recording,
+        command: Vec::new(),
+        target,
+        options: Options {
+            detail: "import".into(),
+            syscalls: vec!["as traced".into()],
+            ..Options::default()
+        },
+        host: Host::default(),
+        clock: Clock::default(),
+        hooks: Vec::new(),
+        totals: Totals::default(),
+        exit_status: None,
+        cost: Cost::default(),
+        content: None,
+        source: Some(Source {
+            format: format.name().into(),
+            files: names,
+            ..Source::default()
+        }),
+    }
+}
+
+/// 32 hexadecimal digits.
+fn random_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let random = || RandomState::new().hash_one(std::process::id());
+    format!("{:016x}{:016x}", random(), random())
+}

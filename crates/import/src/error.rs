@@ -1,0 +1,54 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fathom_session::SessionError;
+
+/// Why a log could not be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// Nothing was given.
+    #[error("no file to import: give the log, or the logs that strace -ff wrote")]
+    NoFile,
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// The file is of no format that is known.
+    #[error(
+        "{} is neither a log of strace nor JSON of DIO; if it is one of them, name it with --format",
+        .0.display()
+    )]
+    Unknown(PathBuf),
+    /// The log has no times.
+    #[error(
+        "{} has no times, so that nothing can be said of when calls took place: run strace with \
+         -ttt -T (best), -tt, -t or -r",
+        .0.display()
+    )]
+    NoTimes(PathBuf),
+    /// There is no call in the log.
+    #[error("{} holds no call that fathom records", .0.display())]
+    NoCalls(PathBuf),
+    /// The session could not be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl ImportError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| ImportError::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Logs of other tracers as sessions of fathom, for people without root or on
+//! kernels without eBPF.
+//!
+//! [`import`] reads a log line by line and writes a session by the same writer as
+//! a recording. What the log does not tell is null, and named in `session.json`
+//! (`source`) and in the report. A line that is not understood is counted and
+//! never ends the import. Memory grows with what is open at a time (threads,
+//! descriptors, files), not with the log.
+//!
+//! Each format is a module: [`strace`] and DIO's JSON.
+
+mod builder;
+mod dio;
+mod error;
+pub mod strace;
+mod text;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use fathom_model::meta::Source;
+use fathom_session::{SessionWriter, WriterOptions};
+
+pub use error::ImportError;
+
+use builder::Builder;
+
+/// Bytes of a file that tell its format.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// A format that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// What strace prints.
+    Strace,
+    /// DIO's JSON: an array or a document a line.
+    Dio,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 2] = [Format::Strace, Format::Dio];
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Strace => "strace",
+            Format::Dio => "dio",
+        }
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Format::ALL
+            .into_iter()
+            .find(|f| f.name() == name)
+            .ok_or_else(|| format!("there is no format {name:?}; there are strace, dio"))
+    }
+}
+
+/// What an import made.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The format that was read.
+    pub format: Format,
+    /// Calls in the session.
+    pub calls: u64,
+    /// What became of the log.
+    pub source: Source,
+    /// Lines that were not understood, the first of them, escaped.
+    pub bad_examples: Vec<String>,
+}
+
+/// Makes a session in `output` of `files`: one log, or those that `strace -ff`
+/// writes for each thread. `format` is found out when it is not given. `progress`
+/// is told from time to time how many bytes are read, and how many there are.
+///
+/// # Errors
+/// When a file cannot be read or has no known format or no times, and those of
+/// [`SessionWriter`]. Damaged lines are none.
+pub fn import(
+    files: &[PathBuf],
+    format: Option<Format>,
+    output: &Path,
+    force: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Outcome, ImportError> {
+    let files = expand(files)?;
+    let first = files.first().ok_or(ImportError::NoFile)?;
+    let format = match format {
+        Some(format) => format,
+        None => detect(first)?,
+    };
+    let mut total = 0;
+    for file in &files {
+        let info = std::fs::metadata(file).map_err(ImportError::io("read", file))?;
+        total += info.len();
+    }
+    // Before a session is made: a log without times makes none.
+    let survey = match format {
+        Format::Strace => Some(strace::survey(&files)?),
+        Format::Dio => None,
+    };
+    let options = WriterOptions {
+        force,
+        ..WriterOptions::default()
+    };
+    let mut meta = builder::meta(format, &files);
+    let writer = SessionWriter::create(output, meta.clone(), options)?;
+    let mut builder = Builder::new(writer);
+    let mut done = |bytes| progress(bytes, total);
+    let bad_examples = match survey {
+        Some(survey) => strace::read(&files, &survey, &mut builder, &mut meta, &mut done)?,
+        None => dio::read(&files, &mut builder, &mut meta, &mut done)?,
+    };
+    let source = meta.source.clone().unwrap_or_default();
+    let calls = builder.finish(meta)?;
+    Ok(Outcome {
+        format,
+        calls,
+        source,
+        bad_examples,
+    })
+}
+
+/// A name that is no file but the beginning of those that `strace -ff` writes
+/// (`NAME.PID`) stands for all of them.
+fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, ImportError> {
+    let mut all = Vec::new();
+    for file in files {
+        if file.exists() {
+            all.push(file.clone());
+            continue;
+        }
+        let dir = match file.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        };
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let mut found: Vec<(u32, PathBuf)> = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(ImportError::io("read", dir))? {
+            let entry = entry.map_err(ImportError::io("read", dir))?;
+            let entry_name = entry.file_name();
+            let pid = entry_name
+                .to_str()
+                .and_then(|n| n.strip_prefix(&*name)?.strip_prefix('.')?.parse().ok());
+            if let Some(pid) = pid {
+                found.push((pid, entry.path()));
+            }
+        }
+        if found.is_empty() {
+            let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+            return Err(ImportError::io("open", file)(missing));
+        }
+        found.sort();
+        all.extend(found.into_iter().map(|(_, path)| path));
+    }
+    Ok(all)
+}
+
+fn detect(file: &Path) -> Result<Format, ImportError> {
+    let open = File::open(file).map_err(ImportError::io("open", file))?;
+    let mut head = Vec::new();
+    open.take(HEAD_BYTES)
+        .read_to_end(&mut head)
+        .map_err(ImportError::io("read", file))?;
+    let text = String::from_utf8_lossy(&head);
+    if dio::looks_like(&text) {
+        return Ok(Format::Dio);
+    }
+    if strace::looks_like(&text) {
+        return Ok(Format::Strace);
+    }
+    Err(ImportError::Unknown(file.to_owned()))
+}
+
+/// Longest line that is kept; the rest of a longer one is skipped.
+const MAX_LINE: usize = 4 << 20;
+
+/// Reads the next line without its end, at most [`MAX_LINE`] bytes of it, into
+/// `line`; false at the end of the file. Adds what was read to `bytes`.
+fn next_line(
+    reader: &mut BufReader<File>,
+    line: &mut Vec<u8>,
+    bytes: &mut u64,
+) -> std::io::Result<bool> {
+    line.clear();
+    let mut any = false;
+    loop {
+        let available = reader.fill_buf()?;
+        if available.is_empty() {
+            return Ok(any);
+        }
+        any = true;
+        let (taken, ended) = match available.iter().position(|b| *b == b'\n') {
+            Some(end) => (end + 1, true),
+            None => (available.len(), false),
+        };
+        let room = MAX_LINE.saturating_sub(line.len());
+        let text = taken - usize::from(ended);
+        line.extend_from_slice(available.get(..text.min(room)).unwrap_or_default());
+        reader.consume(taken);
+        *bytes += taken as u64;
+        if ended {
+            return Ok(true);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Bytes from a log as text of a session.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `bytes` as text. Valid UTF-8 stays as it is; otherwise each byte that is not
+/// part of valid UTF-8 becomes `\xHH` and each backslash is doubled.
+pub(crate) fn lossless(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            let mut out = String::with_capacity(bytes.len() + 8);
+            for chunk in bytes.utf8_chunks() {
+                for c in chunk.valid().chars() {
+                    out.push(c);
+                    if c == '\\' {
+                        out.push(c);
+                    }
+                }
+                for byte in chunk.invalid() {
+                    let _ = write!(out, "\\x{byte:02x}");
+                }
+            }
+            Cow::Owned(out)
+        }
+    }
+}
+
+/// The absolute form of `arg` from directory `base`, as recordings have it:
+/// empty components and `.` go, `..` at the beginning goes up from the base, one
+/// behind a name stays, as that name may be a link. `None` when the base is not
+/// known.
+pub(crate) fn absolute(base: Option<&[u8]>, arg: &[u8]) -> Option<Vec<u8>> {
+    let from_root = arg.starts_with(b"/");
+    let mut out = match base {
+        _ if from_root => Vec::new(),
+        Some(base) if arg.is_empty() => return Some(base.to_vec()),
+        Some(b"/") => Vec::new(),
+        Some(base) if base.starts_with(b"/") => base.to_vec(),
+        _ => return None,
+    };
+    let mut named = false;
+    for component in arg.split(|b| *b == b'/') {
+        match component {
+            b"" | b"." => {}
+            b".." if !named => {
+                let slash = out.iter().rposition(|b| *b == b'/').unwrap_or(0);
+                out.truncate(slash);
+            }
+            name => {
+                named |= name != b"..";
+                out.push(b'/');
+                out.extend_from_slice(name);
+            }
+        }
+    }
+    if out.is_empty() {
+        out.push(b'/');
+    }
+    Some(out)
+}
+
+/// A line for a terminal: at most 200 characters, control characters escaped.
+pub(crate) fn shown(line: &[u8]) -> String {
+    String::from_utf8_lossy(line)
+        .chars()
+        .take(200)
+        .flat_map(|c| {
+            let plain = !c.is_control() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
+            let escaped = (!plain).then(|| c.escape_default());
+            plain.then_some(c).into_iter().chain(escaped.into_iter().flatten())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_forms() {
+        let text = |base: Option<&str>, arg: &str| {
+            absolute(base.map(str::as_bytes), arg.as_bytes()).map(|p| String::from_utf8(p).unwrap())
+        };
+        assert_eq!(text(None, "//a/./b/"), Some("/a/b".into()));
+        assert_eq!(text(None, "a"), None);
+        assert_eq!(text(Some("/h/u"), "../v/../w"), Some("/h/v/../w".into()));
+        assert_eq!(text(Some("/"), ".."), Some("/".into()));
+        assert_eq!(text(Some("/h"), ""), Some("/h".into()));
+        assert_eq!(text(Some("pipe:[3]"), "x"), None);
+    }
+
+    #[test]
+    fn lines_are_safe_to_print() {
+        assert_eq!(shown(b"a\x1b[2J\xff"), "a\\u{1b}[2J\u{fffd}");
+    }
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Reads a session of fathom with DuckDB and pandas, and draws two plots.
+
+    pip install duckdb pandas matplotlib
+    python3 examples/session.py run.fathom -o run.png
+
+A session is a directory of Parquet files, a folder a table; docs/schema.md lists
+every table and column. fathom itself is not needed to read it. Cells begin with
+`# %%`, as notebooks and editors know them.
+"""
+
+# %% The session: session.json says what was recorded, the folders hold the rows.
+import argparse
+import json
+from pathlib import Path
+
+import duckdb
+
+arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+arguments.add_argument("session", type=Path)
+arguments.add_argument("-o", "--output", type=Path, default=Path("session.png"))
+arguments.add_argument("--no-plot", action="store_true", help="print the tables only")
+options = arguments.parse_args()
+
+meta = json.loads((options.session / "session.json").read_text())
+start_ns = meta["clock"]["start_monotonic_ns"]
+totals = meta["totals"]
+print(f"{totals['seen']} calls seen, {totals['stored']} stored, {totals['lost']} lost")
+
+# %% Tables as views. Rows of `files` are written again when they change: of one
+# file the last row counts, which a session that was closed has alone.
+database = duckdb.connect()
+
+
+def table(name):
+    """The rows of a table, as a relation that DuckDB reads when it is asked."""
+    return database.read_parquet(str(options.session / name / "*.parquet"))
+
+
+calls = table("syscalls")
+database.register("calls", calls)
+
+# %% What took the time? A data frame of pandas from SQL.
+by_call = database.sql(
+    """
+    SELECT syscall, count(*) AS calls, sum(bytes)::BIGINT AS bytes,
+           sum(dur_ns) / 1e6 AS total_ms,
+           quantile_cont(dur_ns, 0.5) / 1e3 AS median_us,
+           quantile_cont(dur_ns, 0.99) / 1e3 AS p99_us
+    FROM calls GROUP BY syscall ORDER BY total_ms DESC, syscall LIMIT 10
+    """
+).df()
+print(by_call.to_string(index=False))
+
+# %% Which files?
+by_file = database.sql(
+    """
+    SELECT path, count(*) AS calls, sum(bytes)::BIGINT AS bytes
+    FROM calls WHERE path IS NOT NULL AND class = 'data'
+    GROUP BY path ORDER BY bytes DESC NULLS LAST, path LIMIT 10
+    """
+).df()
+print(by_file.to_string(index=False))
+
+# %% Where in the file, and how fast: offsets and latencies over time.
+moves = database.execute(
+    """
+    SELECT (ts_ns - ?) / 1e9 AS seconds, "offset" / 1048576.0 AS mib,
+           dur_ns / 1e3 AS us, syscall
+    FROM calls WHERE class = 'data' AND "offset" IS NOT NULL AND bytes > 0
+    ORDER BY ts_ns
+    """,
+    [start_ns],
+).df()
+print(f"{len(moves)} reads and writes with an offset")
+
+# %% The plots.
+if not options.no_plot:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (where, fast) = pyplot.subplots(2, 1, sharex=True, figsize=(9, 6))
+    for syscall, group in moves.groupby("syscall"):
+        where.plot(group.seconds, group.mib, ".", markersize=2, label=syscall)
+        fast.plot(group.seconds, group.us, ".", markersize=2, label=syscall)
+    where.set_ylabel("offset, MiB")
+    fast.set_ylabel("latency, us")
+    fast.set_xlabel("seconds since the recording began")
+    if len(moves):
+        fast.set_yscale("log")
+        where.legend(loc="upper left", markerscale=4)
+    figure.tight_layout()
+    figure.savefig(options.output)
+    print(f"plot in {options.output}")
