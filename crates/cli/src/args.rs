@@ -336,6 +336,7 @@ pub struct ZoomArgs {
     /// Form of the result: table, csv, json, arrow (IPC stream) or parquet
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: fathom_query::output::Format,
+}
 
 /// Options of `export`.
 #[cfg(feature = "analyse")]

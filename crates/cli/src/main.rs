@@ -12,11 +12,11 @@ mod stages;
 
 #[cfg(feature = "analyse")]
 mod analyse;
+mod export;
 #[cfg(feature = "analyse")]
 mod sizes;
 #[cfg(feature = "analyse")]
 mod zoom;
-mod export;
 
 use std::process::ExitCode;
 
