@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "analyse")]
         Action::Report(options) => analyse::report(&options),
         #[cfg(feature = "analyse")]
+        Action::Diagnose(options) => analyse::diagnose(&options),
+        #[cfg(feature = "analyse")]
         Action::Query(options) => analyse::query(&options),
     };
     match result {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{ColumnType, Table};
+use fathom_model::tables::{Column, ColumnType, Table};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -19,19 +19,31 @@ const BATCH_ROWS: usize = 1 << 16;
 /// size.
 pub(crate) struct RowGroupDecoder {
     table: &'static Table,
-    columns: Vec<ColumnReader>,
+    /// `None` for a column that is not read.
+    columns: Vec<Option<ColumnReader>>,
     rows_left: usize,
 }
 
 impl RowGroupDecoder {
     pub(crate) fn new(table: &'static Table, group: &dyn RowGroupReader) -> Result<Self> {
+        Self::with_columns(table, group, |_| true)
+    }
+
+    /// Reads the columns that are wanted; the others stay empty.
+    pub(crate) fn with_columns(
+        table: &'static Table,
+        group: &dyn RowGroupReader,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Self> {
         let metadata = group.metadata();
         if metadata.num_columns() != table.columns.len() {
             return Err(general(format!("{} columns", metadata.num_columns())));
         }
-        let columns: Result<_> = (0..metadata.num_columns())
-            .map(|i| group.get_column_reader(i))
-            .collect();
+        let reader = |(i, column): (usize, &Column)| {
+            let reader = wanted(column.name).then(|| group.get_column_reader(i));
+            reader.transpose()
+        };
+        let columns: Result<_> = table.columns.iter().enumerate().map(reader).collect();
         let rows_left = usize::try_from(metadata.num_rows())
             .map_err(|_| general(format!("{} rows", metadata.num_rows())))?;
         Ok(Self {
@@ -50,6 +62,10 @@ impl RowGroupDecoder {
         let mut strings = StringTable::new();
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, reader) in self.table.columns.iter().zip(&mut self.columns) {
+            let Some(reader) = reader else {
+                columns.push(ColumnData::empty(column.ty));
+                continue;
+            };
             let data = read_column(column.ty, reader, rows, &mut strings)?;
             if data.len() != rows {
                 let (name, found) = (column.name, data.len());

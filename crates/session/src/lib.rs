@@ -34,6 +34,7 @@ mod losses;
 mod part;
 mod queue;
 mod reader;
+mod scan;
 mod schema;
 mod shared;
 mod storage;
