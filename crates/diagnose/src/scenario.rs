@@ -48,6 +48,7 @@ struct Row<'a> {
     file: Option<i64>,
     offset: Option<i64>,
     bytes: Option<i64>,
+    size: Option<i64>,
     flags: Option<&'a str>,
     by_path: bool,
     path: Option<&'a str>,
@@ -146,7 +147,7 @@ impl Scenario {
         rows.fd.push(row.fd.unwrap_or(NULL_I32));
         rows.file_id.push(row.file.unwrap_or(NULL_I64));
         rows.offset.push(row.offset.unwrap_or(NULL_I64));
-        rows.size.push(row.bytes.unwrap_or(NULL_I64));
+        rows.size.push(row.size.unwrap_or(NULL_I64));
         rows.bytes.push(row.bytes.unwrap_or(NULL_I64));
         rows.flags.push(text(row.flags));
         rows.path_arg.push(text(row.path.filter(|_| row.by_path)));
@@ -222,6 +223,11 @@ impl Scenario {
     }
 
     fn data(&mut self, syscall: &str, fd: i32, bytes: i64, at: Option<i64>) {
+        self.data_of(syscall, fd, bytes, bytes, at);
+    }
+
+    /// Moves `bytes` of `size` that were asked for.
+    fn data_of(&mut self, syscall: &str, fd: i32, bytes: i64, size: i64, at: Option<i64>) {
         let Some(open) = self.fds.get_mut(&(self.pid, fd)) else {
             return;
         };
@@ -239,9 +245,18 @@ impl Scenario {
             file,
             offset: Some(offset),
             bytes: Some(bytes),
+            size: Some(size),
             path: Some(&path),
             ..Row::default()
         });
+    }
+
+    pub(crate) fn short_read(&mut self, fd: i32, bytes: i64, size: i64) {
+        self.data_of("read", fd, bytes, size, None);
+    }
+
+    pub(crate) fn short_write(&mut self, fd: i32, bytes: i64, size: i64) {
+        self.data_of("write", fd, bytes, size, None);
     }
 
     pub(crate) fn read(&mut self, fd: i32, bytes: i64) {

@@ -29,6 +29,11 @@ rules! {
     sync_error_ignored::SyncErrorIgnored,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
+    stale_inode_reader::StaleInodeReader,
+    short_io::ShortIo,
+    truncate_rewrite::TruncateRewrite,
+    fd_leak::FdLeak,
+    duplicate_open::DuplicateOpen,
 }
 
 /// What every rule says of itself.
