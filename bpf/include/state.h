@@ -81,6 +81,7 @@ struct task_state {
 	__u32 reserved; /* 0 */
 	struct fault_state fault; /* of page faults */
 	struct cached_file files[8]; /* CACHED_FILES of them */
+	struct call_record call; /* of the call that returns, as it is made */
 };
 
 #endif
