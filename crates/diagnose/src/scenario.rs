@@ -8,6 +8,7 @@ use fathom_model::{Batch, StrId, StringTable};
 
 use crate::engine::{Diagnosis, Engine};
 use crate::finding::Finding;
+use crate::rule::Input;
 
 /// What the time of a call is, nanoseconds: a call that moves bytes takes longer.
 const CALL_NS: i64 = 1_000;
@@ -28,6 +29,11 @@ pub(crate) struct Scenario {
     next_fd: i32,
     hash: i64,
     fs_type: &'static str,
+    content: bool,
+    /// Added to the time of each call, nanoseconds.
+    slow_ns: i64,
+    /// Thread of the next calls; `None`: the process's first.
+    tid: Option<i32>,
 }
 
 #[derive(Clone)]
@@ -70,6 +76,9 @@ impl Scenario {
             next_fd: 3,
             hash: NULL_I64,
             fs_type: "xfs",
+            content: false,
+            slow_ns: 0,
+            tid: None,
         }
     }
 
@@ -81,6 +90,11 @@ impl Scenario {
     /// Files from here on lie on a file system of this type.
     pub(crate) fn fs_type(&mut self, fs_type: &'static str) {
         self.fs_type = fs_type;
+    }
+
+    /// The recording has hashes.
+    pub(crate) fn has_content(&mut self) {
+        self.content = true;
     }
 
     /// What the bytes of calls from here on hash to.
@@ -132,12 +146,12 @@ impl Scenario {
         let mut text =
             |text: Option<&str>| text.map_or(StrId::NULL, |t| self.strings.intern(t.as_bytes()));
         let rows = &mut self.rows;
-        let dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS };
+        let dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
         rows.rid.push(rows.rid.len() as i64 + 1);
         rows.ts_ns.push(self.now);
         rows.dur_ns.push(dur);
         rows.pid.push(self.pid);
-        rows.tid.push(self.pid);
+        rows.tid.push(self.tid.unwrap_or(self.pid));
         rows.comm.push(text(Some("program")));
         rows.cpu.push(0);
         rows.syscall.push(text(Some(row.syscall)));
@@ -286,6 +300,41 @@ impl Scenario {
         self.data("pwrite64", fd, bytes, Some(at));
     }
 
+    /// A `pwrite` of another thread that begins while the call before is under way,
+    /// and takes `times` as long as it would alone.
+    pub(crate) fn pwrite_beside(&mut self, tid: i32, fd: i32, bytes: i64, at: i64, times: i64) {
+        let after = self.now;
+        self.now -= GAP_NS + 100;
+        self.tid = Some(tid);
+        self.slow_ns = (times - 1) * (CALL_NS + bytes / 10);
+        self.pwrite(fd, bytes, at);
+        (self.tid, self.slow_ns) = (None, 0);
+        self.now = self.now.max(after);
+    }
+
+    /// Calls from here on take so much longer.
+    pub(crate) fn slow(&mut self, ns: i64) {
+        self.slow_ns = ns;
+    }
+
+    /// A lock that takes `dur_ns`.
+    pub(crate) fn flock(&mut self, fd: i32, dur_ns: i64) {
+        let path = self
+            .fds
+            .get(&(self.pid, fd))
+            .map_or(String::new(), |open| open.path.clone());
+        let file = self.ids.get(&path).copied();
+        self.call(Row {
+            syscall: "flock",
+            dur_ns,
+            fd: Some(fd),
+            file,
+            flags: Some("LOCK_EX"),
+            path: Some(&path),
+            ..Row::default()
+        });
+    }
+
     pub(crate) fn fsync(&mut self, fd: i32) {
         self.on("fsync", fd, SYNC_NS);
     }
@@ -378,6 +427,9 @@ impl Scenario {
     /// What the rules make of it.
     pub(crate) fn diagnose(self) -> Diagnosis {
         let mut engine = Engine::default();
+        if !self.content {
+            engine.lacks(Input::Content, "not recorded");
+        }
         engine.feed(&self.files.into_batch(self.file_strings));
         let calls: Batch = self.rows.into_batch(self.strings);
         engine.feed(&calls);

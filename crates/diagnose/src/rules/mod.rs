@@ -34,6 +34,12 @@ rules! {
     truncate_rewrite::TruncateRewrite,
     fd_leak::FdLeak,
     duplicate_open::DuplicateOpen,
+    direct_misaligned::DirectMisaligned,
+    contention::Contention,
+    extend_without_allocate::ExtendWithoutAllocate,
+    scan_out_of_order::ScanOutOfOrder,
+    content_mismatch::ContentMismatch,
+    metadata_storm::MetadataStorm,
 }
 
 /// What every rule says of itself.
