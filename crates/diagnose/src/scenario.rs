@@ -39,6 +39,7 @@ pub(crate) struct Scenario {
 #[derive(Clone)]
 struct Open {
     path: String,
+    file: i64,
     position: i64,
     append: bool,
 }
@@ -187,6 +188,7 @@ impl Scenario {
         self.next_fd += 1;
         let open = Open {
             path: path.to_owned(),
+            file,
             position: 0,
             append: flags.contains("O_APPEND"),
         };
@@ -221,11 +223,8 @@ impl Scenario {
     }
 
     fn on(&mut self, syscall: &str, fd: i32, dur_ns: i64) {
-        let path = self
-            .fds
-            .get(&(self.pid, fd))
-            .map_or(String::new(), |open| open.path.clone());
-        let file = self.ids.get(&path).copied();
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
         self.call(Row {
             syscall,
             dur_ns,
@@ -249,8 +248,7 @@ impl Scenario {
         if at.is_none() {
             open.position += bytes;
         }
-        let path = open.path.clone();
-        let file = self.ids.get(&path).copied();
+        let (path, file) = (open.path.clone(), Some(open.file));
         self.call(Row {
             syscall,
             dur_ns: CALL_NS + bytes / 10,
@@ -319,11 +317,8 @@ impl Scenario {
 
     /// A lock that takes `dur_ns`.
     pub(crate) fn flock(&mut self, fd: i32, dur_ns: i64) {
-        let path = self
-            .fds
-            .get(&(self.pid, fd))
-            .map_or(String::new(), |open| open.path.clone());
-        let file = self.ids.get(&path).copied();
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
         self.call(Row {
             syscall: "flock",
             dur_ns,
@@ -349,8 +344,7 @@ impl Scenario {
             return;
         };
         open.position = to;
-        let path = open.path.clone();
-        let file = self.ids.get(&path).copied();
+        let (path, file) = (open.path.clone(), Some(open.file));
         self.call(Row {
             syscall: "lseek",
             ret: to,
@@ -364,11 +358,8 @@ impl Scenario {
 
     /// A call on a descriptor that fails.
     pub(crate) fn fail(&mut self, syscall: &str, fd: i32, errno: &str) {
-        let path = self
-            .fds
-            .get(&(self.pid, fd))
-            .map_or(String::new(), |open| open.path.clone());
-        let file = self.ids.get(&path).copied();
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
         self.call(Row {
             syscall,
             ret: -1,

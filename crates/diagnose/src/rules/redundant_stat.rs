@@ -25,7 +25,7 @@ static INFO: RuleInfo = RuleInfo {
            open descriptor would have told.",
     when: "100 or more such calls by one process. A repetition counts when the process asked for the same \
            path less than a second before and nothing was written, renamed, removed or changed under that path \
-           since; a stat before an open counts when the thread's next call opens the same path. One \
+           since; a stat before an open counts when the thread's next call opens the same regular file. One \
            second, because programs that watch a file ask about that often.",
     lost: "the time that these calls took",
     advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the descriptor, \
@@ -105,13 +105,14 @@ impl Rule for RedundantStat {
         Kinds::ALL
     }
 
-    fn call(&mut self, call: &Call, _: &Context) {
+    fn call(&mut self, call: &Call, context: &Context) {
         let key = call.path.map(|path| self.key.of(path));
         let last = self.last.entry(call.tid).take();
         if call.kind == Kind::Open
             && let (Some(last), Some(key)) = (last, key)
             && last.path == key
             && !last.counted
+            && context.file(call).is_some_and(|file| file.is_regular())
         {
             let process = self.processes.entry(call.pid);
             process.before_open += 1;

@@ -74,7 +74,7 @@ impl Rule for Reread {
 
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
-        if !context.file(call).is_some_and(|file| file.is_regular() && file.fs_type != "proc") {
+        if !context.file(call).is_some_and(|file| file.is_regular()) {
             return;
         }
         if call.kind == Kind::Write {

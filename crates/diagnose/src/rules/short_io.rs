@@ -85,7 +85,7 @@ impl Rule for ShortIo {
 
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some(file)) = (call.file, context.file(call)) else { return };
-        if !file.is_regular() || file.fs_type == "proc" || call.asynchronous {
+        if !file.is_regular() || call.asynchronous {
             return;
         }
         let (Some(offset), Some(size)) = (call.offset, call.size) else { return };

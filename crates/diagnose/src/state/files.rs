@@ -51,9 +51,27 @@ pub struct Created {
 }
 
 impl FileState {
-    /// Whether it is a regular file.
+    /// Whether it is a regular file with bytes of its own: not one that the kernel
+    /// makes up as it is read.
     pub fn is_regular(&self) -> bool {
-        self.file_type == "regular"
+        let made_up = [
+            "proc",
+            "sysfs",
+            "cgroup",
+            "cgroup2",
+            "debugfs",
+            "tracefs",
+            "securityfs",
+            "configfs",
+            "pstore",
+            "bpf",
+            "efivarfs",
+            "selinuxfs",
+            "binfmt_misc",
+            "fusectl",
+            "mqueue",
+        ];
+        self.file_type == "regular" && !made_up.contains(&self.fs_type.as_str())
     }
 
     /// Whether it is a directory.
@@ -65,7 +83,7 @@ impl FileState {
     pub fn is_volatile(&self) -> bool {
         matches!(
             self.fs_type.as_str(),
-            "tmpfs" | "ramfs" | "devtmpfs" | "proc" | "sysfs" | "cgroup2" | "hugetlbfs"
+            "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"
         )
     }
 
