@@ -1,4 +1,4 @@
-//! `fathom report` and `fathom query`: sessions read through SQL.
+//! `fathom report`, `fathom diagnose` and `fathom query`: what is made of sessions.
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use fathom_query::output::{self, Format, Options};
 use fathom_query::{Batches, Db, Limits, QueryError};
 use fathom_session::Session;
 
-use crate::args::{QueryArgs, ReportArgs, ReportFormat};
+use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFormat};
 use crate::exit::Failure;
 
 /// Width of a terminal that does not tell.
@@ -61,11 +61,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
             if terminal { width() } else { DEFAULT_WIDTH },
             terminal && color(),
         ),
-        ReportFormat::Json => {
-            let mut text = serde_json::to_string_pretty(&report).map_err(Failure::input)?;
-            text.push('\n');
-            text
-        }
+        ReportFormat::Json => json(&report)?,
         ReportFormat::Html => fathom_report::to_html(&report),
     };
     let mut out = stdout.lock();
@@ -73,6 +69,36 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
         .and_then(|()| out.flush())
         .map_err(Failure::input)?;
     Ok(0)
+}
+
+/// Runs `diagnose` and returns the exit status: 1 when there are findings.
+pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
+    let session = open(&args.session)?;
+    let diagnosis = fathom_diagnose::diagnose(&session).map_err(Failure::input)?;
+    let stdout = std::io::stdout();
+    let terminal = stdout.is_terminal();
+    let text = match args.format {
+        DiagnosisFormat::Text => fathom_report::diagnosis_to_text(
+            &diagnosis,
+            &args.session.to_string_lossy(),
+            session.meta().clock.start_monotonic_ns,
+            if terminal { width() } else { DEFAULT_WIDTH },
+            terminal && color(),
+        ),
+        DiagnosisFormat::Json => json(&diagnosis)?,
+        DiagnosisFormat::Sarif => json(&fathom_report::to_sarif(&diagnosis))?,
+    };
+    let mut out = stdout.lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::input)?;
+    Ok(u8::from(!diagnosis.findings.is_empty()))
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
+    text.push('\n');
+    Ok(text)
 }
 
 /// Opens a session and says what is wrong with it.

@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   fathom record -o run.fathom -- make -j4      record a command and its children
   fathom record -p 1234 --duration 10          record a running process for 10 s
   fathom report run.fathom                     who did what, how much, how slow
+  fathom diagnose run.fathom                   what is wrong, and what to do instead
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
   fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
   fathom export run.fathom --to perfetto -o run.pftrace
@@ -39,6 +40,10 @@ pub enum Action {
     /// Summary of a session: who, which files, how much, how slow, lost or not
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
+    /// What is wrong with the I/O, what it costs and what to do instead; exit status
+    /// 1 when there is something
+    #[cfg(feature = "analyse")]
+    Diagnose(DiagnoseArgs),
     /// SQL over a session
     #[cfg(feature = "analyse")]
     Query(QueryArgs),
@@ -236,6 +241,29 @@ pub struct ReportArgs {
     /// Where the session's bytes go instead: what each column takes on disk
     #[arg(long)]
     pub sizes: bool,
+}
+
+/// Form of a diagnosis.
+#[cfg(feature = "analyse")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DiagnosisFormat {
+    /// For a terminal
+    Text,
+    /// For programs: raw numbers
+    Json,
+    /// For code hosts and editors: SARIF 2.1.0
+    Sarif,
+}
+
+/// Options of `diagnose`.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+pub struct DiagnoseArgs {
+    /// Directory of the session
+    pub session: PathBuf,
+    /// Form of the findings
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: DiagnosisFormat,
 }
 
 /// Options of `query`.

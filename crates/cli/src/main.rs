@@ -43,6 +43,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "analyse")]
         Action::Report(options) => analyse::report(&options),
         #[cfg(feature = "analyse")]
+        Action::Diagnose(options) => analyse::diagnose(&options),
+        #[cfg(feature = "analyse")]
         Action::Query(options) => analyse::query(&options),
         #[cfg(feature = "analyse")]
         Action::Zoom(options) => zoom::run(&options),

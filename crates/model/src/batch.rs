@@ -1,7 +1,7 @@
 //! Rows on their way from enrichment to the session: one vector a column.
 
 use crate::strings::{StrId, StringTable};
-use crate::tables::Table;
+use crate::tables::{ColumnType, Table};
 
 /// Null in a column of 64-bit integers.
 pub const NULL_I64: i64 = i64::MIN;
@@ -26,6 +26,18 @@ pub enum ColumnData {
 }
 
 impl ColumnData {
+    /// A column without rows.
+    pub fn empty(ty: ColumnType) -> Self {
+        match ty {
+            ColumnType::I64 => ColumnData::I64(Vec::new()),
+            ColumnType::I32 => ColumnData::I32(Vec::new()),
+            ColumnType::Bool => ColumnData::Bool(Vec::new()),
+            ColumnType::Str => ColumnData::Str(Vec::new()),
+            ColumnType::Blob => ColumnData::Blob(Vec::new()),
+            ColumnType::ListI64 => ColumnData::ListI64(Vec::new()),
+        }
+    }
+
     /// Rows in the column.
     pub fn len(&self) -> usize {
         match self {
@@ -44,7 +56,7 @@ impl ColumnData {
 }
 
 /// Rows of one table. `columns` are in the order of `table.columns` and of
-/// equal length.
+/// equal length, but for columns that were not read, which are empty.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The table that the rows belong to.
@@ -58,7 +70,7 @@ pub struct Batch {
 impl Batch {
     /// Rows in the batch.
     pub fn len(&self) -> usize {
-        self.columns.first().map_or(0, ColumnData::len)
+        self.columns.iter().map(ColumnData::len).max().unwrap_or(0)
     }
 
     /// Whether the batch has no rows.

@@ -13,6 +13,7 @@ pub mod raw;
 pub mod strings;
 pub mod syscalls;
 pub mod tables;
+pub mod units;
 
 pub use batch::{Batch, ColumnData};
 pub use strings::{StrId, StringTable};

@@ -10,7 +10,7 @@ use fathom_session::Session;
 
 use crate::fetch::{Row, rows};
 use crate::report::*;
-use crate::units;
+use fathom_model::units;
 
 /// Rows of the rankings of files and threads.
 const TOP: usize = 8;

@@ -8,8 +8,8 @@ mod fetch;
 mod gather;
 mod html;
 mod report;
+mod sarif;
 mod text;
-mod units;
 
 pub use gather::{ReportError, Source};
 pub use html::to_html;
@@ -17,4 +17,5 @@ pub use report::{
     Bucket, Calls, Cost, ErrorCount, FileActivity, Files, Latency, Loss, LossPlace, NextCommand,
     Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,
 };
-pub use text::to_text;
+pub use sarif::to_sarif;
+pub use text::{diagnosis_to_text, to_text};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{ColumnType, Table};
+use fathom_model::tables::{Column, ColumnType, Table};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -62,7 +62,7 @@ impl RowGroupDecoder {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, reader) in self.table.columns.iter().zip(&mut self.columns) {
             let Some(reader) = reader else {
-                columns.push(empty(column.ty));
+                columns.push(ColumnData::empty(column.ty));
                 continue;
             };
             let data = read_column(column.ty, reader, rows, &mut strings)?;
@@ -78,17 +78,6 @@ impl RowGroupDecoder {
             columns,
             strings,
         }))
-    }
-}
-
-fn empty(ty: ColumnType) -> ColumnData {
-    match ty {
-        ColumnType::I64 => ColumnData::I64(Vec::new()),
-        ColumnType::I32 => ColumnData::I32(Vec::new()),
-        ColumnType::Bool => ColumnData::Bool(Vec::new()),
-        ColumnType::Str => ColumnData::Str(Vec::new()),
-        ColumnType::Blob => ColumnData::Blob(Vec::new()),
-        ColumnType::ListI64 => ColumnData::ListI64(Vec::new()),
     }
 }
 

@@ -36,7 +36,7 @@ mod part;
 mod pyramid;
 mod queue;
 mod reader;
-mod rows;
+mod scan;
 mod schema;
 mod shared;
 mod sizes;

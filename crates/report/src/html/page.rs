@@ -6,7 +6,7 @@ use fathom_query::escape::shell_words;
 
 use super::{escape_html as esc, plots};
 use crate::report::{Calls, FileActivity, Report, State};
-use crate::units::{bytes, count, duration, percent, wall_time_of};
+use fathom_model::units::{bytes, count, duration, percent, wall_time_of};
 
 const STYLE: &str = include_str!("style.css");
 /// Calls whose histogram is drawn.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::escape_html;
 use crate::report::{Latency, Slice, Timeline};
-use crate::units::{bytes, count, duration};
+use fathom_model::units::{bytes, count, duration};
 
 const WIDTH: f64 = 1040.0;
 const LEFT: f64 = 96.0;
@@ -112,7 +112,7 @@ pub(super) fn latencies(latency: &[Latency]) -> String {
                 Some(below) => format!("{} to {}", duration(b.from_ns), duration(below)),
                 None => format!("{} and more", duration(b.from_ns)),
             };
-            let share = crate::units::percent(b.calls as f64 / total.max(1) as f64);
+            let share = fathom_model::units::percent(b.calls as f64 / total.max(1) as f64);
             let _ = write!(
                 out,
                 "<rect class=\"a\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" \

@@ -2,7 +2,7 @@
 
 use super::table::{Column, render};
 use super::{Page, blank_zero};
-use crate::units::{bytes, count, duration};
+use fathom_model::units::{bytes, count, duration};
 
 impl Page<'_> {
     pub(super) fn mapped(&mut self) {

@@ -1,17 +1,19 @@
 //! The report for a terminal.
 
+mod diagnosis;
 mod lines;
 mod mapped;
 mod style;
 mod table;
 
+pub use self::diagnosis::diagnosis_to_text;
 use fathom_query::escape::{self, shell_words, shorten};
 
 use self::lines::{blank_zero, sparkline, wrap};
 use self::style::Style;
 use self::table::{Column, render};
 use crate::report::{Calls, FileActivity, Report, State};
-use crate::units::{bytes, count, duration, percent, share, wall_time_of};
+use fathom_model::units::{bytes, count, duration, percent, share, wall_time_of};
 
 /// Narrowest layout.
 const MIN_WIDTH: usize = 80;

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// `n` with a comma after each three digits.
-pub(crate) fn count(n: i64) -> String {
+pub fn count(n: i64) -> String {
     let digits = n.unsigned_abs().to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
     if n < 0 {
@@ -17,13 +17,13 @@ pub(crate) fn count(n: i64) -> String {
 }
 
 /// Bytes: `0 B`, `4.00 KiB`, `1.50 GiB`.
-pub(crate) fn bytes(n: i64) -> String {
+pub fn bytes(n: i64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     scaled(n as f64, 1024.0, &UNITS)
 }
 
 /// A duration: `870 ns`, `12.3 us`, `1.50 s`, `2 min 5 s`, `3 h 12 min`.
-pub(crate) fn duration(ns: i64) -> String {
+pub fn duration(ns: i64) -> String {
     const UNITS: [&str; 4] = ["ns", "us", "ms", "s"];
     let seconds = (ns as f64 / 1e9).round() as i64;
     if seconds >= 3600 {
@@ -53,7 +53,7 @@ fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
 }
 
 /// A share, 0 to 1, as a percentage: `0 %`, `0.4 %`, `37 %`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let p = share * 100.0;
     if p == 0.0 {
         "0 %".into()
@@ -67,12 +67,12 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// `part` as a share of `whole`; `None` when there is no whole.
-pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
+pub fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
 /// Nanoseconds since 1970 as `2025-03-01 12:00:00 UTC`.
-pub(crate) fn wall_time(ns: i64) -> String {
+pub fn wall_time(ns: i64) -> String {
     let seconds = ns.div_euclid(1_000_000_000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil(days);
@@ -85,7 +85,7 @@ pub(crate) fn wall_time(ns: i64) -> String {
 }
 
 /// `2025-03-01T12:00:00Z` as people read it.
-pub(crate) fn wall_time_of(iso: &str) -> String {
+pub fn wall_time_of(iso: &str) -> String {
     iso.replace('T', " ").replace('Z', " UTC")
 }
 

@@ -1,0 +1,221 @@
+//! Rows of table `syscalls` as rules see them.
+
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::{Batch, ColumnData, StrId, StringTable};
+
+use crate::kind::{Kind, is_positional};
+
+/// The columns that rules see; the others need not be read.
+pub(crate) const COLUMNS: &[&str] = &[
+    "rid", "ts_ns", "dur_ns", "pid", "tid", "comm", "syscall", "ret", "errno", "fd", "file_id",
+    "offset", "size", "bytes", "flags", "path_arg", "path", "path2", "hash", "args", "api",
+];
+
+/// A file of the session (`files.file_id`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub i64);
+
+/// One request. Its text belongs to the batch that it came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Number of the request.
+    pub rid: i64,
+    /// Entry, nanoseconds.
+    pub ts_ns: i64,
+    /// From entry to return, nanoseconds.
+    pub dur_ns: i64,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Name of the thread.
+    pub comm: &'a str,
+    /// What it is for.
+    pub kind: Kind,
+    /// Its name.
+    pub syscall: &'a str,
+    /// Whether it says itself where in the file it works.
+    pub positional: bool,
+    /// Whether it is an operation of io_uring or AIO, whose duration is no time
+    /// that its thread spent.
+    pub asynchronous: bool,
+    /// What it returned; `None` when it had not.
+    pub ret: Option<i64>,
+    /// Name of the error.
+    pub errno: Option<&'a str>,
+    /// Descriptor.
+    pub fd: Option<i32>,
+    /// File.
+    pub file: Option<FileId>,
+    /// Where in the file.
+    pub offset: Option<i64>,
+    /// Bytes asked for.
+    pub size: Option<i64>,
+    /// Bytes moved.
+    pub bytes: Option<i64>,
+    /// Flags in strace's words, joined by `|`.
+    pub flags: &'a str,
+    /// Path as passed.
+    pub path_arg: Option<&'a str>,
+    /// Absolute path.
+    pub path: Option<&'a str>,
+    /// The second one.
+    pub path2: Option<&'a str>,
+    /// Hash of the bytes moved.
+    pub hash: Option<i64>,
+    /// Other arguments, `name=value, ...`.
+    pub args: &'a str,
+}
+
+impl<'a> Call<'a> {
+    /// When it returned, nanoseconds.
+    pub fn end_ns(&self) -> i64 {
+        self.ts_ns.saturating_add(self.dur_ns)
+    }
+
+    /// Whether it returned without an error.
+    pub fn succeeded(&self) -> bool {
+        self.ret.is_some() && self.errno.is_none()
+    }
+
+    /// Whether it failed with the error of that name.
+    pub fn failed_with(&self, errno: &str) -> bool {
+        self.errno == Some(errno)
+    }
+
+    /// Bytes that were moved; 0 for a failure.
+    pub fn moved(&self) -> i64 {
+        self.bytes.unwrap_or(0).max(0)
+    }
+
+    /// Where the bytes that were moved lie in the file; `None` when that is not
+    /// known or nothing was moved.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        let (offset, bytes) = (self.offset?, self.moved());
+        (bytes > 0 && offset >= 0).then(|| (offset, offset.saturating_add(bytes)))
+    }
+
+    /// Whether a flag is set: `O_APPEND` in `O_WRONLY|O_APPEND`.
+    pub fn has_flag(&self, flag: &str) -> bool {
+        self.flags.split('|').any(|f| f == flag)
+    }
+
+    /// The value of an argument of column args.
+    pub fn arg(&self, name: &str) -> Option<&'a str> {
+        self.args.split(", ").find_map(|arg| {
+            let (key, value) = arg.split_once('=')?;
+            (key == name).then_some(value)
+        })
+    }
+
+    /// The descriptor that the call made: of open, dup and their kin.
+    pub fn new_fd(&self) -> Option<i32> {
+        let makes = match self.kind {
+            Kind::Open | Kind::Dup => true,
+            Kind::Fcntl => self
+                .arg("cmd")
+                .is_some_and(|cmd| cmd.starts_with("F_DUPFD")),
+            _ => false,
+        };
+        let fd = self.ret.filter(|_| makes && self.succeeded())?;
+        i32::try_from(fd).ok().filter(|fd| *fd >= 0)
+    }
+}
+
+/// Columns of a batch of table `syscalls`.
+pub(crate) struct Calls<'a> {
+    columns: Vec<Option<&'a ColumnData>>,
+    strings: &'a StringTable,
+    /// By id of a string: what call it names.
+    kinds: Vec<Option<(Kind, bool)>>,
+    rows: usize,
+}
+
+impl<'a> Calls<'a> {
+    /// Rows of a batch; columns that it lacks are null.
+    pub(crate) fn new(batch: &'a Batch) -> Self {
+        let column = |name: &&str| {
+            let index = batch.table.columns.iter().position(|c| c.name == *name)?;
+            batch.columns.get(index).filter(|data| !data.is_empty())
+        };
+        Self {
+            columns: COLUMNS.iter().map(column).collect(),
+            strings: &batch.strings,
+            kinds: vec![None; batch.strings.len() + 1],
+            rows: batch.len(),
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn i64(&self, column: usize, row: usize) -> Option<i64> {
+        match self.columns.get(column).copied().flatten()? {
+            ColumnData::I64(v) => v.get(row).copied().filter(|n| *n != NULL_I64),
+            ColumnData::I32(v) => v
+                .get(row)
+                .copied()
+                .filter(|n| *n != NULL_I32)
+                .map(i64::from),
+            _ => None,
+        }
+    }
+
+    fn i32(&self, column: usize, row: usize) -> Option<i32> {
+        self.i64(column, row).and_then(|n| i32::try_from(n).ok())
+    }
+
+    fn id(&self, column: usize, row: usize) -> StrId {
+        match self.columns.get(column).copied().flatten() {
+            Some(ColumnData::Str(v)) => v.get(row).copied().unwrap_or(StrId::NULL),
+            _ => StrId::NULL,
+        }
+    }
+
+    fn text(&self, column: usize, row: usize) -> Option<&'a str> {
+        let id = self.id(column, row);
+        // Text columns hold UTF-8; damaged ones are no reason to fail.
+        (id != StrId::NULL).then(|| std::str::from_utf8(self.strings.get(id)).unwrap_or(""))
+    }
+
+    fn kind(&mut self, id: StrId) -> (Kind, bool) {
+        let Some(known) = self.kinds.get_mut(id.0 as usize) else {
+            return (Kind::Other, false);
+        };
+        *known.get_or_insert_with(|| {
+            let name = self.strings.get(id);
+            (Kind::of(name), is_positional(name))
+        })
+    }
+
+    /// A row; indexes follow [`COLUMNS`].
+    pub(crate) fn call(&mut self, row: usize) -> Call<'a> {
+        let (kind, positional) = self.kind(self.id(6, row));
+        Call {
+            rid: self.i64(0, row).unwrap_or(0),
+            ts_ns: self.i64(1, row).unwrap_or(0),
+            dur_ns: self.i64(2, row).unwrap_or(0).max(0),
+            pid: self.i32(3, row).unwrap_or(0),
+            tid: self.i32(4, row).unwrap_or(0),
+            comm: self.text(5, row).unwrap_or(""),
+            kind,
+            syscall: self.text(6, row).unwrap_or(""),
+            positional,
+            asynchronous: self.text(20, row).is_some_and(|api| api != "syscall"),
+            ret: self.i64(7, row),
+            errno: self.text(8, row),
+            fd: self.i32(9, row),
+            file: self.i64(10, row).map(FileId),
+            offset: self.i64(11, row),
+            size: self.i64(12, row),
+            bytes: self.i64(13, row),
+            flags: self.text(14, row).unwrap_or(""),
+            path_arg: self.text(15, row),
+            path: self.text(16, row),
+            path2: self.text(17, row),
+            hash: self.i64(18, row),
+            args: self.text(19, row).unwrap_or(""),
+        }
+    }
+}

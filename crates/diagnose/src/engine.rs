@@ -1,0 +1,231 @@
+//! One pass over the rows of a session, or over those of a recording as they
+//! come.
+
+use fathom_model::batch::NULL_I64;
+use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS};
+use fathom_model::{Batch, StrId, StringTable};
+use serde::Serialize;
+
+use crate::call::{Call, Calls, FileId};
+use crate::finding::{Finding, NotObservable};
+use crate::kind::Kind;
+use crate::rule::{Input, Rule, Run};
+use crate::rules;
+use crate::state::{Context, Process, State};
+
+/// Findings of one rule that are shown; the rest is counted.
+const MAX_PER_RULE: usize = 20;
+
+/// Everything that the rules say.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diagnosis {
+    /// Findings, the worst first: correctness before performance, then by
+    /// severity and time lost.
+    pub findings: Vec<Finding>,
+    /// Rules that could not look.
+    pub not_observable: Vec<NotObservable>,
+    /// Further findings of rules that have very many.
+    pub more: Vec<More>,
+    /// Rules that looked.
+    pub rules: usize,
+    /// Calls that they looked at.
+    pub calls: u64,
+    /// How long was recorded, nanoseconds.
+    pub span_ns: i64,
+}
+
+/// Findings that are not shown one by one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct More {
+    /// Id of the rule.
+    pub rule: &'static str,
+    /// How many more there are.
+    pub findings: usize,
+}
+
+/// Rules at work.
+pub struct Engine {
+    state: State,
+    rules: Vec<Box<dyn Rule>>,
+    /// By kind: indexes of the rules that look at it.
+    of_kind: Vec<Vec<usize>>,
+    missing: Vec<(Input, String)>,
+    calls: u64,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids: Vec<_> = self.rules.iter().map(|rule| rule.info().id).collect();
+        f.debug_struct("Engine")
+            .field("rules", &ids)
+            .field("calls", &self.calls)
+            .finish()
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new(rules::all())
+    }
+}
+
+impl Engine {
+    /// An engine with these rules.
+    pub fn new(rules: Vec<Box<dyn Rule>>) -> Self {
+        let mut of_kind = vec![Vec::new(); Kind::COUNT];
+        for (i, rule) in rules.iter().enumerate() {
+            let kinds = rule.kinds();
+            for (kind, list) in of_kind.iter_mut().enumerate() {
+                if kinds.has_index(kind) {
+                    list.push(i);
+                }
+            }
+        }
+        Self {
+            state: State::default(),
+            rules,
+            of_kind,
+            missing: Vec::new(),
+            calls: 0,
+        }
+    }
+
+    /// Says that a table is missing, and why; rules that need it stay silent.
+    pub fn lacks(&mut self, input: Input, reason: &str) {
+        self.missing.push((input, reason.to_owned()));
+    }
+
+    /// Says that calls were lost or left out.
+    pub fn has_gaps(&mut self) {
+        self.state.set_gaps(true);
+    }
+
+    /// Rows of a table; those of tables that no rule looks at are ignored. Rows
+    /// of `syscalls` must come in the order in which the calls returned, those of
+    /// `files` and `processes` before the calls that they belong to where they can.
+    pub fn feed(&mut self, batch: &Batch) {
+        if std::ptr::eq(batch.table, &SYSCALLS) {
+            let mut calls = Calls::new(batch);
+            for row in 0..calls.rows() {
+                self.call(&calls.call(row));
+            }
+        } else if std::ptr::eq(batch.table, &FILES) {
+            if let Some((rows, strings)) = FileRows::from_batch(batch.clone()) {
+                self.files(&rows, &strings);
+            }
+        } else if std::ptr::eq(batch.table, &PROCESSES)
+            && let Some((rows, strings)) = ProcessRows::from_batch(batch.clone())
+        {
+            self.processes(&rows, &strings);
+        }
+    }
+
+    fn files(&mut self, rows: &FileRows, strings: &StringTable) {
+        let text = |id: Option<&StrId>| {
+            let id = id.copied().filter(|id| *id != StrId::NULL)?;
+            std::str::from_utf8(strings.get(id)).ok()
+        };
+        for (i, id) in rows.file_id.iter().enumerate() {
+            let size = rows.size.get(i).copied().filter(|n| *n != NULL_I64);
+            self.state.files.describe(
+                FileId(*id),
+                text(rows.path.get(i)),
+                text(rows.file_type.get(i)).unwrap_or(""),
+                text(rows.fs_type.get(i)).unwrap_or(""),
+                size,
+            );
+        }
+    }
+
+    fn processes(&mut self, rows: &ProcessRows, strings: &StringTable) {
+        for (i, (pid, tid)) in rows.pid.iter().zip(&rows.tid).enumerate() {
+            if pid != tid {
+                continue;
+            }
+            let text = |id: Option<&StrId>| {
+                let bytes = id.map_or(&[][..], |id| strings.get(*id));
+                String::from_utf8_lossy(bytes).into_owned()
+            };
+            let process = Process {
+                ppid: rows.ppid.get(i).copied().filter(|pid| *pid > 0),
+                comm: text(rows.comm.get(i)),
+                start_ns: rows.start_ns.get(i).copied().unwrap_or(0),
+                end_ns: rows.end_ns.get(i).copied().filter(|n| *n != NULL_I64),
+            };
+            self.state.add_process(*pid, process);
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        self.calls += 1;
+        let description = self.state.arrive(call);
+        let context = Context {
+            state: &self.state,
+            description,
+        };
+        for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
+            if let Some(rule) = self.rules.get_mut(*i) {
+                rule.call(call, &context);
+            }
+        }
+        self.state.apply(call, description);
+    }
+
+    /// What has been found so far.
+    pub fn diagnosis(&self) -> Diagnosis {
+        let run = Run {
+            state: &self.state,
+            span_ns: self.state.span_ns(),
+        };
+        let (mut findings, mut not_observable, mut more) = (Vec::new(), Vec::new(), Vec::new());
+        for rule in &self.rules {
+            let info = rule.info();
+            let lacking = |(input, _): &&(Input, String)| info.needs.contains(input);
+            if let Some((_, reason)) = self.missing.iter().find(lacking) {
+                not_observable.push(NotObservable {
+                    rule: info.id,
+                    reason: reason.clone(),
+                });
+                continue;
+            }
+            let mut found = Vec::new();
+            rule.findings(&run, &mut found);
+            let mut own: Vec<_> = found.into_iter().map(|f| f.finish(info, &run)).collect();
+            own.sort_by(rank);
+            if own.len() > MAX_PER_RULE {
+                more.push(More {
+                    rule: info.id,
+                    findings: own.len() - MAX_PER_RULE,
+                });
+                own.truncate(MAX_PER_RULE);
+            }
+            findings.append(&mut own);
+        }
+        findings.sort_by(rank);
+        Diagnosis {
+            rules: self.rules.len() - not_observable.len(),
+            findings,
+            not_observable,
+            more,
+            calls: self.calls,
+            span_ns: run.span_ns,
+        }
+    }
+}
+
+/// The worst first.
+fn rank(a: &Finding, b: &Finding) -> std::cmp::Ordering {
+    let key = |f: &Finding| {
+        (
+            f.group,
+            std::cmp::Reverse(match f.group {
+                crate::finding::Group::Correctness => Some(f.severity),
+                // Follows from the time lost.
+                crate::finding::Group::Performance => None,
+            }),
+            std::cmp::Reverse(f.lost_ns),
+            f.rule,
+        )
+    };
+    key(a).cmp(&key(b)).then_with(|| a.title.cmp(&b.title))
+}

@@ -1,0 +1,233 @@
+//! What a rule has found.
+
+use serde::Serialize;
+
+use crate::call::{Call, FileId};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Low,
+    /// Worth mending.
+    Medium,
+    /// Data can be lost or wrong, or a tenth of the time or more goes into it.
+    High,
+}
+
+impl Severity {
+    /// Name in column severity.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Low => "low",
+            Severity::Medium => "medium",
+            Severity::High => "high",
+        }
+    }
+}
+
+/// Which of the two kinds of rule a finding comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// Data may be lost, wrong or not read.
+    Correctness,
+    /// Time is lost.
+    Performance,
+}
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Every call that matters was seen.
+    High,
+    /// Calls were lost or left out by filters, or a part is inferred: `caveats`
+    /// say which.
+    Low,
+}
+
+/// What a finding is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Subject {
+    /// Process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// Thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tid: Option<i32>,
+    /// Name of the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comm: Option<String>,
+    /// `files.file_id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_id: Option<i64>,
+    /// Path of a file or directory, as it is: not escaped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl Subject {
+    /// The process and thread of a call.
+    pub fn task(call: &Call) -> Self {
+        Self {
+            pid: Some(call.pid),
+            tid: Some(call.tid),
+            comm: Some(call.comm.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// A process.
+    pub fn process(pid: i32, comm: &str) -> Self {
+        Self {
+            pid: Some(pid),
+            comm: (!comm.is_empty()).then(|| comm.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// The same with a file.
+    pub fn with_file(mut self, file: FileId, path: &str) -> Self {
+        self.file_id = Some(file.0);
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    /// The same with a path.
+    pub fn with_path(mut self, path: &str) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    /// In one line, for people: `redis-server (12) /var/lib/redis/appendonly.aof`.
+    pub fn text(&self) -> String {
+        let mut parts = Vec::new();
+        match (&self.comm, self.pid) {
+            (Some(comm), Some(pid)) => parts.push(format!("{comm} ({pid})")),
+            (Some(comm), None) => parts.push(comm.clone()),
+            (None, Some(pid)) => parts.push(format!("process {pid}")),
+            (None, None) => {}
+        }
+        if let Some(tid) = self.tid.filter(|tid| Some(*tid) != self.pid) {
+            parts.push(format!("thread {tid}"));
+        }
+        parts.extend(self.path.clone());
+        parts.join(" ")
+    }
+}
+
+/// A number that a finding rests on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// What was measured, with its unit: `calls`, `median_ns`.
+    pub name: &'static str,
+    /// The number.
+    pub value: f64,
+}
+
+/// A call that shows what was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Example {
+    /// The request.
+    pub rid: i64,
+    /// When it began, nanoseconds.
+    pub ts_ns: i64,
+    /// How long it took, nanoseconds.
+    pub dur_ns: i64,
+    /// Thread.
+    pub tid: i32,
+    /// Name of the call.
+    pub syscall: String,
+    /// Path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Byte in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<i64>,
+    /// What it returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ret: Option<i64>,
+}
+
+impl Example {
+    /// A call as an example.
+    pub fn of(call: &Call) -> Self {
+        Self {
+            rid: call.rid,
+            ts_ns: call.ts_ns,
+            dur_ns: call.dur_ns,
+            tid: call.tid,
+            syscall: call.syscall.to_owned(),
+            path: call.path.map(str::to_owned),
+            offset: call.offset,
+            ret: call.ret,
+        }
+    }
+}
+
+/// Examples that a finding shows at most.
+const EXAMPLES: usize = 3;
+
+/// The first calls that show something: a finding can be followed from its beginning.
+#[derive(Clone, Debug, Default)]
+pub struct Examples(Vec<Example>);
+
+impl Examples {
+    /// Adds a call while there is room.
+    pub fn add(&mut self, call: &Call) {
+        if self.0.len() < EXAMPLES {
+            self.0.push(Example::of(call));
+        }
+    }
+
+    /// Those that were kept.
+    pub fn list(&self) -> Vec<Example> {
+        self.0.clone()
+    }
+}
+
+/// One finding: a rule about a subject.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Id of the rule.
+    pub rule: &'static str,
+    /// Correctness or performance.
+    pub group: Group,
+    /// How bad.
+    pub severity: Severity,
+    /// How sure.
+    pub confidence: Confidence,
+    /// What the run would have saved without it, nanoseconds; `None` where time is
+    /// not the matter.
+    pub lost_ns: Option<i64>,
+    /// How `lost_ns` was estimated.
+    pub lost_how: String,
+    /// What happens, in one sentence with the numbers. Holds paths and names as
+    /// they are: not escaped.
+    pub title: String,
+    /// What it is about.
+    pub subject: Subject,
+    /// The numbers.
+    pub evidence: Vec<Evidence>,
+    /// Calls that show it.
+    pub examples: Vec<Example>,
+    /// SQL that lists all such calls.
+    pub query: String,
+    /// What to do instead, and when not to.
+    pub advice: String,
+    /// Page of the rule, relative to the documentation.
+    pub page: String,
+    /// What weakens the finding.
+    pub caveats: Vec<String>,
+}
+
+/// A rule that could not look, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotObservable {
+    /// Id of the rule.
+    pub rule: &'static str,
+    /// What it lacks.
+    pub reason: String,
+}

@@ -1,0 +1,37 @@
+//! Rules that find what is wrong with an application's I/O, what it costs, and
+//! what to call instead.
+//!
+//! A recording is looked at once, call by call in the order in which they returned:
+//! [`state::State`] keeps what is known of files, descriptors and processes, and each
+//! [`rule::Rule`] what it follows. So the same rules run over a stored session
+//! ([`diagnose`]) and over rows as they are recorded ([`Engine::feed`]), in memory
+//! that does not grow with the number of calls.
+//!
+//! To add a rule: a file in `rules/`, and its name in `rules/mod.rs`.
+
+mod bounded;
+mod call;
+mod engine;
+mod finding;
+mod kind;
+mod pages;
+mod rule;
+mod rules;
+#[cfg(test)]
+mod scenario;
+mod session;
+mod sql;
+pub mod state;
+mod stats;
+mod text_key;
+
+pub use call::{Call, FileId};
+pub use engine::{Diagnosis, Engine, More};
+pub use finding::{
+    Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
+};
+pub use kind::{Kind, Kinds};
+pub use pages::pages;
+pub use rule::{Input, Rule, RuleInfo};
+pub use rules::catalogue;
+pub use session::{DiagnoseError, diagnose};

@@ -1,0 +1,87 @@
+//! The pages of the documentation, made from what rules say of themselves.
+
+use std::fmt::Write as _;
+
+use crate::finding::Group;
+use crate::rule::{Input, RuleInfo};
+
+const GENERATED: &str =
+    "<!-- Generated from crates/diagnose/src/rules: FATHOM_BLESS=1 ./do test writes it anew. -->";
+
+/// Pages of the documentation: file name and text, the list of all rules first.
+pub fn pages() -> Vec<(String, String)> {
+    let rules = crate::rules::catalogue();
+    let mut pages = vec![("README.md".to_owned(), index(&rules))];
+    pages.extend(
+        rules
+            .iter()
+            .map(|info| (format!("{}.md", info.id), page(info))),
+    );
+    pages
+}
+
+fn index(rules: &[&RuleInfo]) -> String {
+    let mut text = format!("# Rules of the diagnosis\n\n{GENERATED}\n");
+    for (group, title) in [
+        (
+            Group::Correctness,
+            "Correctness: data can be lost, wrong or unread",
+        ),
+        (Group::Performance, "Performance: time is lost"),
+    ] {
+        let _ = write!(
+            text,
+            "\n## {title}\n\n| Rule | What it finds |\n|---|---|\n"
+        );
+        for info in rules.iter().filter(|info| info.group == group) {
+            let _ = writeln!(text, "| [`{0}`]({0}.md) | {1} |", info.id, info.name);
+        }
+    }
+    text
+}
+
+fn page(info: &RuleInfo) -> String {
+    let group = match info.group {
+        Group::Correctness => "Correctness",
+        Group::Performance => "Performance",
+    };
+    let needs: Vec<&str> = info.needs.iter().map(|input| need(*input)).collect();
+    let mut text = format!(
+        "# {}: `{}`\n\n{GENERATED}\n\n{group}. Needs {}.\n\n{}\n\n## When it fires\n\n{}\n",
+        info.name,
+        info.id,
+        needs.join(", "),
+        info.what,
+        info.when,
+    );
+    if info.group == Group::Performance {
+        text.push_str(
+            "\nBelow 1 % of the recorded time it stays silent; from 3 % on a finding is medium, from 10 % on high.\n",
+        );
+    }
+    if !info.lost.is_empty() {
+        let _ = write!(text, "\n## Time lost\n\nEstimated as {}.\n", info.lost);
+    }
+    let _ = write!(text, "\n## What to do\n\n{}\n", info.advice);
+    if !info.not_when.is_empty() {
+        let _ = write!(text, "\n{}\n", info.not_when);
+    }
+    let _ = write!(
+        text,
+        "\n## Example\n\n```\n{}\n```\n\nInstead:\n\n```\n{}\n```\n\n## Source\n\n{}.\n",
+        info.bad,
+        info.good,
+        info.reference.trim_end_matches('.'),
+    );
+    text
+}
+
+fn need(input: Input) -> &'static str {
+    match input {
+        Input::Calls => "calls (always recorded)",
+        Input::Content => "hashes of content (`--content hash`)",
+        Input::Faults => "page faults (`--layers pagecache`)",
+        Input::Block => "requests to devices (`--layers block`)",
+        Input::Interrupts => "interrupts (`--layers irq`)",
+    }
+}

@@ -1,0 +1,184 @@
+//! What a rule is.
+
+use crate::call::Call;
+use crate::finding::{Confidence, Evidence, Example, Finding, Group, Severity, Subject};
+use crate::kind::Kinds;
+use crate::state::{Context, State};
+
+/// A table that a rule cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// Single calls: not with counters only.
+    Calls,
+    /// Hashes of what calls moved.
+    Content,
+    /// Page faults.
+    Faults,
+    /// Requests to devices.
+    Block,
+    /// Interrupts.
+    Interrupts,
+}
+
+/// What a rule says of itself: the page of the rule is made from it.
+#[derive(Debug)]
+pub struct RuleInfo {
+    /// Id.
+    pub id: &'static str,
+    /// What it is about, in a few words.
+    pub name: &'static str,
+    /// Correctness or performance.
+    pub group: Group,
+    /// What it cannot do without.
+    pub needs: &'static [Input],
+    /// What is wrong, and why that matters.
+    pub what: &'static str,
+    /// When it fires: thresholds with their reasons.
+    pub when: &'static str,
+    /// How the lost time is estimated; empty where time is not the matter.
+    pub lost: &'static str,
+    /// What to call instead.
+    pub advice: &'static str,
+    /// When not to follow the advice.
+    pub not_when: &'static str,
+    /// Code that has the problem.
+    pub bad: &'static str,
+    /// The same without.
+    pub good: &'static str,
+    /// Where it was described.
+    pub reference: &'static str,
+}
+
+/// A rule: it sees every call of the kinds that it asks for, in the order in which
+/// they returned, before the call has its effect on the state.
+pub trait Rule: Send {
+    /// What it says of itself.
+    fn info(&self) -> &'static RuleInfo;
+
+    /// Kinds of calls that it looks at.
+    fn kinds(&self) -> Kinds;
+
+    /// Looks at a call.
+    fn call(&mut self, call: &Call, context: &Context);
+
+    /// What it has found so far.
+    fn findings(&self, run: &Run, out: &mut Vec<Found>);
+}
+
+/// The recording as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Files, descriptors, processes as they are now.
+    pub state: &'a State,
+    /// How long was recorded, nanoseconds.
+    pub span_ns: i64,
+}
+
+/// Below this share of the recorded time a performance finding is not worth a
+/// word.
+pub const MIN_SHARE: f64 = 0.01;
+
+impl Run<'_> {
+    /// Whether a loss is worth a word: 1 % of the recorded time.
+    pub fn matters(&self, lost_ns: i64) -> bool {
+        lost_ns > 0 && lost_ns as f64 >= self.span_ns as f64 * MIN_SHARE
+    }
+
+    /// Name of a process, for a sentence.
+    pub fn comm(&self, pid: i32) -> String {
+        let process = self.state.process(pid);
+        process.map_or_else(String::new, |p| p.comm.clone())
+    }
+}
+
+/// What a rule found about one subject; the engine adds what all findings have.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Severity of a correctness finding; those of performance follow from the
+    /// time lost.
+    pub severity: Option<Severity>,
+    /// What the run would have saved, nanoseconds.
+    pub lost_ns: Option<i64>,
+    /// What happens, in one sentence with the numbers.
+    pub title: String,
+    /// What it is about.
+    pub subject: Subject,
+    /// The numbers.
+    pub evidence: Vec<Evidence>,
+    /// Calls that show it.
+    pub examples: Vec<Example>,
+    /// SQL that lists all such calls.
+    pub query: String,
+    /// What to do in this case, where the rule's own advice is not enough.
+    pub advice: Option<String>,
+    /// What weakens it.
+    pub caveats: Vec<String>,
+    /// Whether it rests on a call that was not seen: then calls that were lost or
+    /// left out make it unsure.
+    pub rests_on_absence: bool,
+}
+
+/// Loss from which on a finding is high, and medium, as shares of the recording.
+const HIGH_SHARE: f64 = 0.10;
+const MEDIUM_SHARE: f64 = 0.03;
+
+impl Found {
+    /// The whole finding.
+    pub(crate) fn finish(self, info: &'static RuleInfo, run: &Run) -> Finding {
+        let share = self.lost_ns.unwrap_or(0) as f64 / (run.span_ns.max(1)) as f64;
+        let by_time = match share {
+            s if s >= HIGH_SHARE => Severity::High,
+            s if s >= MEDIUM_SHARE => Severity::Medium,
+            _ => Severity::Low,
+        };
+        let mut caveats = self.caveats;
+        if self.rests_on_absence && run.state.has_gaps() {
+            caveats.push(
+                "calls were lost or left out by filters: one of them may have done what is \
+                 said to be missing"
+                    .to_owned(),
+            );
+        }
+        let mut advice = self.advice.unwrap_or_else(|| info.advice.to_owned());
+        if !info.not_when.is_empty() {
+            advice.push(' ');
+            advice.push_str(info.not_when);
+        }
+        Finding {
+            rule: info.id,
+            group: info.group,
+            severity: self.severity.unwrap_or(by_time),
+            confidence: if caveats.is_empty() {
+                Confidence::High
+            } else {
+                Confidence::Low
+            },
+            lost_ns: self.lost_ns,
+            lost_how: info.lost.to_owned(),
+            title: self.title,
+            subject: self.subject,
+            evidence: self.evidence,
+            examples: self.examples,
+            query: self.query,
+            advice,
+            page: format!("rules/{}.md", info.id),
+            caveats,
+        }
+    }
+}
+
+/// One number of evidence.
+pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
+    Evidence {
+        name,
+        value: value.into(),
+    }
+}
+
+/// One count of evidence.
+pub fn number(name: &'static str, value: i64) -> Evidence {
+    Evidence {
+        name,
+        value: value as f64,
+    }
+}

@@ -1,0 +1,202 @@
+//! `content-mismatch`: one process reads other bytes than another wrote there.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "content-mismatch",
+    name: "Other bytes read than were written",
+    group: Group::Correctness,
+    needs: &[Input::Calls, Input::Content],
+    what: "A process reads a range of a file that was written in one piece, and gets other bytes than were written there, although no \
+           recorded call has changed them since: something else writes to the file (an unrecorded process, a mapping, another host), or the \
+           disk returns wrong bytes.",
+    when: "A read covers exactly the range of a recorded write, both with a hash of all their bytes, the hashes differ, and no other \
+           recorded write, truncation or hole touched the range in between and the file was never mapped for writing.",
+    lost: "",
+    advice: "Find out who else writes: record with --all or --path on the file; fuser and inotifywait name processes. If nobody does, \
+             check the disk and its cable, and memory.",
+    not_when: "",
+    bad: "/* two writers without a lock, one of them through mmap */",
+    good: "/* one writer, or fcntl locks on ranges */",
+    reference: "DIO, section IV-B: hashes that prove which bytes a reader got",
+};
+
+/// A write of which everything is known.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    end: i64,
+    hash: i64,
+}
+
+/// A file.
+#[derive(Debug, Default)]
+struct File {
+    /// Writes by where they begin; overlapped ones are dropped.
+    writes: std::collections::BTreeMap<i64, Written>,
+    mapped: bool,
+    comm: String,
+    pid: i32,
+    mismatches: u64,
+    bytes: i64,
+    examples: Examples,
+}
+
+/// Writes of one file that are remembered.
+const MAX_WRITES: usize = 1 << 14;
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ContentMismatch {
+    files: Bounded<FileId, File>,
+}
+
+impl Default for ContentMismatch {
+    fn default() -> Self {
+        Self {
+            files: Bounded::new(|file| file.mismatches * 1000 + file.writes.len() as u64),
+        }
+    }
+}
+
+impl File {
+    /// Forgets writes that a range touches.
+    fn forget(&mut self, start: i64, end: i64) {
+        while let Some((&s, _)) = self.writes.range(..end).next_back().filter(|(_, w)| w.end > start) {
+            self.writes.remove(&s);
+        }
+    }
+}
+
+impl Rule for ContentMismatch {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[
+            Kind::Read,
+            Kind::Write,
+            Kind::Truncate,
+            Kind::Allocate,
+            Kind::Transfer,
+            Kind::Mmap,
+            Kind::Open,
+        ])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
+        if !context.file(call).is_none_or(|f| f.is_regular()) {
+            return;
+        }
+        match call.kind {
+            Kind::Read => {
+                let (Some((start, end)), Some(hash)) = (call.range(), call.hash) else { return };
+                let Some(file) = self.files.get_mut(&id).filter(|f| !f.mapped) else { return };
+                let same_range = file.writes.get(&start).filter(|w| w.end == end);
+                if same_range.is_some_and(|w| w.hash != hash) {
+                    file.mismatches += 1;
+                    file.bytes += end - start;
+                    file.pid = call.pid;
+                    file.comm = call.comm.to_owned();
+                    file.examples.add(call);
+                }
+            }
+            Kind::Write => {
+                let file = self.files.entry(id);
+                let Some((start, end)) = call.range() else {
+                    // Where it wrote is not known.
+                    file.writes.clear();
+                    return;
+                };
+                file.forget(start, end);
+                if let Some(hash) = call.hash {
+                    if file.writes.len() >= MAX_WRITES {
+                        file.writes.pop_first();
+                    }
+                    file.writes.insert(start, Written { end, hash });
+                }
+            }
+            Kind::Mmap => {
+                let writes = call.arg("prot").is_some_and(|prot| prot.contains("PROT_WRITE"));
+                if writes && call.has_flag("MAP_SHARED") {
+                    self.files.entry(id).mapped = true;
+                }
+            }
+            Kind::Open if !call.has_flag("O_TRUNC") => {}
+            // Truncated, punched, or written by a copy in the kernel.
+            _ => {
+                if let Some(file) = self.files.get_mut(&id) {
+                    file.writes.clear();
+                }
+            }
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (id, file) in self.files.iter().filter(|(_, file)| file.mismatches > 0) {
+            let path = run.state.files.get(*id).map_or("", |f| f.name());
+            out.push(Found {
+                severity: Some(Severity::High),
+                title: format!(
+                    "{} read {} of {path} that differ from what was written there, in {} reads",
+                    file.comm,
+                    units::bytes(file.bytes),
+                    units::count(file.mismatches as i64),
+                ),
+                subject: Subject::process(file.pid, &file.comm).with_file(*id, path),
+                evidence: vec![
+                    number("reads", file.mismatches as i64),
+                    number("bytes", file.bytes),
+                ],
+                examples: file.examples.list(),
+                query: sql::calls(&format!(
+                    "file_id = {} AND (call_reads(syscall) OR call_writes(syscall))",
+                    id.0
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_other_bytes() {
+        let mut s = Scenario::new();
+        s.has_content();
+        let fd = s.open("/data/a", "O_RDWR|O_CREAT");
+        s.hash(11);
+        s.pwrite(fd, 4096, 0);
+        s.hash(12);
+        s.pread(fd, 4096, 0);
+        fires("content-mismatch", s);
+    }
+
+    #[test]
+    fn silent_when_they_were_written_anew_or_agree() {
+        let mut s = Scenario::new();
+        s.has_content();
+        let fd = s.open("/data/a", "O_RDWR|O_CREAT");
+        s.hash(11);
+        s.pwrite(fd, 4096, 0);
+        s.pread(fd, 4096, 0);
+        s.hash(12);
+        s.pwrite(fd, 100, 50);
+        s.hash(13);
+        s.pread(fd, 4096, 0);
+        silent("content-mismatch", s);
+    }
+}

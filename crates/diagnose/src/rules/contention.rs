@@ -1,0 +1,250 @@
+//! `contention`: threads wait for each other on one file.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::Context;
+use crate::stats::Durations;
+
+/// Share of a thread's time that goes into waiting for locks.
+const MIN_PART: f64 = 0.1;
+/// Waits from which on they count.
+const MIN_WAITS: u64 = 5;
+/// A lock that takes longer than this was waited for, nanoseconds: without a
+/// holder a call takes some microseconds.
+const WAITED_NS: i64 = 50_000;
+/// Writes at a time of one thread and of several from which on medians compare.
+const MIN_WRITES: u64 = 100;
+/// How many times longer a write takes when another one is under way.
+const MIN_SLOWDOWN: f64 = 2.0;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "contention",
+    name: "Waiting for each other on one file",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    what: "Threads or processes wait for the lock of one file: for one that they take themselves (flock, fcntl), or for the \
+           one with which the kernel lets one write at a time into a file.",
+    when: "Locks: five or more calls of flock, F_SETLKW or F_OFD_SETLKW by one thread on one file that took over 50 microseconds \
+           (a free lock takes less), and took a tenth of the thread's time or more in sum. Writes: two or more threads write to \
+           one file, and the median of writes that began while another thread's was under way is twice that of the others or \
+           more, of 100 of each.",
+    lost: "the time of the waits; for writes the overlapping ones' time beyond what as many take alone",
+    advice: "Hold the lock for less (no fsync, no computation under it), split it by range or into several files; write through \
+             one thread, into a file a thread, or with O_DIRECT at given offsets (pwrite) on xfs, which lets those run at once.",
+    not_when: "Not when the lock is how one process waits for another's work to end.",
+    bad: "flock(fd, LOCK_EX);\nwrite(fd, line, n);\nfsync(fd);\nflock(fd, LOCK_UN);",
+    good: "prepare();\nflock(fd, LOCK_EX);\nwrite(fd, line, n);\nflock(fd, LOCK_UN);\nfdatasync(fd);     /* once for many */",
+    reference: "EZIOTracer, section 4.3; the inode's i_rwsem",
+};
+
+/// One thread on one file: its locks.
+#[derive(Debug, Default)]
+struct Locks {
+    pid: i32,
+    comm: String,
+    waits: u64,
+    waited_ns: i64,
+    first_ns: i64,
+    last_ns: i64,
+    examples: Examples,
+}
+
+/// One file: its writes.
+#[derive(Debug, Default)]
+struct Writes {
+    pid: i32,
+    comm: String,
+    alone: Durations,
+    together: Durations,
+    /// The last writes of other threads: thread, begin and end.
+    recent: [(i32, i64, i64); 4],
+    next: usize,
+    threads: std::collections::BTreeSet<i32>,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct Contention {
+    locks: Bounded<(i32, FileId), Locks>,
+    writes: Bounded<FileId, Writes>,
+}
+
+impl Default for Contention {
+    fn default() -> Self {
+        Self {
+            locks: Bounded::new(|locks| locks.waited_ns.unsigned_abs()),
+            writes: Bounded::new(|writes| writes.together.count),
+        }
+    }
+}
+
+/// Threads of a file that are told apart.
+const MAX_THREADS: usize = 64;
+
+impl Rule for Contention {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Flock, Kind::Fcntl, Kind::Write])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(file) = call.file.filter(|_| call.succeeded() && !call.asynchronous) else { return };
+        if call.kind == Kind::Write {
+            if call.moved() == 0 || !context.file(call).is_some_and(|f| f.is_regular()) {
+                return;
+            }
+            let writes = self.writes.entry(file);
+            if writes.comm.is_empty() {
+                writes.pid = call.pid;
+                writes.comm = call.comm.to_owned();
+            }
+            if writes.threads.len() < MAX_THREADS {
+                writes.threads.insert(call.tid);
+            }
+            let busy = |w: &(i32, i64, i64)| w.0 != call.tid && w.1 <= call.ts_ns && call.ts_ns < w.2;
+            // Rows come in the order of returning: one that began before this one
+            // and returned before is known, one that returns later is not.
+            if writes.recent.iter().any(busy) {
+                writes.together.add(call.dur_ns);
+                writes.examples.add(call);
+            } else {
+                writes.alone.add(call.dur_ns);
+            }
+            let next = writes.next % writes.recent.len();
+            if let Some(slot) = writes.recent.get_mut(next) {
+                *slot = (call.tid, call.ts_ns, call.end_ns());
+            }
+            writes.next += 1;
+            return;
+        }
+        let waits = match call.kind {
+            Kind::Flock => !call.has_flag("LOCK_UN") && !call.has_flag("LOCK_NB"),
+            _ => call.arg("cmd").is_some_and(|cmd| matches!(cmd, "F_SETLKW" | "F_OFD_SETLKW")),
+        };
+        if !waits {
+            return;
+        }
+        let locks = self.locks.entry((call.tid, file));
+        if locks.first_ns == 0 {
+            locks.first_ns = call.ts_ns;
+            locks.pid = call.pid;
+            locks.comm = call.comm.to_owned();
+        }
+        locks.last_ns = call.end_ns();
+        if call.dur_ns > WAITED_NS {
+            locks.waits += 1;
+            locks.waited_ns += call.dur_ns;
+            locks.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        let path = |file: FileId| run.state.files.get(file).map_or("", |f| f.name());
+        for ((tid, file), locks) in self.locks.iter() {
+            let time = (locks.last_ns - locks.first_ns).max(1);
+            let part = locks.waited_ns as f64 / time as f64;
+            if locks.waits < MIN_WAITS || part < MIN_PART || !run.matters(locks.waited_ns) {
+                continue;
+            }
+            out.push(Found {
+                lost_ns: Some(locks.waited_ns),
+                title: format!(
+                    "{} waits {} times for the lock of {}, {} of the thread's time",
+                    locks.comm,
+                    units::count(locks.waits as i64),
+                    path(*file),
+                    units::percent(part),
+                ),
+                subject: Subject {
+                    tid: Some(*tid),
+                    ..Subject::process(locks.pid, &locks.comm).with_file(*file, path(*file))
+                },
+                evidence: vec![number("waits", locks.waits as i64), evidence("share_of_thread", part)],
+                examples: locks.examples.list(),
+                query: sql::calls(&format!(
+                    "file_id = {} AND (syscall = 'flock' OR args LIKE 'cmd=F_%SETLK%')",
+                    file.0
+                )),
+                ..Found::default()
+            });
+        }
+        for (file, writes) in self.writes.iter() {
+            let (alone, together) = (writes.alone.median_ns(), writes.together.median_ns());
+            let slowdown = together as f64 / alone.max(1) as f64;
+            let count = i64::try_from(writes.together.count).unwrap_or(i64::MAX);
+            let lost = writes.together.sum_ns.saturating_sub(count.saturating_mul(alone));
+            let enough = writes.together.count >= MIN_WRITES && writes.alone.count >= MIN_WRITES;
+            if !enough || writes.threads.len() < 2 || slowdown < MIN_SLOWDOWN || !run.matters(lost) {
+                continue;
+            }
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} threads write to {} at once: a write takes {} while another is under way, {} alone",
+                    writes.threads.len(),
+                    path(*file),
+                    units::duration(together),
+                    units::duration(alone),
+                ),
+                subject: Subject::process(writes.pid, &writes.comm).with_file(*file, path(*file)),
+                evidence: vec![
+                    number("threads", writes.threads.len() as i64),
+                    number("overlapping_writes", count),
+                    number("median_overlapping_ns", together),
+                    number("median_alone_ns", alone),
+                ],
+                examples: writes.examples.list(),
+                query: sql::calls(&format!("file_id = {} AND call_writes(syscall)", file.0)),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_waits_for_a_lock() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/lock", "O_RDWR|O_CREAT");
+        for _ in 0..20 {
+            s.flock(fd, 2_000_000);
+            s.wait_ms(3);
+        }
+        let found = fires("contention", s);
+        assert_eq!(found[0].lost_ns, Some(40_000_000));
+    }
+
+    #[test]
+    fn silent_on_free_locks() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/lock", "O_RDWR|O_CREAT");
+        for _ in 0..1000 {
+            s.flock(fd, 1_000);
+        }
+        silent("contention", s);
+    }
+
+    #[test]
+    fn fires_on_writers_of_one_file() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/shared", "O_RDWR|O_CREAT");
+        for i in 0..300 {
+            s.pwrite(fd, 4096, i * 8192);
+            s.pwrite_beside(101, fd, 4096, i * 8192 + 4096, 5);
+        }
+        fires("contention", s);
+    }
+}

@@ -1,0 +1,151 @@
+//! `lookup-storm`: most of the paths that a process looks up are not there.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+
+/// Failures from which on they count.
+const MIN_FAILURES: u64 = 100;
+/// Share of look-ups that fail.
+const MIN_PART: f64 = 0.5;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "lookup-storm",
+    name: "Look-ups of paths that are not there",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    what: "A process tries one path after another until it finds a file: along a search path of \
+           directories, suffixes or languages. Each try walks the path in the kernel and fails with ENOENT.",
+    when: "Over 100 calls of a process that open, stat, access or read a link failed with ENOENT, and these are \
+           over half of all it made. Half, because a search along a path of two directories finds every \
+           other one.",
+    lost: "the time that the failed calls took",
+    advice: "Shorten the search path or put the directory that has the files first; name files by absolute \
+             path; cache what was found and what was not (dynamic loader: RUNPATH and ldconfig; compilers: \
+             fewer -I; Python: fewer entries in sys.path).",
+    not_when: "",
+    bad: "for dir in search_path:           # 40 directories\n    if os.path.exists(dir + name):\n        \
+          return open(dir + name)",
+    good: "index = {n: d for d in reversed(search_path) for n in os.listdir(d)}\nreturn open(index[name] + name)",
+    reference: "Common in interpreters and loaders: strace -c of a start of Python or Ruby",
+};
+
+/// A process.
+#[derive(Debug, Default)]
+struct Process {
+    comm: String,
+    lookups: u64,
+    missing: u64,
+    lost_ns: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct LookupStorm {
+    processes: Bounded<i32, Process>,
+}
+
+impl Default for LookupStorm {
+    fn default() -> Self {
+        Self {
+            processes: Bounded::new(|process| process.missing),
+        }
+    }
+}
+
+impl Rule for LookupStorm {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[
+            Kind::Open,
+            Kind::Stat,
+            Kind::Access,
+            Kind::Readlink,
+            Kind::GetXattr,
+            Kind::Chdir,
+        ])
+    }
+
+    fn call(&mut self, call: &Call, _: &Context) {
+        // By descriptor nothing is looked up.
+        if call.path_arg.is_none_or(str::is_empty) {
+            return;
+        }
+        let process = self.processes.entry(call.pid);
+        if process.comm.is_empty() || process.missing == 0 {
+            process.comm = call.comm.to_owned();
+        }
+        process.lookups += 1;
+        if call.failed_with("ENOENT") {
+            process.missing += 1;
+            process.lost_ns += call.dur_ns;
+            process.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (pid, process) in self.processes.iter() {
+            let part = process.missing as f64 / process.lookups.max(1) as f64;
+            if process.missing <= MIN_FAILURES || part <= MIN_PART || !run.matters(process.lost_ns) {
+                continue;
+            }
+            out.push(Found {
+                lost_ns: Some(process.lost_ns),
+                title: format!(
+                    "{} of {} paths that {} looks up are not there ({})",
+                    units::count(process.missing as i64),
+                    units::count(process.lookups as i64),
+                    process.comm,
+                    units::percent(part),
+                ),
+                subject: Subject::process(*pid, &process.comm),
+                evidence: vec![
+                    number("lookups", process.lookups as i64),
+                    number("missing", process.missing as i64),
+                ],
+                examples: process.examples.list(),
+                query: sql::calls(&format!("pid = {pid} AND errno = 'ENOENT' AND path_arg <> ''")),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_long_search_path() {
+        let mut s = Scenario::new();
+        for name in 0..20 {
+            for dir in 0..10 {
+                s.stat_missing(&format!("/lib/{dir}/{name}"));
+            }
+            s.open_existing(&format!("/lib/10/{name}"), "O_RDONLY", 4096);
+        }
+        fires("lookup-storm", s);
+    }
+
+    #[test]
+    fn silent_when_most_are_found() {
+        let mut s = Scenario::new();
+        for name in 0..300 {
+            s.stat_missing(&format!("/lib/a/{name}"));
+            let fd = s.open_existing(&format!("/lib/b/{name}"), "O_RDONLY", 4096);
+            s.close(fd);
+            s.stat(&format!("/lib/b/{name}"));
+        }
+        silent("lookup-storm", s);
+    }
+}

@@ -1,0 +1,240 @@
+//! `metadata-storm`: more time goes into names and attributes than into bytes.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::Context;
+
+/// Length of a window, nanoseconds.
+const WINDOW_NS: i64 = 1_000_000_000;
+/// Calls on names and attributes in a window from which on it counts.
+const MIN_CALLS: u64 = 1_000;
+/// Their share of the process's I/O time in the window.
+const MIN_PART: f64 = 0.5;
+/// Share of the window that they take.
+const MIN_BUSY: f64 = 0.1;
+/// Entries that are asked about one by one from which on they count.
+const MIN_ENTRIES: u64 = 500;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "metadata-storm",
+    name: "Mostly names and attributes",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    what: "A process spends most of its I/O time on opening, looking up, listing and removing files rather than on their bytes: very \
+           many small files, or one stat for each entry of a directory.",
+    when: "In windows of a second: 1,000 or more such calls by a process, which take half or more of its I/O time and a tenth or more of \
+           the second. Or 500 or more stats by path of entries of a directory that the process listed right before. Calls that fail with \
+           ENOENT belong to `lookup-storm` and do not count.",
+    lost: "for stats of entries their time; else the time of such calls beyond that of moving bytes in these windows",
+    advice: "Keep many small pieces in one file (an archive, a database); take the type from getdents (d_type) instead of stat; ask by \
+             descriptor of the directory (openat, statx with AT_STATX_DONT_SYNC on network file systems); keep directories small.",
+    not_when: "Not for tools whose work this is (find, backup, builds).",
+    bad: "for name in os.listdir(dir):\n    if os.path.isdir(os.path.join(dir, name)):   # a stat each\n        ...",
+    good: "for entry in os.scandir(dir):\n    if entry.is_dir():                            # d_type\n        ...",
+    reference: "Darshan's metadata-heavy jobs; Python PEP 471",
+};
+
+/// A process.
+#[derive(Debug, Default)]
+struct Process {
+    comm: String,
+    window: i64,
+    calls: u64,
+    metadata_ns: i64,
+    data_ns: i64,
+    /// Windows that were long enough of it.
+    windows: u64,
+    total_calls: u64,
+    excess_ns: i64,
+    examples: Examples,
+    first: Examples,
+    /// The directory that was listed last, and stats of its entries.
+    listed: Option<String>,
+    entries: u64,
+    entries_ns: i64,
+    entry_examples: Examples,
+}
+
+impl Process {
+    fn end_window(&mut self) {
+        let all = (self.metadata_ns + self.data_ns).max(1);
+        let part = self.metadata_ns as f64 / all as f64;
+        let busy = self.metadata_ns as f64 / WINDOW_NS as f64;
+        if self.calls >= MIN_CALLS && part >= MIN_PART && busy >= MIN_BUSY {
+            self.windows += 1;
+            self.total_calls += self.calls;
+            self.excess_ns += self.metadata_ns - self.data_ns;
+            if self.examples.list().is_empty() {
+                self.examples = std::mem::take(&mut self.first);
+            }
+        }
+        (self.calls, self.metadata_ns, self.data_ns) = (0, 0, 0);
+        self.first = Examples::default();
+    }
+
+    /// Windows, calls and excess with the window that goes on.
+    fn total(&self) -> (u64, u64, i64, Examples) {
+        let mut last = Process {
+            calls: self.calls,
+            metadata_ns: self.metadata_ns,
+            data_ns: self.data_ns,
+            first: self.first.clone(),
+            examples: self.examples.clone(),
+            ..Process::default()
+        };
+        last.end_window();
+        (
+            self.windows + last.windows,
+            self.total_calls + last.total_calls,
+            self.excess_ns + last.excess_ns,
+            last.examples,
+        )
+    }
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct MetadataStorm {
+    processes: Bounded<i32, Process>,
+}
+
+impl Default for MetadataStorm {
+    fn default() -> Self {
+        Self {
+            processes: Bounded::new(|process| process.total_calls + process.calls),
+        }
+    }
+}
+
+impl Rule for MetadataStorm {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::ALL
+    }
+
+    fn call(&mut self, call: &Call, _: &Context) {
+        if call.asynchronous || call.failed_with("ENOENT") {
+            return;
+        }
+        let data = call.kind.is_data() || matches!(call.kind, Kind::Sync | Kind::SyncAll | Kind::SyncRange);
+        if !data && !call.kind.is_metadata() {
+            return;
+        }
+        let process = self.processes.entry(call.pid);
+        if process.comm.is_empty() {
+            process.comm = call.comm.to_owned();
+        }
+        let window = call.end_ns().div_euclid(WINDOW_NS);
+        if window != process.window {
+            process.end_window();
+            process.window = window;
+        }
+        if data {
+            process.data_ns += call.dur_ns;
+            return;
+        }
+        process.calls += 1;
+        process.metadata_ns += call.dur_ns;
+        process.first.add(call);
+        if call.kind == Kind::ReadDir {
+            process.listed = call.path.map(str::to_owned);
+        } else if call.kind == Kind::Stat
+            && let (Some(directory), Some(path)) = (&process.listed, call.path)
+            && call.path_arg.is_some_and(|arg| !arg.is_empty())
+            && path
+                .strip_prefix(directory.trim_end_matches('/'))
+                .and_then(|rest| rest.strip_prefix('/'))
+                .is_some_and(|name| !name.contains('/'))
+        {
+            process.entries += 1;
+            process.entries_ns += call.dur_ns;
+            process.entry_examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (pid, process) in self.processes.iter() {
+            let subject = Subject::process(*pid, &process.comm);
+            if process.entries >= MIN_ENTRIES && run.matters(process.entries_ns) {
+                out.push(Found {
+                    lost_ns: Some(process.entries_ns),
+                    title: format!(
+                        "{} lists directories and then asks for each of {} entries by itself",
+                        process.comm,
+                        units::count(process.entries as i64),
+                    ),
+                    subject: subject.clone(),
+                    evidence: vec![number("stats_of_entries", process.entries as i64)],
+                    examples: process.entry_examples.list(),
+                    query: sql::calls(&format!(
+                        "pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx', 'getdents64')"
+                    )),
+                    ..Found::default()
+                });
+            }
+            let (windows, calls, excess, examples) = process.total();
+            if windows == 0 || !run.matters(excess) {
+                continue;
+            }
+            out.push(Found {
+                lost_ns: Some(excess),
+                title: format!(
+                    "{} makes {} calls on names and attributes that take longer than moving bytes, in {} {}",
+                    process.comm,
+                    units::count(calls as i64),
+                    units::count(windows as i64),
+                    if windows == 1 { "second" } else { "different seconds" },
+                ),
+                subject,
+                evidence: vec![
+                    number("calls", calls as i64),
+                    number("seconds", windows as i64),
+                    evidence("calls_a_second", calls as f64 / windows as f64),
+                ],
+                examples: examples.list(),
+                query: format!(
+                    "SELECT syscall, count(*) AS calls, sum(dur_ns) AS total_ns FROM syscalls WHERE pid = {pid} \
+                     GROUP BY syscall ORDER BY total_ns DESC"
+                ),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_very_many_small_files() {
+        let mut s = Scenario::new();
+        s.slow(50_000);
+        for i in 0..2000 {
+            let fd = s.open_existing(&format!("/mail/{i}"), "O_RDONLY", 1000);
+            s.read(fd, 1000);
+            s.close(fd);
+        }
+        fires("metadata-storm", s);
+    }
+
+    #[test]
+    fn silent_when_bytes_take_longer() {
+        let mut s = Scenario::new();
+        for i in 0..2000 {
+            let fd = s.open_existing(&format!("/media/{i}"), "O_RDONLY", 1 << 20);
+            s.read(fd, 1 << 20);
+            s.close(fd);
+        }
+        silent("metadata-storm", s);
+    }
+}

@@ -1,0 +1,48 @@
+//! The rules, a file each.
+
+use crate::rule::{Rule, RuleInfo};
+
+macro_rules! rules {
+    ($($module:ident :: $rule:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        /// Every rule, in the order of the documentation.
+        pub fn all() -> Vec<Box<dyn Rule>> {
+            vec![$(Box::new($module::$rule::default())),*]
+        }
+    };
+}
+
+rules! {
+    small_sequential::SmallSequential,
+    seek_then_io::SeekThenIo,
+    reopen::Reopen,
+    redundant_stat::RedundantStat,
+    lookup_storm::LookupStorm,
+    sync_storm::SyncStorm,
+    overwrite::Overwrite,
+    reread::Reread,
+    temp_churn::TempChurn,
+    copy_loop::CopyLoop,
+    rename_unsynced::RenameUnsynced,
+    dir_unsynced::DirUnsynced,
+    sync_error_ignored::SyncErrorIgnored,
+    retry_spin::RetrySpin,
+    rotation_offset::RotationOffset,
+    stale_inode_reader::StaleInodeReader,
+    short_io::ShortIo,
+    truncate_rewrite::TruncateRewrite,
+    fd_leak::FdLeak,
+    duplicate_open::DuplicateOpen,
+    direct_misaligned::DirectMisaligned,
+    contention::Contention,
+    extend_without_allocate::ExtendWithoutAllocate,
+    scan_out_of_order::ScanOutOfOrder,
+    content_mismatch::ContentMismatch,
+    metadata_storm::MetadataStorm,
+}
+
+/// What every rule says of itself.
+pub fn catalogue() -> Vec<&'static RuleInfo> {
+    all().iter().map(|rule| rule.info()).collect()
+}

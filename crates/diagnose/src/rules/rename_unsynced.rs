@@ -1,0 +1,193 @@
+//! `rename-unsynced`: a file takes a live name before its bytes are durable.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text_key::TextKey;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "rename-unsynced",
+    name: "Renamed before it was durable",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    what: "A process writes a new version of a file under another name and renames it onto the old one, without fsync in \
+           between. After a crash the name can stand for an empty or half-written file, and the old version is gone: \
+           file systems may make the rename durable before the bytes.",
+    when: "rename onto a name that was in use (opened, looked up or renamed onto before in the recording), of a file with \
+           bytes that a recorded process wrote and that no fsync, fdatasync, sync, syncfs, O_SYNC or msync made durable. \
+           Not on file systems in memory. How bad it is depends on the file system: ext4 (auto_da_alloc) and btrfs write the \
+           bytes of a file that is renamed onto another one early, which makes it rare there; nothing promises it.",
+    lost: "",
+    advice: "Call fsync on the new file before rename, and on the directory after it.",
+    not_when: "Not when the file can be made anew (caches, build results).",
+    bad: "fd = open(\"state.tmp\", O_CREAT | O_WRONLY | O_TRUNC, 0644);\nwrite(fd, data, n);\nclose(fd);\n\
+          rename(\"state.tmp\", \"state\");",
+    good: "fd = open(\"state.tmp\", O_CREAT | O_WRONLY | O_TRUNC, 0644);\nwrite(fd, data, n);\nfsync(fd);\nclose(fd);\n\
+           rename(\"state.tmp\", \"state\");\nfsync(dirfd);",
+    reference: "Pillai et al.: All File Systems Are Not Created Equal (ALICE), OSDI 2014; ext4(5), auto_da_alloc",
+};
+
+/// One name that files were renamed onto.
+#[derive(Debug, Default)]
+struct Target {
+    pid: i32,
+    comm: String,
+    path: String,
+    renames: u64,
+    dirty: i64,
+    file_id: Option<i64>,
+    fs_type: String,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct RenameUnsynced {
+    targets: Bounded<u64, Target>,
+    /// Paths that were in use.
+    live: Bounded<u64, bool>,
+    key: TextKey,
+}
+
+impl Default for RenameUnsynced {
+    fn default() -> Self {
+        Self {
+            targets: Bounded::new(|target| target.renames),
+            live: Bounded::new(|live| u64::from(*live)),
+            key: TextKey::default(),
+        }
+    }
+}
+
+impl Rule for RenameUnsynced {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Open, Kind::Stat, Kind::Access, Kind::Rename, Kind::Unlink])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        let Some(path) = call.path else { return };
+        match call.kind {
+            Kind::Rename => {}
+            Kind::Unlink => {
+                self.live.remove(&self.key.of(path));
+                return;
+            }
+            _ => {
+                *self.live.entry(self.key.of(path)) = true;
+                return;
+            }
+        }
+        let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
+        let key = self.key.of(to);
+        let was_live = std::mem::replace(self.live.entry(key), true);
+        self.live.remove(&self.key.of(path));
+        let id = context.state.files.at(path);
+        let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
+        if !was_live || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() {
+            return;
+        }
+        let target = self.targets.entry(key);
+        if target.renames == 0 {
+            target.pid = call.pid;
+            target.comm = call.comm.to_owned();
+            target.path = to.to_owned();
+            target.fs_type = file.fs_type.clone();
+        }
+        target.renames += 1;
+        target.dirty = target.dirty.max(file.dirty.len());
+        target.file_id = id.map(|id| id.0);
+        target.examples.add(call);
+    }
+
+    fn findings(&self, _: &Run, out: &mut Vec<Found>) {
+        for (_, target) in self.targets.iter().filter(|(_, target)| target.renames > 0) {
+            let shielded = matches!(target.fs_type.as_str(), "ext4" | "btrfs");
+            out.push(Found {
+                severity: Some(if shielded { Severity::Medium } else { Severity::High }),
+                title: format!(
+                    "{} renames a file onto {} whose last {} were never made durable{}",
+                    target.comm,
+                    target.path,
+                    units::bytes(target.dirty),
+                    match target.renames {
+                        1 => String::new(),
+                        n => format!(" ({} times)", units::count(n as i64)),
+                    },
+                ),
+                subject: Subject::process(target.pid, &target.comm).with_path(&target.path),
+                evidence: vec![
+                    number("renames", target.renames as i64),
+                    number("unsynced_bytes", target.dirty),
+                ],
+                examples: target.examples.list(),
+                query: sql::calls(&format!(
+                    "(path2 = {0} AND syscall LIKE '%rename%') OR file_id = {1}",
+                    sql::quote(&target.path),
+                    target.file_id.unwrap_or(-1),
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    fn save(s: &mut Scenario, sync: bool) {
+        let fd = s.open("/data/state.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+        s.write(fd, 3000);
+        if sync {
+            s.fsync(fd);
+        }
+        s.close(fd);
+        s.rename("/data/state.tmp", "/data/state");
+    }
+
+    #[test]
+    fn fires_when_saved_twice_without_sync() {
+        let mut s = Scenario::new();
+        save(&mut s, false);
+        save(&mut s, false);
+        let found = fires("rename-unsynced", s);
+        assert_eq!(found[0].evidence[0].value, 1.0);
+        assert_eq!(found[0].evidence[1].value, 3000.0);
+    }
+
+    #[test]
+    fn silent_with_sync_or_onto_a_new_name() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/state", "O_RDONLY", 3000);
+        s.close(fd);
+        save(&mut s, true);
+        save(&mut s, true);
+        let fd = s.open("/data/log.1.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+        s.write(fd, 3000);
+        s.rename("/data/log.1.tmp", "/data/log.1");
+        silent("rename-unsynced", s);
+    }
+
+    #[test]
+    fn silent_in_memory() {
+        let mut s = Scenario::new();
+        s.fs_type("tmpfs");
+        save(&mut s, false);
+        save(&mut s, false);
+        silent("rename-unsynced", s);
+    }
+}

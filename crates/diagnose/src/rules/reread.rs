@@ -1,0 +1,172 @@
+//! `reread`: the same bytes are read again and again.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::Context;
+use crate::state::intervals::Intervals;
+
+/// Bytes read over different bytes read.
+const MIN_RATIO: f64 = 2.0;
+/// Repeated calls from which on they count.
+const MIN_CALLS: u64 = 64;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "reread",
+    name: "Same bytes read again",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    what: "A process reads bytes of a file that it has read before and that nobody has changed since. They come out of \
+           the page cache at best: a system call and a copy each time.",
+    when: "A process has read over twice as many bytes of a file as there are different ones among them, in 64 or more \
+           calls that read only bytes it had read before. Bytes that were written in between count as new.",
+    lost: "the time of the reads of the file, times the share of bytes that were read before",
+    advice: "Keep what was read in memory (a cache of blocks, of parsed objects), or map the file.",
+    not_when: "Not when the memory is better used by the page cache, which processes share: databases that leave \
+               caching to the kernel do this on purpose.",
+    bad: "while (next(&key)) {\n    pread(fd, &index, sizeof index, 0);\n    ...\n}",
+    good: "pread(fd, &index, sizeof index, 0);\nwhile (next(&key)) {\n    ...\n}",
+    reference: "IOscope, section 3; Drishti's rule of this name tests something else",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Reads {
+    comm: String,
+    seen: Intervals,
+    bytes: i64,
+    again: i64,
+    repeats: u64,
+    time_ns: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct Reread {
+    reads: Bounded<(i32, FileId), Reads>,
+    /// Bytes that were written since the recording began.
+    written: Bounded<FileId, Intervals>,
+}
+
+impl Default for Reread {
+    fn default() -> Self {
+        Self {
+            reads: Bounded::new(|reads| reads.repeats),
+            written: Bounded::new(|written| written.len().unsigned_abs()),
+        }
+    }
+}
+
+impl Rule for Reread {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read, Kind::Write])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
+        if !context.file(call).is_some_and(|file| file.is_regular()) {
+            return;
+        }
+        if call.kind == Kind::Write {
+            self.written.entry(id).insert(start, end);
+            return;
+        }
+        let changed = self.written.get_mut(&id).map_or(0, |w| w.overlap(start, end));
+        let reads = self.reads.entry((call.pid, id));
+        if reads.bytes == 0 {
+            reads.comm = call.comm.to_owned();
+        }
+        let again = reads.seen.insert(start, end);
+        // Of bytes that were written at any time it is not known whether they are
+        // the same: none of them counts.
+        let again = (again - changed).max(0);
+        reads.bytes += end - start;
+        reads.again += again;
+        reads.time_ns += call.dur_ns;
+        if again >= end - start {
+            reads.repeats += 1;
+            reads.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file), reads) in self.reads.iter() {
+            let unique = reads.bytes - reads.again;
+            let ratio = reads.bytes as f64 / unique.max(1) as f64;
+            let lost = (reads.time_ns as f64 * reads.again as f64 / reads.bytes.max(1) as f64) as i64;
+            if reads.repeats < MIN_CALLS || ratio <= MIN_RATIO || !run.matters(lost) {
+                continue;
+            }
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} reads {} of {path}, {:.1} times the {} that are different",
+                    reads.comm,
+                    units::bytes(reads.bytes),
+                    ratio,
+                    units::bytes(unique),
+                ),
+                subject: Subject::process(*pid, &reads.comm).with_file(*file, path),
+                evidence: vec![
+                    number("bytes_read", reads.bytes),
+                    number("different_bytes", unique),
+                    number("repeated_calls", reads.repeats as i64),
+                    evidence("ratio", ratio),
+                ],
+                examples: reads.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_reads(syscall)",
+                    file.0
+                )),
+                caveats: if reads.seen.is_coarse() {
+                    vec!["bytes were counted by pages, as the reads are scattered".to_owned()]
+                } else {
+                    Vec::new()
+                },
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_an_index_read_each_time() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/index", "O_RDONLY", 1 << 20);
+        for _ in 0..500 {
+            s.pread(fd, 4096, 8192);
+        }
+        let found = fires("reread", s);
+        assert_eq!(found[0].evidence[1].value, 4096.0);
+    }
+
+    #[test]
+    fn silent_on_a_scan_and_on_changing_bytes() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/scan", "O_RDONLY", 1 << 30);
+        for _ in 0..1000 {
+            s.read(fd, 4096);
+        }
+        let fd = s.open("/data/mailbox", "O_RDWR|O_CREAT");
+        for _ in 0..500 {
+            s.pwrite(fd, 4096, 0);
+            s.pread(fd, 4096, 0);
+        }
+        silent("reread", s);
+    }
+}

@@ -1,0 +1,212 @@
+//! `rotation-offset`: a reader of a rotated log begins in the middle of the new file.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text_key::TextKey;
+
+/// Empty reads beyond the end from which on they count.
+const MIN_EMPTY: u64 = 2;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "rotation-offset",
+    name: "New file read from an old offset",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    what: "A path names a new file (a log was rotated, or removed and created), and a process that had read the old one \
+           begins to read the new one at the offset where it had stopped in the old one. What lies before is never read; \
+           if the new file is shorter, every read returns nothing.",
+    when: "A process opens a path that names another file than when it opened the path before, and its first read of \
+           the new file begins at an offset other than 0 that is the end of what it had read of the old one, or \
+           beyond the end of the new one (two or more empty reads there, while the file has bytes that it has not read).",
+    lost: "",
+    advice: "Keep the position together with the identity of the file: device, inode and something that a recycled \
+             inode number does not share (creation time from statx, a hash of the first bytes), and begin at 0 when it changes or the \
+             file has become shorter.",
+    not_when: "",
+    bad: "offset = saved_offset(path);           /* or by inode number alone */\nlseek(fd, offset, SEEK_SET);",
+    good: "if (!same_file(saved, fd) || st.st_size < saved.offset)\n    saved.offset = 0;\nlseek(fd, saved.offset, SEEK_SET);",
+    reference: "Fluent Bit issues 1875 and 4895; DIO, section IV-B",
+};
+
+/// What a process has read by a path.
+#[derive(Debug, Default)]
+struct Reader {
+    comm: String,
+    path: String,
+    file: Option<FileId>,
+    /// End of what it has read of the file.
+    end: i64,
+    /// The file before, and the end of what was read of it.
+    before: Option<(FileId, i64)>,
+    /// Reads of the new file so far, and of these how many gave nothing.
+    reads: u64,
+    empty: u64,
+    /// Where the first one began.
+    first: Option<i64>,
+    first_examples: Examples,
+    /// What was found.
+    skipped: Option<Skipped>,
+}
+
+#[derive(Clone, Debug)]
+struct Skipped {
+    file: FileId,
+    offset: i64,
+    empty: u64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct RotationOffset {
+    readers: Bounded<(i32, u64), Reader>,
+    /// By which path a process reads a file.
+    paths: Bounded<(i32, FileId), u64>,
+    key: TextKey,
+}
+
+impl Default for RotationOffset {
+    fn default() -> Self {
+        Self {
+            readers: Bounded::new(|reader| 1 + u64::from(reader.skipped.is_some()) * 1000),
+            paths: Bounded::new(|_| 0),
+            key: TextKey::default(),
+        }
+    }
+}
+
+impl Rule for RotationOffset {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Open, Kind::Read])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(file) = call.file.filter(|_| call.succeeded()) else { return };
+        if call.kind == Kind::Open {
+            let Some(path) = call.path.filter(|_| !call.has_flag("O_WRONLY")) else { return };
+            let key = self.key.of(path);
+            let reader = self.readers.entry((call.pid, key));
+            if reader.file.is_none() {
+                reader.comm = call.comm.to_owned();
+                reader.path = path.to_owned();
+            }
+            if reader.file != Some(file) {
+                reader.before = reader.file.map(|old| (old, reader.end));
+                reader.file = Some(file);
+                reader.end = 0;
+                (reader.reads, reader.empty, reader.first) = (0, 0, None);
+                reader.first_examples = Examples::default();
+            }
+            *self.paths.entry((call.pid, file)) = key;
+            return;
+        }
+        let Some(key) = self.paths.get_mut(&(call.pid, file)).map(|key| *key) else { return };
+        let Some(reader) = self.readers.get_mut(&(call.pid, key)) else { return };
+        let (Some(offset), true) = (call.offset, reader.file == Some(file)) else { return };
+        reader.end = reader.end.max(offset + call.moved());
+        let Some((_, old_end)) = reader.before else { return };
+        reader.reads += 1;
+        reader.first_examples.add(call);
+        let first = *reader.first.get_or_insert(offset);
+        if call.moved() == 0 {
+            reader.empty += 1;
+        }
+        let size = context.file(call).and_then(|file| file.size);
+        let carried_over = first > 0 && first == old_end;
+        let beyond = first > 0
+            && reader.empty >= MIN_EMPTY
+            && reader.empty == reader.reads
+            && size.is_some_and(|size| size < first);
+        if carried_over || beyond {
+            reader.skipped = Some(Skipped {
+                file,
+                offset: first,
+                empty: reader.empty,
+                examples: reader.first_examples.clone(),
+            });
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, _), reader) in self.readers.iter() {
+            let Some(skipped) = &reader.skipped else { continue };
+            let written = run.state.files.get(skipped.file).map_or(0, |f| f.written);
+            out.push(Found {
+                severity: Some(Severity::High),
+                title: format!(
+                    "{} begins to read the new {} at byte {}, where it had stopped in the old one: what lies before is \
+                     never read",
+                    reader.comm,
+                    reader.path,
+                    units::count(skipped.offset),
+                ),
+                subject: Subject::process(*pid, &reader.comm).with_file(skipped.file, &reader.path),
+                evidence: vec![
+                    number("offset", skipped.offset),
+                    number("empty_reads", skipped.empty as i64),
+                    number("bytes_written_to_new_file", written),
+                ],
+                examples: skipped.examples.list(),
+                query: sql::calls(&format!(
+                    "path = {} AND (call_reads(syscall) OR call_writes(syscall) OR syscall LIKE 'open%' OR syscall = 'lseek')",
+                    sql::quote(&reader.path)
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    /// Writes a log, has it read, and puts another in its place.
+    fn rotated(s: &mut Scenario) {
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, 26);
+        s.close(log);
+        s.process(200);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 26);
+        s.read(fd, 26);
+        s.close(fd);
+        s.process(100);
+        s.unlink("/var/log/app");
+        s.new_file("/var/log/app");
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, 16);
+        s.close(log);
+        s.process(200);
+    }
+
+    #[test]
+    fn fires_when_the_offset_is_carried_over() {
+        let mut s = Scenario::new();
+        rotated(&mut s);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 16);
+        s.lseek(fd, 26);
+        s.read_nothing(fd);
+        let found = fires("rotation-offset", s);
+        assert_eq!(found[0].evidence[0].value, 26.0);
+    }
+
+    #[test]
+    fn silent_when_it_begins_anew() {
+        let mut s = Scenario::new();
+        rotated(&mut s);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 16);
+        s.read(fd, 16);
+        silent("rotation-offset", s);
+    }
+}

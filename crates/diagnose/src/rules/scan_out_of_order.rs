@@ -1,0 +1,176 @@
+//! `scan-out-of-order`: a file is read as a whole, in an order that is not its own.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::Context;
+use crate::state::intervals::Intervals;
+
+/// Reads from which on they count.
+const MIN_READS: u64 = 256;
+/// Share of the file that was read.
+const MIN_COVERED: f64 = 0.8;
+/// Share of reads that begin elsewhere than near the end of the one before.
+const MIN_JUMPS: f64 = 0.3;
+/// A jump forward by less than this stays within readahead, bytes.
+const READAHEAD: i64 = 128 << 10;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "scan-out-of-order",
+    name: "Whole file read out of order",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    what: "A process reads most of a file, each byte about once, but jumps to and fro: the file's order on disk is not that in which \
+           the program asks. Readahead guesses wrongly, and each read waits for the device when the file is not in memory.",
+    when: "256 or more reads of one file by one process that cover four fifths of its bytes, less than a fifth of them twice, where \
+           over 30 % begin before the end of the read before, or more than 128 KiB (the kernel's default readahead) behind it, \
+           although the process is the only one that reads it.",
+    lost: "the time of the reads beyond what as many of the reads in order took, by their medians",
+    advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order in which it is asked for (VACUUM, \
+             compact, CLUSTER, OPTIMIZE TABLE); ask ahead with posix_fadvise(POSIX_FADV_WILLNEED) or io_uring.",
+    not_when: "Not when it is all in memory already, where order costs little.",
+    bad: "for (key in index)                 /* order of keys */\n    pread(fd, row, n, offset[key]);",
+    good: "sort(index by offset);\nfor (key in index)\n    pread(fd, row, n, offset[key]);",
+    reference: "IOscope, section 3.2: a MongoDB shard whose scan followed the index, not the file",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Scan {
+    comm: String,
+    end: i64,
+    reads: u64,
+    jumps: u64,
+    bytes: i64,
+    seen: Intervals,
+    in_order: crate::stats::Durations,
+    jumped: crate::stats::Durations,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ScanOutOfOrder {
+    scans: Bounded<(i32, FileId), Scan>,
+}
+
+impl Default for ScanOutOfOrder {
+    fn default() -> Self {
+        Self {
+            scans: Bounded::new(|scan| scan.reads),
+        }
+    }
+}
+
+impl Rule for ScanOutOfOrder {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
+        if call.asynchronous || !context.file(call).is_some_and(|f| f.is_regular()) {
+            return;
+        }
+        let scan = self.scans.entry((call.pid, id));
+        if scan.reads == 0 {
+            scan.comm = call.comm.to_owned();
+        }
+        let jump = scan.reads > 0 && (start < scan.end || start > scan.end + READAHEAD);
+        scan.reads += 1;
+        scan.bytes += end - start;
+        scan.seen.insert(start, end);
+        scan.end = end;
+        if jump {
+            scan.jumps += 1;
+            scan.jumped.add(call.dur_ns);
+            scan.examples.add(call);
+        } else {
+            scan.in_order.add(call.dur_ns);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), scan) in self.scans.iter() {
+            let Some(file) = run.state.files.get(*id) else { continue };
+            let Some(size) = file.size.filter(|size| *size > 0) else { continue };
+            let covered = scan.seen.len() as f64 / size as f64;
+            let twice = 1.0 - scan.seen.len() as f64 / scan.bytes.max(1) as f64;
+            let jumps = scan.jumps as f64 / scan.reads as f64;
+            let expected = (scan.jumps as i64).saturating_mul(scan.in_order.median_ns());
+            let lost = scan.jumped.sum_ns.saturating_sub(expected);
+            let scans = scan.reads >= MIN_READS && covered >= MIN_COVERED && twice < 1.0 - MIN_COVERED;
+            if !scans || jumps <= MIN_JUMPS || !run.matters(lost) {
+                continue;
+            }
+            let path = file.name();
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} reads {} of {path} once, but {} of its {} reads jump",
+                    scan.comm,
+                    units::percent(covered.min(1.0)),
+                    units::percent(jumps),
+                    units::count(scan.reads as i64),
+                ),
+                subject: Subject::process(*pid, &scan.comm).with_file(*id, path),
+                evidence: vec![
+                    number("reads", scan.reads as i64),
+                    number("jumps", scan.jumps as i64),
+                    evidence("share_covered", covered),
+                    number("median_jump_ns", scan.jumped.median_ns()),
+                    number("median_in_order_ns", scan.in_order.median_ns()),
+                ],
+                examples: scan.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_reads(syscall)",
+                    id.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_an_order_of_keys() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/collection", "O_RDONLY", 1000 * 65536);
+        for i in 0..200 {
+            s.pread(fd, 65536, i * 65536);
+        }
+        s.slow(100_000);
+        for i in 0..800 {
+            s.pread(fd, 65536, (200 + i * 389 % 800) * 65536);
+        }
+        let found = fires("scan-out-of-order", s);
+        assert_eq!(found[0].evidence[2].value, 1.0);
+    }
+
+    #[test]
+    fn silent_in_order_and_on_single_rows() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/a", "O_RDONLY", 1000 * 65536);
+        for i in 0..1000 {
+            s.pread(fd, 65536, i * 65536);
+        }
+        let fd = s.open_existing("/data/b", "O_RDONLY", 1 << 30);
+        for i in 0..1000 {
+            s.pread(fd, 4096, i * 389 % 1000 * 65536);
+        }
+        silent("scan-out-of-order", s);
+    }
+}

@@ -1,0 +1,195 @@
+//! `short-io`: fewer bytes were moved than asked for, and nobody asked for the rest.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "short-io",
+    name: "Short write or read that was not continued",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    what: "write or read moved fewer bytes than it was asked for, which is no error, and the program went on as if all had \
+           been moved: the rest of a write is missing in the file, the rest of a read is what was in the buffer before.",
+    when: "On a regular file: a write of fewer bytes than asked, where the process's next write to the file does not begin where \
+           the short one ended; or a read of fewer bytes that did not reach the end of the file, where the process never read \
+           on from there. Reads whose file may have grown meanwhile do not count, nor do those of files whose length \
+           is not known.",
+    lost: "",
+    advice: "Call again for the rest until all is moved or the call returns an error (or 0 for a read): a loop around write and \
+             read, or fwrite and fread, which have one.",
+    not_when: "",
+    bad: "write(fd, buffer, n);",
+    good: "while (n > 0) {\n    ssize_t done = write(fd, buffer, n);\n    if (done < 0)\n        return -1;\n    buffer += done;\n    \
+           n -= done;\n}",
+    reference: "write(2), RETURN VALUE",
+};
+
+/// A short call that waits to be continued.
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    end: i64,
+    missing: i64,
+    example: Examples,
+}
+
+/// One process on one file in one direction.
+#[derive(Debug, Default)]
+struct Stream {
+    comm: String,
+    pending: Option<Pending>,
+    abandoned: u64,
+    missing: i64,
+    examples: Examples,
+    first: Option<Examples>,
+}
+
+impl Stream {
+    fn abandon(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.abandoned += 1;
+            self.missing += pending.missing;
+            self.first.get_or_insert(pending.example);
+        }
+    }
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ShortIo {
+    streams: Bounded<(i32, FileId, bool), Stream>,
+}
+
+impl Default for ShortIo {
+    fn default() -> Self {
+        Self {
+            streams: Bounded::new(|stream| stream.abandoned),
+        }
+    }
+}
+
+impl Rule for ShortIo {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read, Kind::Write])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let (Some(id), Some(file)) = (call.file, context.file(call)) else { return };
+        if !file.is_regular() || call.asynchronous {
+            return;
+        }
+        let (Some(offset), Some(size)) = (call.offset, call.size) else { return };
+        let write = call.kind == Kind::Write;
+        let key = (call.pid, id, write);
+        // A failed attempt to write the rest is one, too.
+        if let Some(stream) = self.streams.get_mut(&key)
+            && stream.pending.is_some()
+        {
+            let goes_on = stream.pending.as_ref().is_some_and(|p| p.end == offset);
+            if goes_on || call.errno.is_some() {
+                stream.pending = None;
+            } else if write {
+                stream.abandon();
+            }
+        }
+        let end = offset.saturating_add(call.moved());
+        let short = call.succeeded() && call.moved() > 0 && call.moved() < size;
+        let unfinished = write || file.size.is_some_and(|length| end < length && file.written == 0);
+        if !short || !unfinished {
+            return;
+        }
+        let stream = self.streams.entry(key);
+        if stream.comm.is_empty() {
+            stream.comm = call.comm.to_owned();
+        }
+        let mut example = Examples::default();
+        example.add(call);
+        stream.pending = Some(Pending {
+            end,
+            missing: size - call.moved(),
+            example,
+        });
+        stream.examples.add(call);
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file, write), stream) in self.streams.iter() {
+            let pending = stream.pending.as_ref();
+            let abandoned = stream.abandoned + u64::from(pending.is_some());
+            if abandoned == 0 {
+                continue;
+            }
+            let missing = stream.missing + pending.map_or(0, |p| p.missing);
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let (verb, what) = match write {
+                true => ("wrote", "call_writes(syscall)"),
+                false => ("read", "call_reads(syscall)"),
+            };
+            out.push(Found {
+                severity: Some(if *write { Severity::High } else { Severity::Medium }),
+                title: format!(
+                    "{} {verb} fewer bytes of {path} than it asked for {} and never went on from there: {} are missing",
+                    stream.comm,
+                    match abandoned {
+                        1 => "once".to_owned(),
+                        n => format!("{} times", units::count(n as i64)),
+                    },
+                    units::bytes(missing),
+                ),
+                subject: Subject::process(*pid, &stream.comm).with_file(*file, path),
+                evidence: vec![
+                    number("calls", abandoned as i64),
+                    number("bytes_missing", missing),
+                ],
+                examples: match &stream.first {
+                    Some(first) => first.list(),
+                    None => stream.examples.list(),
+                },
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND {what} AND bytes < size",
+                    file.0
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_when_the_rest_is_not_written() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+        s.short_write(fd, 1000, 4096);
+        s.close(fd);
+        let found = fires("short-io", s);
+        assert_eq!(found[0].evidence[1].value, 3096.0);
+    }
+
+    #[test]
+    fn silent_when_it_goes_on_or_reached_the_end() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+        s.short_write(fd, 1000, 4096);
+        s.write(fd, 3096);
+        s.close(fd);
+        let fd = s.open_existing("/data/in", "O_RDONLY", 1000);
+        s.short_read(fd, 1000, 4096);
+        s.close(fd);
+        silent("short-io", s);
+    }
+}

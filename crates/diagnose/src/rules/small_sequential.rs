@@ -1,0 +1,257 @@
+//! `small-sequential`: many small reads or writes, each where the one before ended.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::stats::Durations;
+
+/// Calls in a run from which on it counts.
+const MIN_RUN: u64 = 64;
+/// A call below this is small, bytes: a page.
+const SMALL: i64 = 4096;
+/// What a buffered program moves with one call, bytes.
+const BUFFER: i64 = 64 << 10;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "small-sequential",
+    name: "Small sequential I/O",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    what: "A file is read or written from front to back in pieces smaller than a page. Each piece \
+           costs a system call, which takes longer than moving its bytes.",
+    when: "64 or more calls in a row, each below 4 KiB and each beginning where the one before \
+           ended; several such runs of one process on one file are added up. A page is what the \
+           kernel moves at least; 64 calls are too many for reading a header. Writes that are made \
+           durable one by one (fsync between them, O_SYNC, O_DSYNC) do not count, as they could not \
+           be put together, nor do those whose bytes others wait for (pipes, sockets, terminals).",
+    lost: "calls beyond those that a buffer of 64 KiB would have needed, times their median duration",
+    advice: "Put a buffer in front: stdio with setvbuf, BufferedWriter, io.BufferedReader, writev for \
+             pieces that lie apart in memory; 64 KiB is enough.",
+    not_when: "Not when each piece must be visible to readers at once, as lines of a log that somebody \
+               follows.",
+    bad: "for (i = 0; i < n; i++)\n    write(fd, &record[i], sizeof record[i]);",
+    good: "FILE *f = fdopen(fd, \"w\");\nsetvbuf(f, NULL, _IOFBF, 65536);\nfor (i = 0; i < n; i++)\n    \
+           fwrite(&record[i], sizeof record[i], 1, f);\nfclose(f);",
+    reference: "Thakur, Gropp, Lusk: Data Sieving and Collective I/O in ROMIO (1999); Drishti's small-request rule",
+};
+
+/// One process on one file in one direction.
+#[derive(Debug, Default)]
+struct Stream {
+    comm: String,
+    end: i64,
+    /// Calls and bytes of the run that goes on.
+    run: u64,
+    run_bytes: i64,
+    /// Its durations, until it is long enough.
+    run_durations: Vec<i64>,
+    first: Examples,
+    /// Calls and bytes of runs that were long enough.
+    calls: u64,
+    bytes: i64,
+    durations: Durations,
+    examples: Examples,
+}
+
+impl Stream {
+    fn stop(&mut self) {
+        self.run = 0;
+        self.run_bytes = 0;
+        self.run_durations.clear();
+        self.first = Examples::default();
+    }
+
+    fn add(&mut self, call: &Call, bytes: i64) {
+        self.run += 1;
+        self.run_bytes += bytes;
+        if self.run <= MIN_RUN {
+            self.run_durations.push(call.dur_ns);
+            self.first.add(call);
+        }
+        if self.run == MIN_RUN {
+            self.calls += self.run;
+            self.bytes += self.run_bytes;
+            for ns in self.run_durations.drain(..) {
+                self.durations.add(ns);
+            }
+            if self.examples.list().is_empty() {
+                self.examples = std::mem::take(&mut self.first);
+            }
+        } else if self.run > MIN_RUN {
+            self.calls += 1;
+            self.bytes += bytes;
+            self.durations.add(call.dur_ns);
+        }
+    }
+
+    fn spare(&self) -> i64 {
+        let calls = i64::try_from(self.calls).unwrap_or(i64::MAX);
+        calls - (self.bytes + BUFFER - 1) / BUFFER
+    }
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct SmallSequential {
+    streams: Bounded<(i32, FileId, bool), Stream>,
+}
+
+impl Default for SmallSequential {
+    fn default() -> Self {
+        Self {
+            streams: Bounded::new(|stream| stream.calls + stream.run),
+        }
+    }
+}
+
+impl Rule for SmallSequential {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read, Kind::Write, Kind::Sync, Kind::SyncRange])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(file) = call.file else { return };
+        if matches!(call.kind, Kind::Sync | Kind::SyncRange) {
+            if let Some(stream) = self.streams.get_mut(&(call.pid, file, true)) {
+                stream.stop();
+            }
+            return;
+        }
+        let Some((start, end)) = call.range() else { return };
+        let regular = context.file(call).is_some_and(|file| file.is_regular());
+        let durable = context.open().is_some_and(|open| {
+            open.opened_with("O_SYNC") == Some(true) || open.opened_with("O_DSYNC") == Some(true)
+        });
+        if !regular || durable || call.asynchronous {
+            return;
+        }
+        let small = end - start < SMALL;
+        let key = (call.pid, file, call.kind == Kind::Write);
+        if !small {
+            if let Some(stream) = self.streams.get_mut(&key) {
+                stream.stop();
+                stream.end = end;
+            }
+            return;
+        }
+        let stream = self.streams.entry(key);
+        if start != stream.end || stream.run == 0 {
+            stream.stop();
+            if stream.comm.is_empty() {
+                stream.comm = call.comm.to_owned();
+            }
+        }
+        stream.end = end;
+        stream.add(call, end - start);
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file, write), stream) in self.streams.iter() {
+            let lost = stream.spare().saturating_mul(stream.durations.median_ns());
+            if stream.calls < MIN_RUN || !run.matters(lost) {
+                continue;
+            }
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let (calls, bytes) = (stream.calls as i64, stream.bytes);
+            let (verb, names) = match write {
+                true => ("writes", "'write', 'writev', 'pwrite64', 'pwritev', 'pwritev2'"),
+                false => ("reads", "'read', 'readv', 'pread64', 'preadv', 'preadv2'"),
+            };
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} {verb} {path} in {} pieces of {} on average, one after the other",
+                    stream.comm,
+                    units::count(calls),
+                    units::bytes(bytes / calls.max(1)),
+                ),
+                subject: Subject::process(*pid, &stream.comm).with_file(*file, path),
+                evidence: vec![
+                    number("calls", calls),
+                    number("bytes", bytes),
+                    number("spare_calls", stream.spare()),
+                    number("median_ns", stream.durations.median_ns()),
+                ],
+                examples: stream.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND syscall IN ({names}) AND bytes < {SMALL}",
+                    file.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_records_written_one_by_one() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+        for _ in 0..500 {
+            s.write(fd, 100);
+        }
+        let found = fires("small-sequential", s);
+        assert_eq!(found.len(), 1);
+        // 50,000 bytes need one call of 64 KiB.
+        assert_eq!(found[0].evidence[2].value, 499.0);
+    }
+
+    #[test]
+    fn fires_on_reads_at_given_offsets() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/in", "O_RDONLY", 1 << 20);
+        for i in 0..200 {
+            s.pread(fd, 512, i * 512);
+        }
+        fires("small-sequential", s);
+    }
+
+    #[test]
+    fn silent_when_each_write_is_made_durable() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        for _ in 0..500 {
+            s.write(fd, 100);
+            s.fsync(fd);
+        }
+        silent("small-sequential", s);
+    }
+
+    #[test]
+    fn silent_on_random_and_on_large() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/in", "O_RDONLY", 1 << 30);
+        for i in 0..500 {
+            s.pread(fd, 512, (i * 7919 % 1000) * 4096);
+        }
+        for _ in 0..500 {
+            s.read(fd, 65536);
+        }
+        silent("small-sequential", s);
+    }
+
+    #[test]
+    fn silent_when_the_time_is_nothing() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+        for _ in 0..100 {
+            s.write(fd, 80);
+            s.wait_ms(100);
+        }
+        silent("small-sequential", s);
+    }
+}

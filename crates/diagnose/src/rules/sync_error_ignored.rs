@@ -1,0 +1,160 @@
+//! `sync-error-ignored`: fsync failed, and the program goes on as if it had not.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "sync-error-ignored",
+    name: "Failed fsync followed by more of the same",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    what: "fsync or fdatasync failed because bytes could not be written, and the program called it again and took the \
+           success for one of the earlier bytes too, or wrote on. Linux marks pages clean after a failed write-back: the \
+           second fsync has nothing to write and succeeds, and the bytes are gone.",
+    when: "fsync, fdatasync or msync failed with EIO, ENOSPC, EDQUOT or another error of the device, and the same process \
+           made a successful sync of the same file or wrote to it afterwards, without opening it anew and without having \
+           written the lost range again.",
+    lost: "",
+    advice: "Take a failed fsync as loss of everything written since the last good one: stop, and recover from the log, \
+             or write all of it again to a new file.",
+    not_when: "",
+    bad: "while (fsync(fd) != 0)\n    sleep(1);       /* the second one succeeds */",
+    good: "if (fsync(fd) != 0)\n    abort();         /* replay the log after restart */",
+    reference: "fsyncgate: PostgreSQL mailing list, 2018; Rebello et al., ATC 2020",
+};
+
+/// A file whose sync failed for a process.
+#[derive(Debug, Default)]
+struct Failure {
+    comm: String,
+    errno: String,
+    /// Bytes that were at stake.
+    at_stake: i64,
+    syncs_after: u64,
+    writes_after: u64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct SyncErrorIgnored {
+    failures: Bounded<(i32, FileId), Failure>,
+}
+
+impl Default for SyncErrorIgnored {
+    fn default() -> Self {
+        Self {
+            failures: Bounded::new(|failure| failure.syncs_after + failure.writes_after + 1),
+        }
+    }
+}
+
+/// Errors that say that bytes were lost, not that the call made no sense.
+fn lost_bytes(errno: &str) -> bool {
+    !matches!(errno, "EBADF" | "EINVAL" | "EROFS" | "EINTR" | "ENOSYS" | "EOPNOTSUPP")
+}
+
+impl Rule for SyncErrorIgnored {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Sync, Kind::Msync, Kind::Write, Kind::Open])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(file) = call.file else { return };
+        let key = (call.pid, file);
+        let is_sync = matches!(call.kind, Kind::Sync | Kind::Msync);
+        if let Some(errno) = call.errno.filter(|errno| is_sync && lost_bytes(errno)) {
+            let dirty = context.file(call).map_or(0, |file| file.dirty.len());
+            let failure = self.failures.entry(key);
+            failure.comm = call.comm.to_owned();
+            failure.errno = errno.to_owned();
+            failure.at_stake += dirty;
+            failure.examples.add(call);
+            return;
+        }
+        let Some(failure) = self.failures.get_mut(&key).filter(|_| call.succeeded()) else { return };
+        match call.kind {
+            // Opened anew: the program may have begun again.
+            Kind::Open if failure.syncs_after + failure.writes_after == 0 => {
+                self.failures.remove(&key);
+            }
+            Kind::Write => {
+                failure.writes_after += 1;
+                failure.examples.add(call);
+            }
+            Kind::Sync | Kind::Msync => {
+                failure.syncs_after += 1;
+                failure.examples.add(call);
+            }
+            _ => {}
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file), failure) in self.failures.iter() {
+            if failure.syncs_after + failure.writes_after == 0 {
+                continue;
+            }
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            out.push(Found {
+                severity: Some(Severity::High),
+                title: format!(
+                    "fsync of {path} failed with {} in {}, which went on with {} writes and {} successful syncs",
+                    failure.errno,
+                    failure.comm,
+                    units::count(failure.writes_after as i64),
+                    units::count(failure.syncs_after as i64),
+                ),
+                subject: Subject::process(*pid, &failure.comm).with_file(*file, path),
+                evidence: vec![
+                    number("bytes_at_stake", failure.at_stake),
+                    number("writes_after", failure.writes_after as i64),
+                    number("syncs_after", failure.syncs_after as i64),
+                ],
+                examples: failure.examples.list(),
+                query: sql::calls(&format!("pid = {pid} AND file_id = {}", file.0)),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_when_tried_again() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        s.write(fd, 8192);
+        s.fail("fsync", fd, "EIO");
+        s.fsync(fd);
+        let found = fires("sync-error-ignored", s);
+        assert_eq!(found[0].evidence[0].value, 8192.0);
+    }
+
+    #[test]
+    fn silent_when_the_program_stops_or_the_call_made_no_sense() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        s.write(fd, 8192);
+        s.fail("fsync", fd, "EIO");
+        s.close(fd);
+        let fd = s.open("/data/pipe", "O_WRONLY");
+        s.fail("fsync", fd, "EINVAL");
+        s.write(fd, 10);
+        silent("sync-error-ignored", s);
+    }
+}

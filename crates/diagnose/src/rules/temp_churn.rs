@@ -1,0 +1,236 @@
+//! `temp-churn`: files that are made, written and removed without having been of
+//! use to anybody else.
+
+use std::collections::HashMap;
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::state::Context;
+
+/// Files of a process in a directory from which on they count.
+const MIN_FILES: u64 = 10;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "temp-churn",
+    name: "Short-lived files",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    what: "A process creates files, writes to them and removes them, and no other process ever opens them. Each costs \
+           an entry in the directory, an inode and the journal; made durable they cost the device too.",
+    when: "10 or more files in one directory that one process created, wrote and removed, and that no other recorded \
+           process opened.",
+    lost: "all calls on these files: opening, writing, syncing, closing, removing",
+    advice: "Keep the data in memory or in a pipe; reuse one file (ftruncate); use memfd_create, or O_TMPFILE, which \
+             makes no entry. At least put them on tmpfs and leave out fsync.",
+    not_when: "Not when the data is larger than memory.",
+    bad: "for (;;) {\n    int fd = open(name(), O_CREAT | O_EXCL | O_RDWR, 0600);\n    write(fd, data, n);\n    use(fd);\n    \
+          close(fd);\n    unlink(name());\n}",
+    good: "int fd = memfd_create(\"scratch\", 0);\nfor (;;) {\n    pwrite(fd, data, n, 0);\n    use(fd);\n    ftruncate(fd, 0);\n}",
+    reference: "DIO, section IV-A: Elasticsearch's .es_temp_file",
+};
+
+/// A file that lives.
+#[derive(Debug, Default)]
+struct Life {
+    pid: i32,
+    comm: String,
+    time_ns: i64,
+    written: i64,
+    syncs: u64,
+    /// Another process had it open too.
+    shared: bool,
+}
+
+/// Files of a process in a directory that are gone.
+#[derive(Debug, Default)]
+struct Churn {
+    comm: String,
+    files: u64,
+    bytes: i64,
+    syncs: u64,
+    time_ns: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct TempChurn {
+    lives: Bounded<FileId, Life>,
+    churn: HashMap<(i32, String), Churn>,
+}
+
+impl Default for TempChurn {
+    fn default() -> Self {
+        Self {
+            lives: Bounded::new(|_| 0),
+            churn: HashMap::new(),
+        }
+    }
+}
+
+/// The directory of a path.
+fn directory(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some(("", _)) | None => "/",
+        Some((directory, _)) => directory,
+    }
+}
+
+/// Directories that are followed at the same time.
+const MAX_DIRECTORIES: usize = 4096;
+
+impl Rule for TempChurn {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[
+            Kind::Open,
+            Kind::Read,
+            Kind::Write,
+            Kind::Sync,
+            Kind::Truncate,
+            Kind::Close,
+            Kind::Unlink,
+            Kind::Rename,
+        ])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        match call.kind {
+            Kind::Unlink => {
+                let Some(path) = call.path else { return };
+                let Some(id) = context.state.files.at(path) else { return };
+                let Some(life) = self.lives.remove(&id) else { return };
+                let key = (life.pid, directory(path).to_owned());
+                if life.shared || life.written == 0 || life.pid != call.pid {
+                    return;
+                }
+                if self.churn.len() >= MAX_DIRECTORIES && !self.churn.contains_key(&key) {
+                    self.churn.retain(|_, churn| churn.files >= MIN_FILES);
+                }
+                let churn = self.churn.entry(key).or_default();
+                churn.comm = life.comm;
+                churn.files += 1;
+                churn.bytes += life.written;
+                churn.syncs += life.syncs;
+                churn.time_ns += life.time_ns + call.dur_ns;
+                churn.examples.add(call);
+            }
+            // Renamed: it was made to stay.
+            Kind::Rename => {
+                if let Some(id) = call.path.and_then(|path| context.state.files.at(path)) {
+                    self.lives.remove(&id);
+                }
+            }
+            Kind::Open => {
+                let Some(id) = call.file else { return };
+                if let Some(life) = self.lives.get_mut(&id) {
+                    life.shared |= life.pid != call.pid;
+                    life.time_ns += call.dur_ns;
+                } else if call.has_flag("O_CREAT")
+                    && context.state.files.get(id).is_none_or(|f| f.read == 0 && f.written == 0)
+                {
+                    let life = self.lives.entry(id);
+                    life.pid = call.pid;
+                    life.comm = call.comm.to_owned();
+                    life.time_ns = call.dur_ns;
+                }
+            }
+            _ => {
+                if let Some(life) = call.file.and_then(|id| self.lives.get_mut(&id)) {
+                    life.time_ns += call.dur_ns;
+                    match call.kind {
+                        Kind::Write => life.written += call.moved(),
+                        Kind::Sync => life.syncs += 1,
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, directory), churn) in &self.churn {
+            if churn.files < MIN_FILES || !run.matters(churn.time_ns) {
+                continue;
+            }
+            let synced = match churn.syncs {
+                0 => String::new(),
+                n => format!(", with {} syncs", units::count(n as i64)),
+            };
+            out.push(Found {
+                lost_ns: Some(churn.time_ns),
+                title: format!(
+                    "{} creates {} files in {directory}, writes {} to each{synced} and removes them; nobody else opens them",
+                    churn.comm,
+                    units::count(churn.files as i64),
+                    units::bytes(churn.bytes / (churn.files as i64).max(1)),
+                ),
+                subject: Subject::process(*pid, &churn.comm).with_path(directory),
+                evidence: vec![
+                    number("files", churn.files as i64),
+                    number("bytes", churn.bytes),
+                    number("syncs", churn.syncs as i64),
+                ],
+                examples: churn.examples.list(),
+                query: crate::sql::calls(&format!(
+                    "pid = {pid} AND syscall IN ('unlink', 'unlinkat') AND starts_with(path, {})",
+                    crate::sql::quote(&format!("{}/", directory.trim_end_matches('/')))
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_files_for_nobody() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let path = format!("/tmp/spool/{i}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.close(fd);
+            s.unlink(&path);
+        }
+        let found = fires("temp-churn", s);
+        assert_eq!(found[0].evidence[0].value, 30.0);
+    }
+
+    #[test]
+    fn silent_when_another_process_reads_them_or_they_stay() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let path = format!("/var/spool/{i}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.close(fd);
+            s.process(200);
+            let fd = s.open_existing(&path, "O_RDONLY", 5000);
+            s.read(fd, 5000);
+            s.close(fd);
+            s.process(100);
+            s.unlink(&path);
+            let fd = s.open(&format!("/var/out/{i}.tmp"), "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.close(fd);
+            s.rename(&format!("/var/out/{i}.tmp"), &format!("/var/out/{i}"));
+        }
+        silent("temp-churn", s);
+    }
+}

@@ -1,0 +1,171 @@
+//! `truncate-rewrite`: a file is emptied and written anew in place.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+
+/// Times that one file is rewritten from which on it is data that lives.
+const MIN_REWRITES: u64 = 2;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "truncate-rewrite",
+    name: "Emptied and written anew in place",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    what: "A process empties a file that has something in it (O_TRUNC, ftruncate to 0) and writes the new contents into it. A \
+           crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
+    when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \
+           anew, twice or more: a file that is rewritten once may be the result of a build. Not on file systems in memory.",
+    lost: "",
+    advice: "Write a new file beside it, fsync it, rename it onto the old one and fsync the directory.",
+    not_when: "Not when the file can be made anew, or when its inode must stay the same (others hold it open).",
+    bad: "FILE *f = fopen(\"settings.json\", \"w\");\nfputs(text, f);\nfclose(f);",
+    good: "FILE *f = fopen(\"settings.json.tmp\", \"w\");\nfputs(text, f);\nfflush(f);\nfsync(fileno(f));\nfclose(f);\n\
+           rename(\"settings.json.tmp\", \"settings.json\");",
+    reference: "ALICE, OSDI 2014; ext4's auto_da_alloc exists because of this",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Rewrites {
+    comm: String,
+    /// Emptied with something in it, and not written since.
+    emptied: bool,
+    rewrites: u64,
+    lost_bytes: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct TruncateRewrite {
+    files: Bounded<(i32, FileId), Rewrites>,
+    /// Length of a file before it was emptied, as the writes that were seen tell.
+    length: Bounded<FileId, i64>,
+}
+
+impl Default for TruncateRewrite {
+    fn default() -> Self {
+        Self {
+            files: Bounded::new(|rewrites| rewrites.rewrites),
+            length: Bounded::new(|_| 0),
+        }
+    }
+}
+
+impl Rule for TruncateRewrite {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Open, Kind::Truncate, Kind::Write])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
+        if call.kind == Kind::Write {
+            if let Some((_, end)) = call.range() {
+                let length = self.length.entry(id);
+                *length = (*length).max(end);
+            }
+            if let Some(rewrites) = self.files.get_mut(&(call.pid, id))
+                && std::mem::take(&mut rewrites.emptied)
+            {
+                rewrites.rewrites += 1;
+            }
+            return;
+        }
+        let empties = match call.kind {
+            Kind::Open => call.has_flag("O_TRUNC"),
+            _ => call.arg("length") == Some("0"),
+        };
+        if !empties {
+            return;
+        }
+        let written = self.length.remove(&id).unwrap_or(0);
+        let file = context.file(call);
+        // What a file had when first seen is its length after this very open
+        // when that was the first.
+        let known = file.and_then(|f| f.size).unwrap_or(0);
+        let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile());
+        let had = written.max(known);
+        if had == 0 || !fit {
+            return;
+        }
+        let rewrites = self.files.entry((call.pid, id));
+        rewrites.comm = call.comm.to_owned();
+        rewrites.emptied = true;
+        rewrites.lost_bytes = rewrites.lost_bytes.max(had);
+        rewrites.examples.add(call);
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file), rewrites) in self.files.iter() {
+            if rewrites.rewrites < MIN_REWRITES {
+                continue;
+            }
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            out.push(Found {
+                severity: Some(Severity::Medium),
+                title: format!(
+                    "{} empties {path} and writes it anew {} times: until it is done, up to {} exist nowhere",
+                    rewrites.comm,
+                    units::count(rewrites.rewrites as i64),
+                    units::bytes(rewrites.lost_bytes),
+                ),
+                subject: Subject::process(*pid, &rewrites.comm).with_file(*file, path),
+                evidence: vec![
+                    number("rewrites", rewrites.rewrites as i64),
+                    number("bytes_at_stake", rewrites.lost_bytes),
+                ],
+                examples: rewrites.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND (flags LIKE '%O_TRUNC%' OR syscall = 'ftruncate' OR call_writes(syscall))",
+                    file.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_settings_saved_in_place() {
+        let mut s = Scenario::new();
+        for _ in 0..4 {
+            let fd = s.open("/home/settings.json", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700);
+            s.close(fd);
+        }
+        let found = fires("truncate-rewrite", s);
+        // The first one made the file.
+        assert_eq!(found[0].evidence[0].value, 3.0);
+    }
+
+    #[test]
+    fn silent_on_a_temporary_beside_it_and_on_results() {
+        let mut s = Scenario::new();
+        for i in 0..4 {
+            let fd = s.open("/home/settings.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700);
+            s.fsync(fd);
+            s.close(fd);
+            s.rename("/home/settings.tmp", "/home/settings.json");
+            let fd = s.open(&format!("/build/{i}.o"), "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700);
+            s.close(fd);
+        }
+        silent("truncate-rewrite", s);
+    }
+}

@@ -1,0 +1,452 @@
+//! Made-up recordings for the tests of rules: calls as they come out of a session.
+
+use std::collections::HashMap;
+
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::tables::{FileRows, SyscallRows};
+use fathom_model::{Batch, StrId, StringTable};
+
+use crate::engine::{Diagnosis, Engine};
+use crate::finding::Finding;
+use crate::rule::Input;
+
+/// What the time of a call is, nanoseconds: a call that moves bytes takes longer.
+const CALL_NS: i64 = 1_000;
+const SYNC_NS: i64 = 1_000_000;
+/// Between two calls, nanoseconds.
+const GAP_NS: i64 = 500;
+
+/// A recording that a test makes up.
+pub(crate) struct Scenario {
+    rows: SyscallRows,
+    strings: StringTable,
+    files: FileRows,
+    file_strings: StringTable,
+    ids: HashMap<String, i64>,
+    fds: HashMap<(i32, i32), Open>,
+    now: i64,
+    pid: i32,
+    next_fd: i32,
+    hash: i64,
+    fs_type: &'static str,
+    content: bool,
+    /// Added to the time of each call, nanoseconds.
+    slow_ns: i64,
+    /// Thread of the next calls; `None`: the process's first.
+    tid: Option<i32>,
+}
+
+#[derive(Clone)]
+struct Open {
+    path: String,
+    file: i64,
+    position: i64,
+    append: bool,
+}
+
+/// One call; the rest of the columns is null.
+#[derive(Default)]
+struct Row<'a> {
+    syscall: &'a str,
+    dur_ns: i64,
+    ret: i64,
+    errno: Option<&'a str>,
+    fd: Option<i32>,
+    file: Option<i64>,
+    offset: Option<i64>,
+    bytes: Option<i64>,
+    size: Option<i64>,
+    flags: Option<&'a str>,
+    by_path: bool,
+    path: Option<&'a str>,
+    path2: Option<&'a str>,
+    args: Option<String>,
+}
+
+impl Scenario {
+    pub(crate) fn new() -> Self {
+        Self {
+            rows: SyscallRows::default(),
+            strings: StringTable::new(),
+            files: FileRows::default(),
+            file_strings: StringTable::new(),
+            ids: HashMap::new(),
+            fds: HashMap::new(),
+            now: 1_000_000_000,
+            pid: 100,
+            next_fd: 3,
+            hash: NULL_I64,
+            fs_type: "xfs",
+            content: false,
+            slow_ns: 0,
+            tid: None,
+        }
+    }
+
+    /// Calls from here on are made by another process.
+    pub(crate) fn process(&mut self, pid: i32) {
+        self.pid = pid;
+    }
+
+    /// Files from here on lie on a file system of this type.
+    pub(crate) fn fs_type(&mut self, fs_type: &'static str) {
+        self.fs_type = fs_type;
+    }
+
+    /// The recording has hashes.
+    pub(crate) fn has_content(&mut self) {
+        self.content = true;
+    }
+
+    /// What the bytes of calls from here on hash to.
+    pub(crate) fn hash(&mut self, hash: i64) {
+        self.hash = hash;
+    }
+
+    pub(crate) fn wait_us(&mut self, us: i64) {
+        self.now += us * 1000;
+    }
+
+    pub(crate) fn wait_ms(&mut self, ms: i64) {
+        self.now += ms * 1_000_000;
+    }
+
+    /// The path names another file from here on.
+    pub(crate) fn new_file(&mut self, path: &str) {
+        self.ids.remove(path);
+    }
+
+    fn file(&mut self, path: &str, file_type: &str, size: i64) -> i64 {
+        if let Some(id) = self.ids.get(path) {
+            return *id;
+        }
+        let id = self.files.file_id.len() as i64 + 1;
+        self.ids.insert(path.to_owned(), id);
+        let path = self.file_strings.intern(path.as_bytes());
+        let rows = &mut self.files;
+        rows.file_id.push(id);
+        rows.dev.push(1);
+        rows.ino.push(id);
+        rows.generation.push(0);
+        rows.file_tag.push(path);
+        rows.path.push(path);
+        rows.path_raw.push(StrId::NULL);
+        rows.file_type
+            .push(self.file_strings.intern(file_type.as_bytes()));
+        rows.fs_type
+            .push(self.file_strings.intern(self.fs_type.as_bytes()));
+        rows.size.push(size);
+        rows.first_seen_ns.push(self.now);
+        rows.path_complete.push(true);
+        rows.mnt_ns.push(NULL_I64);
+        rows.host_path.push(StrId::NULL);
+        id
+    }
+
+    fn call(&mut self, row: Row) {
+        let mut text =
+            |text: Option<&str>| text.map_or(StrId::NULL, |t| self.strings.intern(t.as_bytes()));
+        let rows = &mut self.rows;
+        let dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
+        rows.rid.push(rows.rid.len() as i64 + 1);
+        rows.ts_ns.push(self.now);
+        rows.dur_ns.push(dur);
+        rows.pid.push(self.pid);
+        rows.tid.push(self.tid.unwrap_or(self.pid));
+        rows.comm.push(text(Some("program")));
+        rows.cpu.push(0);
+        rows.syscall.push(text(Some(row.syscall)));
+        rows.class.push(StrId::NULL);
+        rows.ret.push(row.ret);
+        rows.errno.push(text(row.errno));
+        rows.fd.push(row.fd.unwrap_or(NULL_I32));
+        rows.file_id.push(row.file.unwrap_or(NULL_I64));
+        rows.offset.push(row.offset.unwrap_or(NULL_I64));
+        rows.size.push(row.size.unwrap_or(NULL_I64));
+        rows.bytes.push(row.bytes.unwrap_or(NULL_I64));
+        rows.flags.push(text(row.flags));
+        rows.path_arg.push(text(row.path.filter(|_| row.by_path)));
+        rows.path_arg2.push(text(row.path2));
+        rows.path.push(text(row.path));
+        rows.path2.push(text(row.path2));
+        rows.hash.push(if row.bytes.is_some() {
+            self.hash
+        } else {
+            NULL_I64
+        });
+        rows.args.push(text(row.args.as_deref()));
+        rows.api.push(text(Some("syscall")));
+        rows.op_flags.push(StrId::NULL);
+        rows.user_data.push(NULL_I64);
+        rows.content_bytes.push(NULL_I64);
+        rows.content.push(StrId::NULL);
+        self.now += dur + GAP_NS;
+    }
+
+    fn opened(&mut self, path: &str, flags: &str, file: i64) -> i32 {
+        let fd = self.next_fd;
+        self.next_fd += 1;
+        let open = Open {
+            path: path.to_owned(),
+            file,
+            position: 0,
+            append: flags.contains("O_APPEND"),
+        };
+        self.fds.insert((self.pid, fd), open);
+        self.call(Row {
+            syscall: "openat",
+            ret: fd.into(),
+            file: Some(file),
+            flags: Some(flags),
+            by_path: true,
+            path: Some(path),
+            ..Row::default()
+        });
+        fd
+    }
+
+    /// Opens a file that may be new.
+    pub(crate) fn open(&mut self, path: &str, flags: &str) -> i32 {
+        let file = self.file(path, "regular", 0);
+        self.opened(path, flags, file)
+    }
+
+    /// Opens a file that was there before the recording.
+    pub(crate) fn open_existing(&mut self, path: &str, flags: &str, size: i64) -> i32 {
+        let file = self.file(path, "regular", size);
+        self.opened(path, flags, file)
+    }
+
+    pub(crate) fn open_directory(&mut self, path: &str) -> i32 {
+        let file = self.file(path, "directory", 4096);
+        self.opened(path, "O_RDONLY|O_DIRECTORY", file)
+    }
+
+    fn on(&mut self, syscall: &str, fd: i32, dur_ns: i64) {
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        self.call(Row {
+            syscall,
+            dur_ns,
+            fd: Some(fd),
+            file,
+            path: Some(&path),
+            ..Row::default()
+        });
+    }
+
+    fn data(&mut self, syscall: &str, fd: i32, bytes: i64, at: Option<i64>) {
+        self.data_of(syscall, fd, bytes, bytes, at);
+    }
+
+    /// Moves `bytes` of `size` that were asked for.
+    fn data_of(&mut self, syscall: &str, fd: i32, bytes: i64, size: i64, at: Option<i64>) {
+        let Some(open) = self.fds.get_mut(&(self.pid, fd)) else {
+            return;
+        };
+        let offset = at.unwrap_or(open.position);
+        if at.is_none() {
+            open.position += bytes;
+        }
+        let (path, file) = (open.path.clone(), Some(open.file));
+        self.call(Row {
+            syscall,
+            dur_ns: CALL_NS + bytes / 10,
+            ret: bytes,
+            fd: Some(fd),
+            file,
+            offset: Some(offset),
+            bytes: Some(bytes),
+            size: Some(size),
+            path: Some(&path),
+            ..Row::default()
+        });
+    }
+
+    pub(crate) fn short_read(&mut self, fd: i32, bytes: i64, size: i64) {
+        self.data_of("read", fd, bytes, size, None);
+    }
+
+    pub(crate) fn short_write(&mut self, fd: i32, bytes: i64, size: i64) {
+        self.data_of("write", fd, bytes, size, None);
+    }
+
+    pub(crate) fn read(&mut self, fd: i32, bytes: i64) {
+        self.data("read", fd, bytes, None);
+    }
+
+    /// A read at the end of the file.
+    pub(crate) fn read_nothing(&mut self, fd: i32) {
+        self.data("read", fd, 0, None);
+    }
+
+    pub(crate) fn write(&mut self, fd: i32, bytes: i64) {
+        self.data("write", fd, bytes, None);
+        debug_assert!(
+            !self
+                .fds
+                .get(&(self.pid, fd))
+                .is_some_and(|o| o.append && o.position == 0)
+        );
+    }
+
+    pub(crate) fn pread(&mut self, fd: i32, bytes: i64, at: i64) {
+        self.data("pread64", fd, bytes, Some(at));
+    }
+
+    pub(crate) fn pwrite(&mut self, fd: i32, bytes: i64, at: i64) {
+        self.data("pwrite64", fd, bytes, Some(at));
+    }
+
+    /// A `pwrite` of another thread that begins while the call before is under way,
+    /// and takes `times` as long as it would alone.
+    pub(crate) fn pwrite_beside(&mut self, tid: i32, fd: i32, bytes: i64, at: i64, times: i64) {
+        let after = self.now;
+        self.now -= GAP_NS + 100;
+        self.tid = Some(tid);
+        self.slow_ns = (times - 1) * (CALL_NS + bytes / 10);
+        self.pwrite(fd, bytes, at);
+        (self.tid, self.slow_ns) = (None, 0);
+        self.now = self.now.max(after);
+    }
+
+    /// Calls from here on take so much longer.
+    pub(crate) fn slow(&mut self, ns: i64) {
+        self.slow_ns = ns;
+    }
+
+    /// A lock that takes `dur_ns`.
+    pub(crate) fn flock(&mut self, fd: i32, dur_ns: i64) {
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        self.call(Row {
+            syscall: "flock",
+            dur_ns,
+            fd: Some(fd),
+            file,
+            flags: Some("LOCK_EX"),
+            path: Some(&path),
+            ..Row::default()
+        });
+    }
+
+    pub(crate) fn fsync(&mut self, fd: i32) {
+        self.on("fsync", fd, SYNC_NS);
+    }
+
+    pub(crate) fn close(&mut self, fd: i32) {
+        self.on("close", fd, 0);
+        self.fds.remove(&(self.pid, fd));
+    }
+
+    pub(crate) fn lseek(&mut self, fd: i32, to: i64) {
+        let Some(open) = self.fds.get_mut(&(self.pid, fd)) else {
+            return;
+        };
+        open.position = to;
+        let (path, file) = (open.path.clone(), Some(open.file));
+        self.call(Row {
+            syscall: "lseek",
+            ret: to,
+            fd: Some(fd),
+            file,
+            path: Some(&path),
+            args: Some(format!("offset={to}, whence=SEEK_SET")),
+            ..Row::default()
+        });
+    }
+
+    /// A call on a descriptor that fails.
+    pub(crate) fn fail(&mut self, syscall: &str, fd: i32, errno: &str) {
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        self.call(Row {
+            syscall,
+            ret: -1,
+            errno: Some(errno),
+            fd: Some(fd),
+            file,
+            path: Some(&path),
+            ..Row::default()
+        });
+    }
+
+    pub(crate) fn stat(&mut self, path: &str) {
+        let file = self.file(path, "regular", 4096);
+        self.call(Row {
+            syscall: "newfstatat",
+            file: Some(file),
+            by_path: true,
+            path: Some(path),
+            ..Row::default()
+        });
+    }
+
+    pub(crate) fn stat_missing(&mut self, path: &str) {
+        self.call(Row {
+            syscall: "newfstatat",
+            ret: -2,
+            errno: Some("ENOENT"),
+            by_path: true,
+            path: Some(path),
+            ..Row::default()
+        });
+    }
+
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        self.call(Row {
+            syscall: "rename",
+            by_path: true,
+            path: Some(from),
+            path2: Some(to),
+            ..Row::default()
+        });
+        if let Some(id) = self.ids.remove(from) {
+            self.ids.insert(to.to_owned(), id);
+        }
+    }
+
+    pub(crate) fn unlink(&mut self, path: &str) {
+        self.call(Row {
+            syscall: "unlink",
+            by_path: true,
+            path: Some(path),
+            ..Row::default()
+        });
+    }
+
+    /// What the rules make of it.
+    pub(crate) fn diagnose(self) -> Diagnosis {
+        let mut engine = Engine::default();
+        if !self.content {
+            engine.lacks(Input::Content, "not recorded");
+        }
+        engine.feed(&self.files.into_batch(self.file_strings));
+        let calls: Batch = self.rows.into_batch(self.strings);
+        engine.feed(&calls);
+        engine.diagnosis()
+    }
+}
+
+/// Findings of a rule, which must have some.
+pub(crate) fn fires(rule: &str, scenario: Scenario) -> Vec<Finding> {
+    let all = scenario.diagnose().findings;
+    let found: Vec<_> = all.iter().filter(|f| f.rule == rule).cloned().collect();
+    assert!(!found.is_empty(), "{rule} is silent; others: {all:#?}");
+    for finding in &found {
+        assert!(!finding.examples.is_empty(), "{rule} without an example");
+        assert!(!finding.title.is_empty() && !finding.query.is_empty());
+    }
+    found
+}
+
+/// A rule must have nothing to say.
+pub(crate) fn silent(rule: &str, scenario: Scenario) {
+    let found: Vec<_> = scenario
+        .diagnose()
+        .findings
+        .into_iter()
+        .filter(|f| f.rule == rule)
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+}

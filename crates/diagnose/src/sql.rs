@@ -1,0 +1,14 @@
+//! Pieces of the SQL with which a finding lists its calls.
+
+/// A string literal.
+pub(crate) fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// All columns that matter of the calls that meet a condition, in order of time.
+pub(crate) fn calls(condition: &str) -> String {
+    format!(
+        "SELECT rid, ts_ns, dur_ns, tid, comm, syscall, ret, errno, \"offset\", size, bytes, path \
+         FROM syscalls WHERE {condition} ORDER BY ts_ns"
+    )
+}

@@ -1,0 +1,234 @@
+//! What each descriptor of each process stands for.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::call::{Call, FileId};
+use crate::kind::Kind;
+
+/// An open file description: what `open` makes and `dup` and `fork` share.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The file; `None` when no call told.
+    pub file: Option<FileId>,
+    /// The call that opened it; `None` when it was open before the recording.
+    pub opened: Option<Opened>,
+    /// Descriptors that stand for it.
+    pub descriptors: u32,
+    /// Where the last read or write ended.
+    pub end: Option<i64>,
+    /// Reads and writes so far.
+    pub ios: u64,
+    /// Bytes written through it so far.
+    pub written: i64,
+}
+
+/// Who opened a description, when and how.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The call.
+    pub rid: i64,
+    /// When it began, nanoseconds.
+    pub ts_ns: i64,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// How long it took, nanoseconds.
+    pub dur_ns: i64,
+    /// Its flags, in strace's words.
+    pub flags: Box<str>,
+}
+
+impl Description {
+    /// Whether it was opened with a flag; `None` when its opening was not seen.
+    pub fn opened_with(&self, flag: &str) -> Option<bool> {
+        let opened = self.opened.as_ref()?;
+        Some(opened.flags.split('|').any(|f| f == flag))
+    }
+}
+
+/// A description of this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DescriptionId(u32);
+
+/// All open descriptions, and which descriptors stand for them.
+#[derive(Debug, Default)]
+pub struct Descriptors {
+    slots: Vec<Option<Description>>,
+    free: Vec<u32>,
+    processes: HashMap<i32, BTreeMap<i32, DescriptionId>>,
+}
+
+impl Descriptors {
+    /// What a descriptor stands for.
+    pub fn find(&self, pid: i32, fd: i32) -> Option<DescriptionId> {
+        self.processes.get(&pid)?.get(&fd).copied()
+    }
+
+    /// A description.
+    pub fn get(&self, id: DescriptionId) -> Option<&Description> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Descriptors of a process that are known to be open.
+    pub fn open_in(&self, pid: i32) -> impl Iterator<Item = (i32, &Description)> {
+        let table = self.processes.get(&pid).into_iter().flatten();
+        table.filter_map(|(fd, id)| Some((*fd, self.get(*id)?)))
+    }
+
+    /// The description that a call works on, made when its descriptor was open
+    /// before the recording, or was seen to stand for another file.
+    pub(crate) fn of_call(&mut self, call: &Call) -> Option<DescriptionId> {
+        let (fd, file) = (call.fd.filter(|fd| *fd >= 0)?, call.file);
+        // Indexes of registered files are no descriptors.
+        if call.asynchronous {
+            return self.find(call.pid, fd).filter(|id| {
+                let same = |d: &Description| d.file == file;
+                self.get(*id).is_some_and(same)
+            });
+        }
+        if let Some(id) = self.find(call.pid, fd) {
+            let known = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut)?;
+            if file.is_none() || known.file.is_none() || known.file == file {
+                known.file = known.file.or(file);
+                return Some(id);
+            }
+            self.remove(call.pid, fd);
+        }
+        if call.errno.is_some() && file.is_none() {
+            return None;
+        }
+        Some(self.insert(call.pid, fd, file, None))
+    }
+
+    fn insert(
+        &mut self,
+        pid: i32,
+        fd: i32,
+        file: Option<FileId>,
+        opened: Option<Opened>,
+    ) -> DescriptionId {
+        let description = Description {
+            file,
+            opened,
+            descriptors: 0,
+            end: None,
+            ios: 0,
+            written: 0,
+        };
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None => {
+                self.slots.push(None);
+                u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        if let Some(slot) = self.slots.get_mut(id as usize) {
+            *slot = Some(description);
+        }
+        self.name(pid, fd, DescriptionId(id));
+        DescriptionId(id)
+    }
+
+    fn name(&mut self, pid: i32, fd: i32, id: DescriptionId) {
+        self.remove(pid, fd);
+        if let Some(description) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            description.descriptors += 1;
+            self.processes.entry(pid).or_default().insert(fd, id);
+        }
+    }
+
+    fn remove(&mut self, pid: i32, fd: i32) {
+        let table = self.processes.get_mut(&pid);
+        if let Some(id) = table.and_then(|table| table.remove(&fd)) {
+            self.release(id);
+        }
+    }
+
+    fn release(&mut self, id: DescriptionId) {
+        let Some(slot) = self.slots.get_mut(id.0 as usize) else {
+            return;
+        };
+        if let Some(description) = slot {
+            description.descriptors = description.descriptors.saturating_sub(1);
+            if description.descriptors == 0 {
+                *slot = None;
+                self.free.push(id.0);
+            }
+        }
+    }
+
+    /// A process was forked: it has what its parent has.
+    pub(crate) fn fork(&mut self, parent: i32, child: i32) {
+        self.exit(child);
+        let Some(table) = self.processes.get(&parent).cloned() else {
+            return;
+        };
+        for (fd, id) in table {
+            self.name(child, fd, id);
+        }
+    }
+
+    /// A process has ended.
+    pub(crate) fn exit(&mut self, pid: i32) {
+        for id in self.processes.remove(&pid).into_iter().flatten() {
+            self.release(id.1);
+        }
+    }
+
+    /// What a call, all of whose rules have run, changes.
+    pub(crate) fn apply(&mut self, call: &Call, description: Option<DescriptionId>) {
+        let (pid, fd) = (call.pid, call.fd);
+        if let Some(new) = call.new_fd() {
+            if call.kind == Kind::Open {
+                let opened = Opened {
+                    rid: call.rid,
+                    ts_ns: call.ts_ns,
+                    pid,
+                    tid: call.tid,
+                    dur_ns: call.dur_ns,
+                    flags: call.flags.into(),
+                };
+                self.insert(pid, new, call.file, Some(opened));
+            } else if Some(new) != fd {
+                match description {
+                    Some(id) => self.name(pid, new, id),
+                    None => self.remove(pid, new),
+                }
+            }
+            return;
+        }
+        match call.kind {
+            // Linux frees the descriptor even if close fails, unless it was none.
+            Kind::Close if call.ret.is_some() && !call.failed_with("EBADF") => {
+                if let Some(fd) = fd {
+                    self.remove(pid, fd);
+                }
+            }
+            Kind::CloseRange if call.succeeded() && call.flags == "0" => {
+                let bound = |name| call.arg(name).and_then(|n| n.parse::<u32>().ok());
+                let first =
+                    bound("first").map_or(i32::MAX, |n| i32::try_from(n).unwrap_or(i32::MAX));
+                let last = bound("last").map_or(i32::MAX, |n| i32::try_from(n).unwrap_or(i32::MAX));
+                let table = self.processes.get(&pid);
+                let open: Vec<i32> = table
+                    .filter(|_| first <= last)
+                    .map(|t| t.range(first..=last).map(|(fd, _)| *fd).collect())
+                    .unwrap_or_default();
+                open.into_iter().for_each(|fd| self.remove(pid, fd));
+            }
+            _ => {}
+        }
+        let moved = call.moved();
+        if let Some(description) = description
+            .filter(|_| call.kind.is_data() && call.succeeded())
+            .and_then(|id| self.slots.get_mut(id.0 as usize)?.as_mut())
+        {
+            description.ios += 1;
+            description.end = call.offset.map(|offset| offset.saturating_add(moved));
+            if call.kind == Kind::Write {
+                description.written = description.written.saturating_add(moved);
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What is known of each file at a moment of the session.
+
+use std::collections::HashMap;
+
+use crate::call::{Call, FileId};
+use crate::kind::Kind;
+use crate::state::intervals::Intervals;
+
+/// Paths that are remembered with the file that they name.
+const MAX_NAMES: usize = 1 << 20;
+
+/// What is known of a file.
+#[derive(Clone, Debug, Default)]
+pub struct FileState {
+    /// Absolute path that calls have shown so far; empty when none has.
+    pub path: String,
+    /// Path that table `files` has, the latest of the session.
+    pub last_path: String,
+    /// Type as in table `files`; empty when not known yet.
+    pub file_type: String,
+    /// Type of its file system.
+    pub fs_type: String,
+    /// Length in bytes; `None` when not known.
+    pub size: Option<i64>,
+    /// The call that created it; `None` when it was there before, or that is not
+    /// known.
+    pub created: Option<Created>,
+    /// What was written since it was last made durable.
+    pub dirty: Intervals,
+    /// Bytes read and written so far.
+    pub read: i64,
+    /// Bytes written so far.
+    pub written: i64,
+    /// When it was last written, by which call.
+    pub last_write: Option<(i64, i64)>,
+    /// When it was last made durable, by which call.
+    pub last_sync: Option<(i64, i64)>,
+    /// Whether its last name was removed or taken by another file.
+    pub unlinked: bool,
+}
+
+/// Who created a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Created {
+    /// The call.
+    pub rid: i64,
+    /// When, nanoseconds.
+    pub ts_ns: i64,
+    /// Process.
+    pub pid: i32,
+}
+
+impl FileState {
+    /// Whether it is a regular file with bytes of its own: not one that the kernel
+    /// makes up as it is read.
+    pub fn is_regular(&self) -> bool {
+        let made_up = [
+            "proc",
+            "sysfs",
+            "cgroup",
+            "cgroup2",
+            "debugfs",
+            "tracefs",
+            "securityfs",
+            "configfs",
+            "pstore",
+            "bpf",
+            "efivarfs",
+            "selinuxfs",
+            "binfmt_misc",
+            "fusectl",
+            "mqueue",
+        ];
+        self.file_type == "regular" && !made_up.contains(&self.fs_type.as_str())
+    }
+
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.file_type == "directory"
+    }
+
+    /// Whether it lives in memory only, so that nothing makes it durable.
+    pub fn is_volatile(&self) -> bool {
+        matches!(
+            self.fs_type.as_str(),
+            "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"
+        )
+    }
+
+    /// A path for people, or words for a file without one.
+    pub fn name(&self) -> &str {
+        let paths = [self.path.as_str(), self.last_path.as_str()];
+        let known = paths.into_iter().find(|path| !path.is_empty());
+        known.unwrap_or("(unnamed file)")
+    }
+}
+
+/// All files of the session.
+#[derive(Debug, Default)]
+pub struct Files {
+    files: HashMap<FileId, FileState>,
+    names: HashMap<Box<str>, FileId>,
+}
+
+impl Files {
+    /// What is known of a file.
+    pub fn get(&self, id: FileId) -> Option<&FileState> {
+        self.files.get(&id)
+    }
+
+    /// Every file.
+    pub fn iter(&self) -> impl Iterator<Item = (FileId, &FileState)> {
+        self.files.iter().map(|(id, file)| (*id, file))
+    }
+
+    /// The file that a path names now, as far as calls have shown.
+    pub fn at(&self, path: &str) -> Option<FileId> {
+        self.names.get(path).copied()
+    }
+
+    /// Makes a file known, as table `files` has it. `size` is that of when it was
+    /// first open; later calls have changed it perhaps.
+    pub(crate) fn describe(
+        &mut self,
+        id: FileId,
+        path: Option<&str>,
+        file_type: &str,
+        fs_type: &str,
+        size: Option<i64>,
+    ) {
+        let file = self.files.entry(id).or_default();
+        file.last_path = path.unwrap_or("").to_owned();
+        file.file_type = file_type.to_owned();
+        file.fs_type = fs_type.to_owned();
+        if file.written == 0 && file.size.is_none() {
+            file.size = size;
+        }
+    }
+
+    fn name(&mut self, path: &str, id: FileId) {
+        if self.names.len() >= MAX_NAMES {
+            self.names.clear();
+        }
+        self.names.insert(path.into(), id);
+    }
+
+    fn drop_name(&mut self, path: &str) {
+        if let Some(id) = self.names.remove(path)
+            && let Some(file) = self.files.get_mut(&id)
+            && file.path == path
+        {
+            file.unlinked = true;
+        }
+    }
+
+    /// What a call, all of whose rules have run, changes.
+    pub(crate) fn apply(&mut self, call: &Call, synchronous: bool) {
+        if !call.succeeded() {
+            return;
+        }
+        match call.kind {
+            Kind::Rename => {
+                let (Some(from), Some(to)) = (call.path, call.path2) else {
+                    return;
+                };
+                let exchanged = call
+                    .has_flag("RENAME_EXCHANGE")
+                    .then(|| self.at(to))
+                    .flatten();
+                let moved = self.names.remove(from);
+                self.drop_name(to);
+                if let Some(id) = moved {
+                    self.name(to, id);
+                    if let Some(file) = self.files.get_mut(&id) {
+                        file.path = to.to_owned();
+                        file.unlinked = false;
+                    }
+                }
+                if let Some(id) = exchanged {
+                    self.name(from, id);
+                    if let Some(file) = self.files.get_mut(&id) {
+                        file.path = from.to_owned();
+                        file.unlinked = false;
+                    }
+                }
+            }
+            Kind::Unlink | Kind::Rmdir => {
+                if let Some(path) = call.path {
+                    self.drop_name(path);
+                }
+            }
+            Kind::SyncAll => {
+                let at = Some((call.end_ns(), call.rid));
+                for file in self.files.values_mut().filter(|f| !f.dirty.is_empty()) {
+                    file.dirty.clear();
+                    file.last_sync = at;
+                }
+            }
+            _ => {}
+        }
+        let Some(id) = call.file else { return };
+        if call.kind == Kind::Open
+            && let Some(path) = call.path
+        {
+            self.name(path, id);
+        }
+        let file = self.files.entry(id).or_default();
+        match call.kind {
+            Kind::Open => {
+                if file.path.is_empty() || file.unlinked {
+                    file.path = call.path.unwrap_or("").to_owned();
+                    file.unlinked = false;
+                }
+                if call.has_flag("O_EXCL") && call.has_flag("O_CREAT") || call.has_flag("O_TMPFILE")
+                {
+                    file.size = Some(0);
+                    file.created = Some(Created {
+                        rid: call.rid,
+                        ts_ns: call.ts_ns,
+                        pid: call.pid,
+                    });
+                }
+                if call.has_flag("O_TRUNC") {
+                    file.size = Some(0);
+                    file.dirty.clear();
+                }
+            }
+            Kind::Read => file.read = file.read.saturating_add(call.moved()),
+            Kind::Write => {
+                file.written = file.written.saturating_add(call.moved());
+                file.last_write = Some((call.end_ns(), call.rid));
+                if let Some((start, end)) = call.range() {
+                    if !synchronous {
+                        file.dirty.insert(start, end);
+                    }
+                    // An end beyond what is known: a lower bound is no size.
+                    file.size = file.size.map(|size| size.max(end));
+                }
+            }
+            Kind::Truncate => {
+                let length = call.arg("length").and_then(|n| n.parse::<i64>().ok());
+                if let Some(length) = length.filter(|n| *n >= 0) {
+                    file.dirty.truncate(length);
+                    file.size = Some(length);
+                }
+            }
+            Kind::Allocate if call.flags.is_empty() || call.flags == "0" => {
+                let end = call.offset.zip(call.size).map(|(o, n)| o.saturating_add(n));
+                file.size = file.size.zip(end).map(|(size, end)| size.max(end));
+            }
+            Kind::Sync => {
+                file.dirty.clear();
+                file.last_sync = Some((call.end_ns(), call.rid));
+            }
+            Kind::Msync if call.has_flag("MS_SYNC") => {
+                file.dirty.clear();
+                file.last_sync = Some((call.end_ns(), call.rid));
+            }
+            _ => {}
+        }
+    }
+}

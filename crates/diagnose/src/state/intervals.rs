@@ -1,0 +1,234 @@
+//! Sets of byte ranges of a file.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// Ranges that are kept exactly; a set with more of them goes over to pages.
+const MAX_RANGES: usize = 4096;
+/// What a set in pages is made of, bytes.
+const PAGE: i64 = 4096;
+
+/// Which bytes of a file something happened to. A set of many scattered ranges is
+/// kept by pages of 4 KiB from then on: a page counts when its middle is in a
+/// range, which is exact for I/O in whole pages.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    form: Form,
+    len: i64,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// Start to end, apart from each other.
+    Ranges(BTreeMap<i64, i64>),
+    /// A bit a page, 64 pages a word.
+    Pages(HashMap<i64, u64>),
+}
+
+impl Default for Intervals {
+    fn default() -> Self {
+        Self {
+            form: Form::Ranges(BTreeMap::new()),
+            len: 0,
+        }
+    }
+}
+
+impl Intervals {
+    /// Bytes in the set.
+    pub fn len(&self) -> i64 {
+        self.len
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the set is kept by pages, so that its size is not exact.
+    pub fn is_coarse(&self) -> bool {
+        matches!(self.form, Form::Pages(_))
+    }
+
+    /// Empties the set.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Adds a range; returns how many of its bytes were in the set before.
+    pub fn insert(&mut self, start: i64, end: i64) -> i64 {
+        if start >= end {
+            return 0;
+        }
+        let before = self.len;
+        match &mut self.form {
+            Form::Ranges(ranges) => {
+                let (mut from, mut to) = (start, end);
+                let mut covered = 0;
+                // Of those that begin before `end`, from the last one backwards.
+                while let Some((&s, &e)) = ranges.range(..=to).next_back() {
+                    if e < from {
+                        break;
+                    }
+                    ranges.remove(&s);
+                    covered += e - s;
+                    from = from.min(s);
+                    to = to.max(e);
+                }
+                ranges.insert(from, to);
+                self.len += to - from - covered;
+                if ranges.len() > MAX_RANGES {
+                    self.go_coarse();
+                    return (end - start) - (self.len - before).clamp(0, end - start);
+                }
+            }
+            Form::Pages(pages) => {
+                for page in pages_of(start, end) {
+                    let word = pages.entry(page >> 6).or_default();
+                    let bit = 1 << (page & 63);
+                    if *word & bit == 0 {
+                        *word |= bit;
+                        self.len += PAGE;
+                    }
+                }
+            }
+        }
+        (end - start).saturating_sub(self.len - before).max(0)
+    }
+
+    /// How many bytes of a range are in the set.
+    pub fn overlap(&self, start: i64, end: i64) -> i64 {
+        if start >= end {
+            return 0;
+        }
+        match &self.form {
+            Form::Ranges(ranges) => {
+                let reaching = ranges.range(..start).next_back();
+                reaching
+                    .into_iter()
+                    .chain(ranges.range(start..end))
+                    .map(|(&s, &e)| (e.min(end) - s.max(start)).max(0))
+                    .sum()
+            }
+            Form::Pages(pages) => {
+                let set = |page: &i64| {
+                    let word = pages.get(&(page >> 6)).copied().unwrap_or(0);
+                    word >> (page & 63) & 1 == 1
+                };
+                let whole = pages_of(start, end).filter(set).count();
+                (i64::try_from(whole).unwrap_or(i64::MAX))
+                    .saturating_mul(PAGE)
+                    .min(end - start)
+            }
+        }
+    }
+
+    /// Removes what lies at `length` and beyond: the file was cut.
+    pub fn truncate(&mut self, length: i64) {
+        match &mut self.form {
+            Form::Ranges(ranges) => {
+                let beyond = ranges.split_off(&length);
+                self.len -= beyond.iter().map(|(s, e)| e - s).sum::<i64>();
+                if let Some(mut last) = ranges.last_entry() {
+                    let cut = (*last.get() - length).max(0);
+                    *last.get_mut() -= cut;
+                    self.len -= cut;
+                }
+            }
+            Form::Pages(pages) => {
+                let first = (length + PAGE - 1) / PAGE;
+                let mut gone = 0;
+                pages.retain(|word, bits| {
+                    let keep = match first - (word << 6) {
+                        n if n <= 0 => 0,
+                        n if n >= 64 => u64::MAX,
+                        n => (1 << n) - 1,
+                    };
+                    gone += i64::from((*bits & !keep).count_ones());
+                    *bits &= keep;
+                    *bits != 0
+                });
+                self.len -= gone * PAGE;
+            }
+        }
+    }
+
+    fn go_coarse(&mut self) {
+        let Form::Ranges(ranges) = &self.form else {
+            return;
+        };
+        let mut pages: HashMap<i64, u64> = HashMap::new();
+        for (&start, &end) in ranges {
+            for page in pages_of(start, end) {
+                *pages.entry(page >> 6).or_default() |= 1 << (page & 63);
+            }
+        }
+        let count: i64 = pages
+            .values()
+            .map(|word| i64::from(word.count_ones()))
+            .sum();
+        self.len = count * PAGE;
+        self.form = Form::Pages(pages);
+    }
+}
+
+/// Pages whose middle lies in a range.
+fn pages_of(start: i64, end: i64) -> std::ops::Range<i64> {
+    let middle = PAGE / 2;
+    let first = (start.max(0) + PAGE - 1 - middle) / PAGE;
+    let last = (end.max(0) + PAGE - 1 - middle) / PAGE;
+    first..last.max(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same, byte by byte.
+    fn check(set: &Intervals, bytes: &[bool]) {
+        let len = bytes.iter().filter(|b| **b).count();
+        assert_eq!(set.len(), len as i64);
+        for start in (0..bytes.len()).step_by(7) {
+            for end in (start..bytes.len()).step_by(11) {
+                let overlap = bytes[start..end].iter().filter(|b| **b).count();
+                assert_eq!(set.overlap(start as i64, end as i64), overlap as i64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_is_its_bytes() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..50 {
+            let (mut set, mut bytes) = (Intervals::default(), vec![false; 300]);
+            for _ in 0..60 {
+                let start = random.usize(0..300);
+                let end = (start + random.usize(0..20)).min(300);
+                if random.u8(0..10) == 0 {
+                    set.truncate(start as i64);
+                    bytes[start..].fill(false);
+                } else {
+                    let known = bytes[start..end].iter().filter(|b| **b).count();
+                    assert_eq!(set.insert(start as i64, end as i64), known as i64);
+                    bytes[start..end].fill(true);
+                }
+            }
+            check(&set, &bytes);
+        }
+    }
+
+    #[test]
+    fn many_scattered_pages_stay_exact() {
+        let mut set = Intervals::default();
+        for page in 0..10_000i64 {
+            assert_eq!(set.insert(page * 8192, page * 8192 + 4096), 0);
+        }
+        assert!(set.is_coarse());
+        assert_eq!(set.len(), 10_000 * 4096);
+        assert_eq!(set.insert(8192, 8192 + 4096), 4096);
+        assert_eq!(set.overlap(0, 16384), 8192);
+        set.truncate(8192 * 5_000);
+        assert_eq!(set.len(), 5_000 * 4096);
+        set.clear();
+        assert!(set.is_empty());
+    }
+}

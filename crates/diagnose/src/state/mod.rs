@@ -1,0 +1,135 @@
+//! What is known of files, descriptors and processes at each call: kept once,
+//! for all rules.
+
+pub mod descriptors;
+pub mod files;
+pub mod intervals;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::call::Call;
+use crate::kind::Kind;
+use descriptors::{Description, DescriptionId, Descriptors};
+use files::{FileState, Files};
+
+/// A process, as table `processes` has it.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Parent.
+    pub ppid: Option<i32>,
+    /// Name.
+    pub comm: String,
+    /// When it began, nanoseconds.
+    pub start_ns: i64,
+    /// When it ended; `None` when it had not.
+    pub end_ns: Option<i64>,
+}
+
+/// What is known before a call has its effect.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Files.
+    pub files: Files,
+    /// Descriptors.
+    pub descriptors: Descriptors,
+    processes: HashMap<i32, Process>,
+    /// Processes that begin, by the time at which they do.
+    starts: BTreeMap<i64, Vec<(i32, i32)>>,
+    first_ns: Option<i64>,
+    last_ns: i64,
+    lost: bool,
+}
+
+impl State {
+    /// A process.
+    pub fn process(&self, pid: i32) -> Option<&Process> {
+        self.processes.get(&pid)
+    }
+
+    /// From the first call's entry to the last one's return, nanoseconds.
+    pub fn span_ns(&self) -> i64 {
+        self.last_ns
+            .saturating_sub(self.first_ns.unwrap_or(self.last_ns))
+    }
+
+    /// The return of the last call so far, nanoseconds.
+    pub fn now_ns(&self) -> i64 {
+        self.last_ns
+    }
+
+    /// Whether calls were lost or left out by filters, so that the absence of a
+    /// call proves nothing.
+    pub fn has_gaps(&self) -> bool {
+        self.lost
+    }
+
+    pub(crate) fn set_gaps(&mut self, gaps: bool) {
+        self.lost = gaps;
+    }
+
+    pub(crate) fn add_process(&mut self, pid: i32, process: Process) {
+        if let Some(ppid) = process.ppid {
+            self.starts
+                .entry(process.start_ns)
+                .or_default()
+                .push((ppid, pid));
+        }
+        self.processes.insert(pid, process);
+    }
+
+    /// Moves on to a call; returns the description that it works on.
+    pub(crate) fn arrive(&mut self, call: &Call) -> Option<DescriptionId> {
+        let end = call.end_ns();
+        if self.first_ns.is_none_or(|first| call.ts_ns < first) {
+            self.first_ns = Some(call.ts_ns);
+        }
+        self.last_ns = self.last_ns.max(end);
+        while let Some(start) = self.starts.first_entry().filter(|s| *s.key() <= end) {
+            for (parent, child) in start.remove() {
+                self.descriptors.fork(parent, child);
+            }
+        }
+        self.descriptors.of_call(call)
+    }
+
+    /// What the call changes.
+    pub(crate) fn apply(&mut self, call: &Call, description: Option<DescriptionId>) {
+        let synchronous = call.kind == Kind::Write && self.is_synchronous(call, description);
+        self.files.apply(call, synchronous);
+        self.descriptors.apply(call, description);
+    }
+
+    fn is_synchronous(&self, call: &Call, description: Option<DescriptionId>) -> bool {
+        if call.has_flag("RWF_SYNC") || call.has_flag("RWF_DSYNC") {
+            return true;
+        }
+        let opened = description.and_then(|id| self.descriptors.get(id)?.opened.as_ref());
+        opened.is_some_and(|opened| {
+            opened
+                .flags
+                .split('|')
+                .any(|f| matches!(f, "O_SYNC" | "O_DSYNC"))
+        })
+    }
+}
+
+/// A call's surroundings, before it has its effect.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// Everything that is known.
+    pub state: &'a State,
+    /// The description that the call works on.
+    pub description: Option<DescriptionId>,
+}
+
+impl<'a> Context<'a> {
+    /// The description that the call works on.
+    pub fn open(&self) -> Option<&'a Description> {
+        self.state.descriptors.get(self.description?)
+    }
+
+    /// The file that the call works on.
+    pub fn file(&self, call: &Call) -> Option<&'a FileState> {
+        self.state.files.get(call.file?)
+    }
+}

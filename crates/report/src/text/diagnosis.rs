@@ -1,0 +1,178 @@
+//! Findings for a terminal.
+
+use fathom_diagnose::{Diagnosis, Finding, Group, Severity};
+use fathom_model::units::{count, duration, percent, share};
+use fathom_query::escape::{self, shell_words};
+
+use super::lines::wrap;
+use super::style::Style;
+use super::{MAX_WIDTH, MIN_WIDTH};
+
+/// Width of the names beside a finding's parts.
+const LABEL: usize = 10;
+
+/// Findings as text, at most `width` characters wide. `session` is how the user
+/// names the session; `start_ns` its beginning, from which times are counted. What
+/// the recorded program controls is escaped.
+pub fn diagnosis_to_text(
+    diagnosis: &Diagnosis,
+    session: &str,
+    start_ns: i64,
+    width: usize,
+    color: bool,
+) -> String {
+    let mut page = Page {
+        out: String::new(),
+        width: width.clamp(MIN_WIDTH, MAX_WIDTH),
+        style: Style { color },
+        session,
+        start_ns,
+        span_ns: diagnosis.span_ns,
+    };
+    page.head(diagnosis);
+    for (i, finding) in diagnosis.findings.iter().enumerate() {
+        page.finding(i + 1, finding);
+    }
+    page.rest(diagnosis);
+    page.out
+}
+
+struct Page<'a> {
+    out: String,
+    width: usize,
+    style: Style,
+    session: &'a str,
+    start_ns: i64,
+    span_ns: i64,
+}
+
+impl Page<'_> {
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn head(&mut self, diagnosis: &Diagnosis) {
+        let findings = match diagnosis.findings.len() {
+            0 => self.style.good("No findings"),
+            1 => self.style.bold("1 finding"),
+            n => self.style.bold(&format!("{} findings", count(n as i64))),
+        };
+        let line = format!(
+            "{findings} in {} of recording: {} calls, {} rules",
+            duration(diagnosis.span_ns),
+            count(diagnosis.calls as i64),
+            diagnosis.rules,
+        );
+        self.line(&line);
+    }
+
+    /// A part of a finding: its name at the left, the text broken beside it.
+    fn part(&mut self, label: &str, text: &str) {
+        let text = escape::text(text);
+        for (i, line) in wrap(&text, self.width - LABEL - 5).iter().enumerate() {
+            let label = if i == 0 { label } else { "" };
+            let label = self.style.dim(&format!("{label:<LABEL$}"));
+            self.line(&format!("   {label}  {line}"));
+        }
+    }
+
+    fn finding(&mut self, number: usize, finding: &Finding) {
+        let severity = finding.severity.name();
+        let severity = match finding.severity {
+            Severity::High => self.style.bad(severity),
+            Severity::Medium => self.style.bold(severity),
+            Severity::Low => self.style.dim(severity),
+        };
+        let group = match finding.group {
+            Group::Correctness => "correctness",
+            Group::Performance => "performance",
+        };
+        let rule = self.style.bold(finding.rule);
+        self.line(&format!("\n{number}. {rule}  {severity}, {group}"));
+        let title = escape::text(&finding.title);
+        for line in wrap(&title, self.width - 3) {
+            self.line(&format!("   {line}"));
+        }
+        if let Some(lost) = finding.lost_ns {
+            let part = share(lost as f64, self.span_ns as f64).map_or(String::new(), percent);
+            let how = match finding.lost_how.as_str() {
+                "" => String::new(),
+                how => format!(": {how}"),
+            };
+            self.part(
+                "time lost",
+                &format!("{} ({part} of the recording){how}", duration(lost)),
+            );
+        }
+        self.part("who", &finding.subject.text());
+        let numbers: Vec<String> = finding.evidence.iter().map(evidence).collect();
+        self.part("evidence", &numbers.join(", "));
+        for (i, example) in finding.examples.iter().enumerate() {
+            let mut text = format!(
+                "request {} at {} {}",
+                example.rid,
+                duration(example.ts_ns.saturating_sub(self.start_ns)),
+                example.syscall,
+            );
+            if let Some(path) = &example.path {
+                text.push_str(&format!(" {path}"));
+            }
+            if let Some(offset) = example.offset {
+                text.push_str(&format!(" offset {offset}"));
+            }
+            if let Some(ret) = example.ret {
+                text.push_str(&format!(" = {ret}"));
+            }
+            text.push_str(&format!(", {}", duration(example.dur_ns)));
+            self.part(if i == 0 { "examples" } else { "" }, &text);
+        }
+        for caveat in &finding.caveats {
+            self.part("unsure", caveat);
+        }
+        self.part("instead", &finding.advice);
+        // Not broken: it is there to be copied.
+        let label = self.style.dim(&format!("{:<LABEL$}", "all calls"));
+        let command = ["fathom", "query", self.session, &finding.query].map(str::to_owned);
+        let command = escape::text(&shell_words(&command)).into_owned();
+        self.line(&format!("   {label}  {command}"));
+    }
+
+    fn rest(&mut self, diagnosis: &Diagnosis) {
+        for more in &diagnosis.more {
+            self.line(&format!(
+                "\n{} more findings of {}",
+                count(more.findings as i64),
+                more.rule
+            ));
+        }
+        if diagnosis.not_observable.is_empty() {
+            return;
+        }
+        let title = self.style.bold("Not observable");
+        self.line(&format!("\n{title}"));
+        for rule in &diagnosis.not_observable {
+            let text = format!("{}: {}", rule.rule, rule.reason);
+            self.line(&format!("   {}", escape::text(&text)));
+        }
+    }
+}
+
+/// A number with its name: the unit stands at the name's end.
+fn evidence(evidence: &fathom_diagnose::Evidence) -> String {
+    use fathom_model::units::bytes;
+    let name = evidence.name;
+    let words = |name: &str| name.replace('_', " ");
+    let whole = evidence.value as i64;
+    if let Some(name) = name.strip_suffix("_ns") {
+        format!("{} {}", words(name), duration(whole))
+    } else if name.ends_with("bytes") || name.starts_with("bytes") {
+        format!("{} {}", words(name), bytes(whole))
+    } else if name.starts_with("share") {
+        format!("{} {}", words(name), percent(evidence.value))
+    } else if evidence.value.fract() == 0.0 {
+        format!("{} {}", words(name), count(whole))
+    } else {
+        format!("{} {:.2}", words(name), evidence.value)
+    }
+}
