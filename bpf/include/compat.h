@@ -45,6 +45,8 @@
 #define HAVE_FAULTS (FATHOM_KERNEL >= 613)
 /* Hashing and sending the content of calls. */
 #define HAVE_CONTENT (FATHOM_KERNEL >= 613)
+/* The layers below the calls: block, sched, irq, fs and the page cache. */
+#define HAVE_LAYERS (FATHOM_KERNEL >= 613)
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)
 /* The first word of a slot must be written last, and other processors than

@@ -16,6 +16,9 @@
  * half of the descriptors is for 32-bit programs. */
 const volatile struct probe_config config SEC(".rodata.config");
 const volatile struct fault_config fault_config SEC(".rodata.faults");
+#if HAVE_LAYERS
+const volatile struct layer_config layer_config SEC(".rodata.layers");
+#endif
 const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
 
 /* Bumped after every rename and link on the machine: paths read before may be
@@ -68,6 +71,38 @@ struct fault_state {
 	__u32 reserved;
 };
 
+#if HAVE_LAYERS
+enum { SPAN_KINDS = 4 };
+/* What the layers below know of the request that a task is in. */
+struct layer_state {
+	__u64 out_ns; /* when it left the CPU, 0: it did not */
+	__u64 out_request; /* in the course of which request */
+	__u64 wake_ns; /* when it was woken, 0: it was not */
+	__u32 out_flags; /* enum wait_flag */
+	__u32 out_state;
+	__u32 waker;
+	__u8 waker_comm[16];
+	/* Lookups in the page cache, see cache.bpf.h. */
+	__u32 lookups; /* 0: none */
+	__u32 missed;
+	__u32 ahead;
+	__u32 added;
+	__u32 dirtied;
+	__u32 handles; /* of jbd2 */
+	__u64 first;
+	__u64 last;
+	__u64 added_first; /* pages added, but not yet counted */
+	__u64 added_end; /* page behind them */
+	/* What was last noted as made dirty. */
+	__u64 dirty_inode;
+	__u64 dirty_index;
+	__u64 dirty_ns;
+	__u64 op_ns; /* operation of io_uring that is being submitted, 0: none */
+	__u64 iocb; /* direct I/O that is being submitted, 0: none */
+	__u64 span_ns[SPAN_KINDS]; /* when a part of a file system began, 0: it did not */
+};
+#endif
+
 /* What hangs on every recorded task. The call members are valid between entry
  * and exit of a call that is recorded, when enter_ns is not 0. */
 struct task_state {
@@ -86,6 +121,9 @@ struct task_state {
 	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
 	__u32 reserved;
 	struct fault_state fault;
+#if HAVE_LAYERS
+	struct layer_state layers;
+#endif
 	struct cached_file files[CACHED_FILES];
 };
 

@@ -100,9 +100,10 @@ pub struct RecordArgs {
     /// `all`: on sockets and pipes too; !NAME leaves out
     #[arg(long, value_name = "LIST", default_value = "storage")]
     pub syscalls: Vec<String>,
-    /// Layers to record: syscall (always), pagecache (page faults on mapped files
-    /// and their write-back); `all`
-    #[arg(long, value_name = "LIST", default_value = "syscall,pagecache")]
+    /// Layers to record: syscall (always), pagecache (page faults on mapped files and
+    /// their write-back, hits and misses), fs (parts of file systems), block (requests
+    /// to devices), sched (waits), irq (interrupts); `all`
+    #[arg(long, value_name = "LIST", default_value = "all")]
     pub layers: Vec<String>,
     /// How much to read of each call
     #[arg(long, value_enum, default_value = "full")]

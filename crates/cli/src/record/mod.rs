@@ -390,9 +390,11 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         String::new()
     };
     let mut other = Vec::new();
-    let layers = args.layers.join(",");
-    if layers != Layers::ALL.names() {
-        other.push(format!("--layers {layers}"));
+    // What names no layer has been refused.
+    if let Ok(layers) = Layers::parse(&args.layers)
+        && layers != Layers::ALL
+    {
+        other.push(format!("--layers {}", layers.names()));
     }
     if let Some(user) = &args.user {
         other.push(format!("--user {user}"));
