@@ -73,8 +73,7 @@ int BPF_PROG(layer_bio_queue, struct bio *bio)
 		record.submit_tid = by.tid;
 		record.submit_pid = by.pid;
 		record.origin = BIO_CALL;
-		if (state && state->enter_ns == by.ns)
-			record.file = state->file;
+		record.file = by.file;
 	}
 	__u32 op = bio->bi_opf & REQ_OP_MASK;
 	if (bio->bi_vcnt && op <= REQ_OP_WRITE) {

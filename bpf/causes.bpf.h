@@ -53,6 +53,7 @@ static __always_inline bool operation_request(struct op_key *key, struct request
 	request->ns = op->ts_ns;
 	request->tid = op->tid;
 	request->pid = op->pid;
+	request->file = op->file;
 	return true;
 }
 #endif
@@ -94,6 +95,8 @@ static __always_inline void present_request(struct task_struct *task, struct tas
 	}
 #endif
 	request->ns = request_of(state);
+	if (state->enter_ns)
+		request->file = state->file;
 	request->tid = task->pid;
 	request->pid = task->tgid;
 }

@@ -8,7 +8,7 @@
 static __always_inline void span_begins(__u32 kind)
 {
 	struct task_state *state = task_state_of(current_task());
-	if (state && request_of(state))
+	if (layer_config.spans && state && request_of(state))
 		state->layers.span_ns[kind & (SPAN_KINDS - 1)] = bpf_ktime_get_ns();
 }
 
@@ -65,8 +65,8 @@ int BPF_PROG(layer_dio_begin, struct kiocb *iocb, struct iov_iter *iter)
 		return 0;
 	bool waits = !iocb->ki_complete;
 	state->layers.iocb = waits ? 0 : *(volatile __u64 *)&iocb;
-	if (waits && request_of(state))
-		state->layers.span_ns[SPAN_DIRECT] = bpf_ktime_get_ns();
+	if (waits)
+		span_begins(SPAN_DIRECT);
 	return 0;
 }
 

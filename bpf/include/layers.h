@@ -15,6 +15,8 @@ struct request_key {
 	__u64 ns; /* 0: none */
 	__u32 tid;
 	__u32 pid;
+	__u32 file; /* handle, 0 when not known */
+	__u32 reserved;
 };
 
 /* The beginning of the call or fault that the task is in, 0 when it is in none that

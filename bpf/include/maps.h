@@ -7,6 +7,7 @@
 
 #include "compat.h"
 #include "record.h"
+#include "state.h"
 
 #define NO_OFFSET ((__s64)(1ULL << 63))
 #define NO_SIZE (~0ULL)
@@ -25,107 +26,8 @@ const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
  * stale. Never 0. */
 __u32 rename_epoch = 1;
 
-/* A file as one task last used it. Handle and path are good for as long as
- * every pointer and number is still the same. One cache line. */
-struct cached_file {
-	__u64 inode;
-	__u64 dentry;
-	__u64 mnt;
-	__u64 ino;
-	__u32 generation;
-	__u32 epoch; /* 0: the file is still to be announced */
-	__u32 handle; /* 0: not announced, as nothing recorded used it */
-	__u32 verdict; /* enum verdict of the filter of paths */
-	__u32 reserved[4];
-};
-
 /* What the filter of paths says of a name. */
 enum verdict { VERDICT_NONE, VERDICT_TAKEN, VERDICT_LEFT };
-
-enum { CACHED_FILES = 8 };
-
-enum task_flag {
-	/* The command's task before it executes the command: not recorded. */
-	TASK_WAITS_FOR_EXEC = 1,
-	/* Its task record has been sent. Without it, its next call sends one. */
-	TASK_ANNOUNCED = 2,
-	/* The filters of tasks do not let it pass: not recorded. */
-	TASK_LEFT = 4,
-};
-
-/* The page fault that a task is in, see faults.bpf.h. */
-struct fault_state {
-	__u64 began_ns; /* 0: in none */
-	__u64 address;
-	__u64 around_first; /* pages that were mapped along */
-	__u64 around_last;
-	__u64 noted_inode; /* inode last noted for write-back */
-	__u32 error_code;
-	__u32 around; /* 1: the range above is set */
-	/* The mapping last found, good while no mapping of the process changed. */
-	__u64 mm; /* 0: none */
-	__u64 vma;
-	__u64 vma_start;
-	__u64 vma_end;
-	__u32 mm_sequence;
-	__u32 reserved;
-};
-
-#if HAVE_LAYERS
-enum { SPAN_KINDS = 4 };
-/* What the layers below know of the request that a task is in. */
-struct layer_state {
-	__u64 out_ns; /* when it left the CPU, 0: it did not */
-	__u64 out_request; /* in the course of which request */
-	__u64 wake_ns; /* when it was woken, 0: it was not */
-	__u32 out_flags; /* enum wait_flag */
-	__u32 out_state;
-	__u32 waker;
-	__u8 waker_comm[16];
-	/* Lookups in the page cache, see cache.bpf.h. */
-	__u32 lookups; /* 0: none */
-	__u32 missed;
-	__u32 ahead;
-	__u32 added;
-	__u32 dirtied;
-	__u32 handles; /* of jbd2 */
-	__u64 first;
-	__u64 last;
-	__u64 added_first; /* pages added, but not yet counted */
-	__u64 added_end; /* page behind them */
-	/* What was last noted as made dirty. */
-	__u64 dirty_inode;
-	__u64 dirty_index;
-	__u64 dirty_ns;
-	__u64 op_ns; /* operation of io_uring that is being submitted, 0: none */
-	__u64 iocb; /* direct I/O that is being submitted, 0: none */
-	__u64 span_ns[SPAN_KINDS]; /* when a part of a file system began, 0: it did not */
-};
-#endif
-
-/* What hangs on every recorded task. The call members are valid between entry
- * and exit of a call that is recorded, when enter_ns is not 0. */
-struct task_state {
-	__u64 enter_ns;
-	__u64 file_ptr; /* struct file behind the descriptor */
-	__s64 entry_pos; /* its position at entry, NO_OFFSET if it has none */
-	__u32 number; /* system call number */
-	__u32 file; /* handle */
-	__u32 file2;
-	__u32 call_flags; /* enum stash_flag */
-	__u32 flags; /* enum task_flag */
-	__u32 calls; /* that were recorded of the task */
-	__u64 timed_ns; /* what the entry took, if this call is timed */
-	__u64 aio_ns; /* what aio_enter() took at the entry */
-	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
-	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
-	__u32 reserved;
-	struct fault_state fault;
-#if HAVE_LAYERS
-	struct layer_state layers;
-#endif
-	struct cached_file files[CACHED_FILES];
-};
 
 enum stash_flag {
 	STASH_SHARED = 1, /* others may move the position */
@@ -256,16 +158,7 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-/* Positions in a CPU's slot ring; on cache lines of their own, because one
- * side writes each. They count up without end. */
-struct slot_cursor {
-	__u64 head; /* next slot to write */
-	__u32 busy; /* claim_number() */
-	__u32 pad0;
-	__u64 pad1[14];
-	__u64 tail; /* next slot to read; written by user space */
-	__u64 pad2[15];
-};
+/* Positions in a CPU's slot ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -697,7 +697,7 @@ struct layer_config {
 	__u32 irq; /* 1: interrupts */
 	__u32 counts; /* 1: what a request does in the page cache is counted */
 	__u32 page_shift; /* binary logarithm of the size of a page */
-	__u32 reserved; /* 0 */
+	__u32 spans; /* 1: parts of file systems are recorded */
 };
 
 /* What a filter's rule is about. Kind k is bit 1 << k in struct filter_config. */

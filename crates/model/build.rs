@@ -1,5 +1,5 @@
 //! Generates the Rust side of the files that the kernel side is built from:
-//! `bpf/include/record.h` (layouts), `bpf/syscalls.def` (calls) and
+//! `bpf/include/record.h` and `state.h` (layouts), `bpf/syscalls.def` (calls) and
 //! `bpf/i386.def` (their numbers in 32-bit programs),
 //! `bpf/operations.def` (operations of io_uring and AIO).
 
@@ -13,6 +13,7 @@ fn main() -> Result<()> {
     let bpf = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     generate(&bpf.join("include/record.h"), &out.join("abi.rs"), abi)?;
+    generate(&bpf.join("include/state.h"), &out.join("state.rs"), abi)?;
     let mut calls = Calls::default();
     for (file, row) in [
         ("syscalls.def", syscall as Row),
@@ -175,6 +176,7 @@ fn emit_struct(out: &mut String, name: &str, doc: &str, members: &[Member]) -> R
     let mut fields = String::new();
     let mut parse = String::new();
     let mut write = String::new();
+    let mut offsets = String::new();
     let mut offset = 0;
     for m in members {
         let align = if m.ty.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -201,7 +203,24 @@ fn emit_struct(out: &mut String, name: &str, doc: &str, members: &[Member]) -> R
             format!("[{ty}; {elements}]")
         };
         writeln!(fields, "    #[doc = {doc:?}]\n    pub {name}: {ty_full},")?;
-        if nested {
+        writeln!(
+            offsets,
+            "    /// Byte at which `{name}` begins.\n    pub const {}_AT: usize = {offset};",
+            name.to_uppercase()
+        )?;
+        if nested && *elements > 0 {
+            let at = |i: usize| offset + i * size;
+            let each: Vec<_> = (0..*elements)
+                .map(|i| format!("{ty}::parse(&b[{}..{}])?", at(i), at(i + 1)))
+                .collect();
+            writeln!(parse, "            {name}: [{}],", each.join(", "))?;
+            writeln!(
+                write,
+                "        for (i, v) in self.{name}.iter().enumerate() {{ \
+                 b[{offset} + i * {size}..{offset} + (i + 1) * {size}]\
+                 .copy_from_slice(&v.to_bytes()); }}"
+            )?;
+        } else if nested {
             writeln!(
                 parse,
                 "            {name}: {ty}::parse(&b[{offset}..{end}])?,"
@@ -247,7 +266,7 @@ pub struct {camel} {{
 impl {camel} {{
     /// Bytes that the struct takes.
     pub const SIZE: usize = {offset};
-
+{offsets}
     /// Reads the struct from the beginning of `bytes`; `None` when they are
     /// too few.
     #[inline]

@@ -228,7 +228,7 @@ pub struct ReportArgs {
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Tables: syscalls, faults, writeback, files, file_paths, processes, losses.
+    after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, files, file_paths, processes, losses.
 Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
 by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.

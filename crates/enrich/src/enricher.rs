@@ -250,9 +250,9 @@ impl Enricher {
                 self.faults.writeback(rid, cpu, record, &mut self.files);
             }
             Event::Block { record, bios } => self.layers.block(cpu, record, bios, &mut self.files),
-            Event::Wait(record) => self.layers.wait(cpu, record),
-            Event::Irq(record) => self.layers.irq(cpu, record),
-            Event::Cache(record) => self.layers.cache(record),
+            Event::Wait(record) => self.layers.wait(cpu, record, &self.tasks),
+            Event::Irq(record) => self.layers.irq(cpu, record, &self.tasks),
+            Event::Cache(record) => self.layers.cache(record, &mut self.files, &self.tasks),
             Event::Span(record) => self.layers.span(record),
             Event::Mount {
                 record,

@@ -402,8 +402,8 @@ tables! {
         dur_ns: i64 set,
         /// Name of the device: sda, nvme0n1, loop0.
         device: str set,
-        /// Where it begins on the device, sectors of 512 bytes.
-        sector: i64 set,
+        /// Where it begins on the device, sectors of 512 bytes; null for a flush.
+        sector: i64 null,
         /// Bytes that were moved.
         bytes: i64 set,
         /// read, write, flush, discard, secure_erase, zone_append, write_zeroes, or
@@ -706,7 +706,8 @@ tables! {
         /// fs_span for those of tables block, waits, irqs and pagecache and for parts
         /// of file systems.
         syscall: str set,
-        /// Layer of the event: syscall, pagecache, block, sched, irq or fs.
+        /// Layer of the event: syscall, pagecache, block, sched, irq or fs; slices for
+        /// rows of table slices that found no room on the disk.
         layer: str set,
         /// Calls lost.
         count: i64 set,

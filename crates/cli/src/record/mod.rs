@@ -332,6 +332,7 @@ fn pagecache_totals(counters: &fathom_probe::Counters) -> Totals {
         faults: counts(counters.faults),
         faults_unknown: counters.faults_unknown,
         writeback: counts(counters.writeback),
+        layers: counters.layers,
         ..Totals::default()
     }
 }

@@ -57,34 +57,48 @@ impl Layers {
             + self.slices.0.rid.len()
     }
 
-    pub(crate) fn wait(&mut self, cpu: u32, record: &WaitRecord) {
-        if let Some(parts) = self.in_call(record.tid, record.request_ns) {
-            parts.waits.push((cpu, *record));
+    // Something may come behind the end of its request: an interrupt that fell into the
+    // making of that one's own record.
+
+    pub(crate) fn wait(&mut self, cpu: u32, record: &WaitRecord, tasks: &Tasks) {
+        match self.in_call(record.tid, record.request_ns) {
+            Ok(parts) => parts.waits.push((cpu, *record)),
+            Err(rid) => self.push_wait(rid, cpu, record, tasks),
         }
     }
 
-    pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord) {
-        if let Some(parts) = self.in_call(record.tid, record.request_ns) {
-            parts.irqs.push((cpu, *record));
+    pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord, tasks: &Tasks) {
+        match self.in_call(record.tid, record.request_ns) {
+            Ok(parts) => parts.irqs.push((cpu, *record)),
+            Err(rid) => self.push_irq(rid, cpu, record, tasks),
         }
     }
 
-    pub(crate) fn cache(&mut self, record: &CacheRecord) {
-        if let Some(parts) = self.in_call(record.tid, record.request_ns) {
-            parts.cache = Some(*record);
+    pub(crate) fn cache(&mut self, record: &CacheRecord, files: &mut Files, tasks: &Tasks) {
+        let before = match self.in_call(record.tid, record.request_ns) {
+            Ok(parts) => parts.cache.replace(*record).map(|before| (NULL_I64, before)),
+            Err(rid) => Some((rid, *record)),
+        };
+        if let Some((rid, record)) = before {
+            self.push_cache(rid, &record, None, files, tasks);
         }
     }
 
     pub(crate) fn span(&mut self, record: &SpanRecord) {
-        if let Some(parts) = self.in_call(record.tid, record.request_ns) {
+        if let Ok(parts) = self.in_call(record.tid, record.request_ns) {
             parts.spans.push(*record);
         }
     }
 
-    fn in_call(&mut self, tid: u32, ns: u64) -> Option<&mut Parts> {
-        let parts = self.requests.parts(Key { tid, ns })?;
+    /// What is gathered of a request; when it has ended already, its id.
+    fn in_call(&mut self, tid: u32, ns: u64) -> Result<&mut Parts, i64> {
+        let key = Key { tid, ns };
+        if let Some(rid) = self.requests.ended(key) {
+            return Err(rid);
+        }
+        let parts = self.requests.parts(key).ok_or(NULL_I64)?;
         parts.in_call = true;
-        Some(parts)
+        Ok(parts)
     }
 
     /// The id of a request that has ended; its rows are made.
@@ -296,7 +310,12 @@ impl Layers {
         rows.dur_ns
             .push(signed(r.completed_ns.saturating_sub(ts_ns)));
         rows.device.push(strings.intern(device.as_bytes()));
-        rows.sector.push(signed(r.sector));
+        // One without data (a flush) has none.
+        rows.sector.push(if r.sector == u64::MAX {
+            NULL_I64
+        } else {
+            signed(r.sector)
+        });
         rows.bytes.push(signed(r.bytes));
         rows.op
             .push(strings.intern(words::operation(r.op).as_bytes()));

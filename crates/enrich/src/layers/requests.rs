@@ -60,16 +60,18 @@ impl Requests {
         if key.ns == 0 {
             return None;
         }
-        if let Some(rid) = self.recent.get(key).or_else(|| self.changed.get(key)) {
-            return Some(rid);
-        }
-        Some(self.open(key).rid)
+        Some(self.ended(key).unwrap_or_else(|| self.open(key).rid))
+    }
+
+    /// The id of a request that has ended lately.
+    pub(crate) fn ended(&self, key: Key) -> Option<i64> {
+        self.recent.get(key).or_else(|| self.changed.get(key))
     }
 
     /// What is gathered of a request that has not ended; `None` when it has, or for
     /// none.
     pub(crate) fn parts(&mut self, key: Key) -> Option<&mut Parts> {
-        if key.ns == 0 || self.recent.get(key).is_some() || self.changed.get(key).is_some() {
+        if key.ns == 0 || self.ended(key).is_some() {
             return None;
         }
         Some(&mut self.open(key).parts)

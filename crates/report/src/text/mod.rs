@@ -1,5 +1,6 @@
 //! The report for a terminal.
 
+mod layers;
 mod lines;
 mod mapped;
 mod style;
@@ -40,6 +41,7 @@ pub fn to_text(report: &Report, width: usize, color: bool) -> String {
     page.files();
     page.mapped();
     page.threads();
+    page.layers();
     page.loss();
     page.cost();
     page.storage();
