@@ -22,9 +22,9 @@ depths=(
 	all
 )
 loads=(
-	"cached 4K|cpu|--rw=randread --size=64m --io_size=1g --ioengine=psync"
-	"direct 4K|wall|--rw=randread --size=64m --number_ios=4000 --ioengine=psync --direct=1"
-	"direct 4K, io_uring|wall|--rw=randread --size=64m --number_ios=8000 --ioengine=io_uring --iodepth=8 --direct=1"
+	"cached 4K|cpu|--rw=randread --size=64m --io_size=400m --ioengine=psync"
+	"direct 4K|wall|--rw=randread --size=64m --number_ios=2000 --ioengine=psync --direct=1"
+	"direct 4K, io_uring|wall|--rw=randread --size=64m --number_ios=4000 --ioengine=io_uring --iodepth=8 --direct=1"
 )
 
 # Seconds of one run of the fio OPTIONS under the command that follows.

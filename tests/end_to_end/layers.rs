@@ -62,9 +62,13 @@ fn adds_up(recording: &Recording) {
     );
     assert!(wrong[0].int("requests").unwrap() > 0, "{wrong:?}");
     assert_eq!(wrong[0].int("wrong"), Some(0), "{wrong:?}");
-    let twice = "SELECT count(*) AS n FROM (SELECT rid FROM syscalls UNION ALL SELECT rid FROM faults
+    let twice =
+        "SELECT count(*) AS n FROM (SELECT rid FROM syscalls UNION ALL SELECT rid FROM faults
          UNION ALL SELECT rid FROM writeback) GROUP BY rid HAVING n > 1";
-    assert!(recording.rows(twice).is_empty(), "a rid stands for two requests");
+    assert!(
+        recording.rows(twice).is_empty(),
+        "a rid stands for two requests"
+    );
     let counts = &meta(&recording.session)["totals"]["layers"];
     assert_eq!(counts["lost"], 0);
     for table in ["block", "waits", "irqs", "pagecache"] {
@@ -232,7 +236,15 @@ fn layers_that_were_not_asked_for() {
         .run()
         .must_exit(0);
     recording.complete();
-    for table in ["block", "bios", "waits", "irqs", "pagecache", "slices", "faults"] {
+    for table in [
+        "block",
+        "bios",
+        "waits",
+        "irqs",
+        "pagecache",
+        "slices",
+        "faults",
+    ] {
         let rows = recording.rows(&format!("SELECT count(*) AS n FROM {table}"));
         assert_eq!(rows[0].int("n"), Some(0), "{table}");
     }

@@ -56,8 +56,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             object: object!("fathom-602.bpf.o"),
             loops: true,
             takes_content: false,
-            cost: "operations of io_uring and AIO, page faults on mapped files and write-back are \
-                   not recorded",
+            cost: "operations of io_uring and AIO, page faults on mapped files, write-back and the \
+                   layers below the calls are not recorded",
         });
     }
     if is_wanted("5.17", loops) {
@@ -67,8 +67,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             loops: true,
             takes_content: false,
             cost: "recorded calls cost more: files are read through calls of the kernel; \
-                   operations of io_uring and AIO, page faults on mapped files and write-back \
-                   are not recorded",
+                   operations of io_uring and AIO, page faults on mapped files, write-back and \
+                   the layers below the calls are not recorded",
         });
     }
     // Only where programs run with preemption off: not on newer kernels.
@@ -81,7 +81,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             takes_content: false,
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \
-                   AIO, page faults on mapped files and write-back are not recorded",
+                   AIO, page faults on mapped files, write-back and the layers below the \
+                   calls are not recorded",
         });
     }
     if variants.is_empty() {

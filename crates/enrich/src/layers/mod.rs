@@ -76,7 +76,10 @@ impl Layers {
 
     pub(crate) fn cache(&mut self, record: &CacheRecord, files: &mut Files, tasks: &Tasks) {
         let before = match self.in_call(record.tid, record.request_ns) {
-            Ok(parts) => parts.cache.replace(*record).map(|before| (NULL_I64, before)),
+            Ok(parts) => parts
+                .cache
+                .replace(*record)
+                .map(|before| (NULL_I64, before)),
             Err(rid) => Some((rid, *record)),
         };
         if let Some((rid, record)) = before {
