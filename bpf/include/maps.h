@@ -233,9 +233,10 @@ struct {
 	__type(value, struct file_value);
 } files SEC(".maps");
 
-/* Room to build records of variable length: two a CPU, claimed by `busy`, so
- * that a program that interrupts another one has its own. */
-enum { SCRATCH_BYTES = 16384, SCRATCHES = 2 };
+/* Room to build records of variable length: three a CPU, claimed by `busy`. A call
+ * with paths takes one, and another one for each file that it names; a program that
+ * interrupts it takes the third. */
+enum { SCRATCH_BYTES = 16384, SCRATCHES = 3 };
 /* A walk from a name up to the root of its tree (files.h). It lies in map
  * memory, not on the stack, so that the verifier does not follow its values
  * through every turn of the loop. */
@@ -255,6 +256,7 @@ struct scratch {
 	__u32 index; /* which of the CPU's it is */
 	__u64 turn; /* next_handle() */
 	struct walk walk;
+	struct file_key key; /* file_handle() */
 	__u8 data[SCRATCH_BYTES];
 };
 struct {

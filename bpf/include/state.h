@@ -112,6 +112,7 @@ struct task_state {
 	struct fault_state fault; /* of page faults */
 	struct layer_state layers; /* of the layers below */
 	struct cached_file files[8]; /* CACHED_FILES of them */
+	struct call_record call; /* of the call that returns, as it is made */
 };
 
 #endif

@@ -12,8 +12,14 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 fn main() -> Result<()> {
     let bpf = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf");
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    generate(&bpf.join("include/record.h"), &out.join("abi.rs"), abi)?;
-    generate(&bpf.join("include/state.h"), &out.join("state.rs"), abi)?;
+    // Of structures, which those in the second file have members of.
+    let mut sizes = Vec::new();
+    for (from, to) in [
+        ("include/record.h", "abi.rs"),
+        ("include/state.h", "state.rs"),
+    ] {
+        generate(&bpf.join(from), &out.join(to), |text| abi(text, &mut sizes))?;
+    }
     let mut calls = Calls::default();
     for (file, row) in [
         ("syscalls.def", syscall as Row),
@@ -31,7 +37,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn generate(from: &Path, to: &Path, with: fn(&str) -> Result<String>) -> Result<()> {
+fn generate(from: &Path, to: &Path, with: impl FnOnce(&str) -> Result<String>) -> Result<()> {
     println!("cargo::rerun-if-changed={}", from.display());
     let text = fs::read_to_string(from).map_err(|e| format!("{}: {e}", from.display()))?;
     let code = with(&text).map_err(|e| format!("{}: {e}", from.display()))?;
@@ -49,10 +55,9 @@ struct Member {
     doc: String,
 }
 
-fn abi(text: &str) -> Result<String> {
+fn abi(text: &str, sizes: &mut Vec<(String, usize)>) -> Result<String> {
     let mut out = String::new();
     let mut doc = String::new();
-    let mut sizes: Vec<(String, usize)> = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         let line = line.trim();
@@ -92,7 +97,7 @@ fn abi(text: &str) -> Result<String> {
                     break;
                 }
                 members.push(
-                    member(line, &sizes)
+                    member(line, sizes)
                         .ok_or_else(|| format!("line {}: not a member: {line}", n + 1))?,
                 );
             }

@@ -14,7 +14,7 @@ use crate::hooks::Hooks;
 use crate::layers::Layers;
 use crate::load::{self, Loaded, Room, map};
 use crate::mounts::Mounts;
-use crate::rings::{Crossed, SlotRings, Stats, WideRings};
+use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::{Content, Detail, adopt};
 
@@ -50,6 +50,7 @@ pub struct Probe {
     slots: SlotRings,
     wide: WideRings,
     stats: Stats,
+    live: LiveTasks,
     hooks: Hooks,
     cpus: usize,
     all_tasks: bool,
@@ -69,11 +70,13 @@ impl Probe {
             per_cpu,
         )?;
         let stats = Stats::new(map(&object, "stats")?.as_fd(), cpus)?;
+        let live = LiveTasks::new(map(&object, ".data.live")?.as_fd())?;
         Ok(Self {
             links: Vec::new(),
             slots,
             wide,
             stats,
+            live,
             hooks,
             cpus,
             all_tasks: options.all_tasks,
@@ -118,9 +121,8 @@ impl Probe {
             pid_of(pidfd)?.to_ne_bytes()
         };
         tasks.update(&key, &state, MapFlags::ANY).map_err(refused)?;
-        let live = map(&self.object, ".data.live")?;
-        live.update(&0u32.to_ne_bytes(), &1u64.to_ne_bytes(), MapFlags::ANY)
-            .map_err(refused)
+        self.live.set(1);
+        Ok(())
     }
 
     /// Records processes that are running, or all when the options say so, and
@@ -168,17 +170,8 @@ impl Probe {
     }
 
     /// Recorded tasks that are alive.
-    pub fn live_tasks(&self) -> Result<u64, ProbeError> {
-        let live = map(&self.object, ".data.live")?;
-        let value = live
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| ProbeError::Refused {
-                what: "the count of tasks".into(),
-                source,
-            })?;
-        Ok(value
-            .and_then(|bytes| Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?)))
-            .unwrap_or(0))
+    pub fn live_tasks(&self) -> u64 {
+        self.live.get()
     }
 
     /// Takes what the programs have written so far.

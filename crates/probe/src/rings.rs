@@ -286,3 +286,22 @@ impl Stats {
             .collect()
     }
 }
+
+/// The count of recorded tasks that are alive. Read from memory: while a call of
+/// bpf(2) looks into a map, the kernel runs no program of a classic tracepoint on
+/// that CPU, not even for another task when the caller was preempted.
+pub(crate) struct LiveTasks(Shared);
+
+impl LiveTasks {
+    pub(crate) fn new(map: BorrowedFd<'_>) -> Result<Self, ProbeError> {
+        Ok(Self(Shared::new(map, 8, "the count of tasks")?))
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.word(0).load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, tasks: u64) {
+        self.0.word(0).store(tasks, Ordering::Relaxed);
+    }
+}
