@@ -589,6 +589,12 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 #endif
 
+#if HAVE_LAYERS
+	state->layers.op_ns = 0;
+	state->layers.iocb = 0;
+	if (layer_config.counts && !pending && cache_used(&state->layers))
+		cache_output(call->ts_ns, now, call->file);
+#endif
 #if HAVE_CONTENT
 	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
 		/* Vectors of 32-bit programs are others. */
@@ -598,12 +604,6 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		}
 		call->flags |= CALL_NO_CONTENT;
 	}
-#endif
-#if HAVE_LAYERS
-	state->layers.op_ns = 0;
-	state->layers.iocb = 0;
-	if (layer_config.counts && !pending && cache_used(&state->layers))
-		cache_output(call.ts_ns, now, call.file);
 #endif
 	bool sent;
 	if (wide) {
