@@ -164,7 +164,7 @@ fn cached(recording: &Recording) {
              sum(readahead_pages) AS ahead, min(ts) AS ts
          FROM (SELECT p.*, s.pid, s.ts_ns AS ts FROM pagecache p JOIN syscalls s USING (rid)
              WHERE p.pages IS NOT NULL AND s.syscall = 'pread64' AND s.path LIKE '%/write.0.0')
-         GROUP BY pid ORDER BY ts",
+         GROUP BY pid HAVING calls = 100 ORDER BY ts",
     );
     let [cold, warm] = rows.as_slice() else {
         panic!("{rows:?}");
