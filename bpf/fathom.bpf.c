@@ -14,5 +14,12 @@
 #include "faults.bpf.h"
 #include "writeback.bpf.h"
 #endif
+#if HAVE_LAYERS
+#include "block.bpf.h"
+#include "irq.bpf.h"
+#include "sched.bpf.h"
+#include "cache.bpf.h"
+#include "fs.bpf.h"
+#endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -12,6 +12,9 @@
  */
 #include "include/emit.h"
 #include "include/mappings.h"
+#if HAVE_LAYERS
+#include "include/cache_state.h"
+#endif
 
 #if defined(__TARGET_ARCH_x86)
 enum { USER_REGS_WORDS = 21 };
@@ -123,6 +126,12 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 			note_inode(fault, file, record.file);
 	}
 	record.flags = flags;
+#if HAVE_LAYERS
+	/* In the course of a call it is the call's. */
+	if (layer_config.counts && !state->enter_ns && !(flags & FAULT_NO_BEGIN) &&
+	    cache_used(&state->layers))
+		cache_output(record.ts_ns, now, record.file);
+#endif
 	if (likely(slot_output_kind(&record, RECORD_FAULT))) {
 		COUNT(faults);
 		return 0;
@@ -153,6 +162,10 @@ static __always_inline int fault_begins(__u64 address, __u64 error_code)
 	fault->error_code = error_code;
 	fault->around = 0;
 	fault->began_ns = now;
+#if HAVE_LAYERS
+	if (layer_config.counts && !state->enter_ns)
+		cache_reset(&state->layers);
+#endif
 	if (!fault_config.ends && !filter.errors_only)
 		record_fault(task, state, address, now, FAULT_NO_END, false);
 	return 0;

@@ -16,6 +16,9 @@
 #if HAVE_CONTENT
 #include "include/content.h"
 #endif
+#if HAVE_LAYERS
+#include "include/cache_state.h"
+#endif
 
 /* Most calls that move data have descriptor, size and offset where read(2) and
  * pread(2) have them. */
@@ -209,6 +212,10 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		state->call_flags = STASH_LEFT_OUT;
 		return 0;
 	}
+#if HAVE_LAYERS
+	if (layer_config.counts)
+		cache_reset(&state->layers);
+#endif
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
 	state->enter_ns = now - aio_ns;
@@ -638,6 +645,12 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 #endif
 
+#if HAVE_LAYERS
+	state->layers.op_ns = 0;
+	state->layers.iocb = 0;
+	if (layer_config.counts && !pending && cache_used(&state->layers))
+		cache_output(call->ts_ns, now, call->file);
+#endif
 #if HAVE_CONTENT
 	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
 		/* Vectors of 32-bit programs are others; such a record does not tell

@@ -171,7 +171,13 @@ static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 		op->file_ptr = sqe->op_flags & SPLICE_F_FD_IN_FIXED
 				       ? fixed_file(op->ring, sqe->fd_in)
 				       : (__u64)file_of_fd(task, sqe->fd_in);
-	if (!op_begin())
+	bool recorded = op_begin();
+#if HAVE_LAYERS
+	struct task_state *state = task_state_of(task);
+	if (state && layer_config.block)
+		state->layers.op_ns = recorded ? op->ts_ns : 0;
+#endif
+	if (!recorded)
 		return 0;
 	if (op_has_names(op))
 		op_read_names();

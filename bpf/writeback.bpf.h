@@ -37,17 +37,17 @@ static __always_inline __u64 first_page(__u64 address)
 	return head & 1 ? head - 1 : address;
 }
 
-/* Where a page of a request lies. */
-static __always_inline struct page_place place_of_page(__u64 address)
+/* Where a page of a request lies. The buffer of direct I/O may be a mapped file,
+ * too: such a page is neither being written back nor still to be read. */
+static __always_inline struct page_place place_of_page(__u64 address, bool read)
 {
 	struct page_place place = {};
 	__u64 first = first_page(address);
 	struct page *folio = (struct page *)first;
 	__u64 flags = 0;
 	bpf_probe_read_kernel(&flags, 8, folio);
-	/* The buffer of direct I/O may be a mapped file, too: such a page is not
-	 * being written back. */
-	if (!(flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1))
+	if (read ? flags >> bpf_core_enum_value(enum pageflags, PG_uptodate) & 1
+		 : !(flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1))
 		return place;
 	__u64 mapping = (__u64)BPF_CORE_READ(folio, mapping);
 	if (!mapping || mapping & MAPPING_KINDS)
@@ -77,7 +77,7 @@ int BPF_PROG(block_bio_queue, struct bio *bio)
 	    bpf_probe_read_kernel(&last, sizeof(last),
 				  (void *)vector + (segments - 1) * sizeof(last)))
 		return 0;
-	struct page_place begin = place_of_page((__u64)first.bv_page);
+	struct page_place begin = place_of_page((__u64)first.bv_page, false);
 	if (!begin.inode)
 		return 0;
 	struct noted_inode *noted = bpf_map_lookup_elem(&noted_inodes, &begin.inode);
@@ -85,7 +85,7 @@ int BPF_PROG(block_bio_queue, struct bio *bio)
 	if (!noted || noted->ino != BPF_CORE_READ(inode, i_ino) ||
 	    noted->generation != BPF_CORE_READ(inode, i_generation))
 		return 0;
-	struct page_place end = place_of_page((__u64)last.bv_page);
+	struct page_place end = place_of_page((__u64)last.bv_page, false);
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
 	__u64 offset = (begin.index << fault_config.page_shift) + first.bv_offset;

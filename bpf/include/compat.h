@@ -44,6 +44,8 @@
 #define HAVE_FAULTS HAVE_LOOPS
 #define HAVE_CONTENT HAVE_LOOPS
 #define HAVE_COMPAT_CALLS HAVE_LOOPS
+/* The layers below the calls: block, sched, irq, fs and the page cache. */
+#define HAVE_LAYERS (FATHOM_KERNEL >= 613)
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)
 /* The first word of a slot must be written last, and other processors than

@@ -244,6 +244,41 @@ found:
 	return handle;
 }
 
+#if HAVE_LAYERS
+/* Handles of the files that recorded tasks use, for the layers that know the inode
+ * only. */
+struct known_inode {
+	__u64 ino;
+	__u32 generation;
+	__u32 handle;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536); /* 1 without these layers */
+	__type(key, __u64);
+	__type(value, struct known_inode);
+} known_inodes SEC(".maps");
+
+__noinline int note_known(__u64 inode, __u64 ino, __u32 generation, __u32 handle)
+{
+	struct known_inode known = { .ino = ino, .generation = generation, .handle = handle };
+	bpf_map_update_elem(&known_inodes, &inode, &known, BPF_ANY);
+	return 0;
+}
+
+/* The handle of the file whose inode lies at `address`, 0 when no recorded task has
+ * used it. */
+static __always_inline __u32 handle_of_inode(__u64 address)
+{
+	struct known_inode *known = bpf_map_lookup_elem(&known_inodes, &address);
+	struct inode *inode = KERNEL_OBJECT(inode, address);
+	if (!known || known->ino != READ(inode, i_ino) ||
+	    known->generation != READ(inode, i_generation))
+		return 0;
+	return known->handle;
+}
+#endif
+
 /* A name as the task's cache has it, brought up to date. `now` is the time of a
  * record that may have to be sent, 0 for the present: a file that is found at
  * the return of a call must not be younger than the call. `wanted`: it has to
@@ -273,6 +308,10 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 	__u64 found = file_handle(numbers->inode, numbers->dentry, numbers->mnt,
 				  now ? now : bpf_ktime_get_ns(), wanted);
 	cached->handle = found;
+#if HAVE_LAYERS
+	if (layer_config.block && cached->handle)
+		note_known(numbers->inode, numbers->ino, numbers->generation, found);
+#endif
 	cached->epoch = found & NAME_HOLDS ? epoch : 0;
 	if (filters(1 << RULE_PATH))
 		cached->verdict = found >> NAME_VERDICT_SHIFT;

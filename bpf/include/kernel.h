@@ -38,6 +38,7 @@ enum bpf_map_type {
 enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
+	BPF_EXIST = 2,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
@@ -239,6 +240,8 @@ struct seccomp {
 
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int in_iowait : 1;
+	void *worker_private;
 	__u32 flags;
 	void *stack;
 	__s32 on_cpu; /* not without SMP */
@@ -302,10 +305,15 @@ struct io_ring_ctx {
 	struct io_file_table file_table;
 } CORE;
 
+struct io_wq_work {
+	int cancel_seq;
+} CORE;
+
 struct io_kiocb {
 	struct file *file;
 	__u8 opcode;
 	struct io_ring_ctx *ctx;
+	struct io_wq_work work;
 } CORE;
 
 struct kiocb {
@@ -363,7 +371,9 @@ struct page___info {
 
 /* From 6.16 on a page has no index; that of its folio counts. */
 struct folio {
+	struct address_space *mapping;
 	unsigned long index;
+	unsigned long _flags_1;
 } CORE;
 
 struct bio_vec {
@@ -373,17 +383,75 @@ struct bio_vec {
 } CORE;
 
 struct bvec_iter {
+	__u64 bi_sector;
 	__u32 bi_size;
 } CORE;
 
 struct bio {
+	struct bio *bi_next;
+	void *bi_private;
 	__u32 bi_opf;
 	struct bvec_iter bi_iter;
 	__u16 bi_vcnt;
 	struct bio_vec *bi_io_vec;
 } CORE;
 
-enum pageflags { PG_writeback = 1 };
+enum pageflags { PG_writeback = 1, PG_uptodate = 2, PG_head = 3 };
+
+/* include/linux/blk-mq.h */
+struct gendisk {
+	int major;
+	int first_minor;
+	char disk_name[32];
+} CORE;
+
+struct request_queue {
+	struct gendisk *disk;
+} CORE;
+
+struct request {
+	struct request_queue *q;
+	__u32 cmd_flags;
+	__u32 rq_flags;
+	__u32 __data_len;
+	__u64 __sector;
+	struct bio *bio;
+} CORE;
+enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
+enum req_flag_bits {
+	__REQ_SYNC = 1,
+	__REQ_META,
+	__REQ_PRIO,
+	__REQ_FUA,
+	__REQ_PREFLUSH,
+	__REQ_RAHEAD,
+	__REQ_BACKGROUND,
+	__REQ_NOWAIT,
+	__REQ_IDLE,
+};
+
+struct block_device {
+	__u32 bd_dev;
+} CORE;
+
+/* include/linux/jbd2.h */
+typedef struct journal_s {
+	struct block_device *j_fs_dev;
+} CORE journal_t;
+typedef struct transaction_s {
+	__u32 t_tid;
+} CORE transaction_t;
+
+struct irqaction {
+	const char *name;
+} CORE;
+
+/* io_uring/io-wq.c, include/linux/io_uring_types.h */
+struct io_worker {
+	struct io_wq_work *cur_work;
+} CORE;
+
+struct iov_iter;
 
 struct kernel_siginfo;
 

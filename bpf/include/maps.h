@@ -17,6 +17,9 @@
  * half of the descriptors is for 32-bit programs. */
 const volatile struct probe_config config SEC(".rodata.config");
 const volatile struct fault_config fault_config SEC(".rodata.faults");
+#if HAVE_LAYERS
+const volatile struct layer_config layer_config SEC(".rodata.layers");
+#endif
 const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
 
 /* Bumped after every rename and link on the machine: paths read before may be

@@ -51,6 +51,14 @@ enum limits {
 	/* What is no call is lost under these places behind the calls. */
 	LOST_FAULT = 255,
 	LOST_WRITEBACK = 254,
+	LOST_BLOCK = 253,
+	LOST_WAIT = 252,
+	LOST_IRQ = 251,
+	LOST_CACHE = 250,
+	LOST_SPAN = 249,
+	/* Parts of a request to a device that its record can list. */
+	MAX_BIOS = 160,
+	DISK_NAME = 32,
 };
 
 /* First byte of every record. In the slot ring its highest bit, SLOT_LAP, tells
@@ -67,6 +75,11 @@ enum record_kind {
 	RECORD_WRITEBACK = 8,
 	RECORD_DATA_CALL = 9,
 	RECORD_CONTENT_PART = 10,
+	RECORD_BLOCK = 11,
+	RECORD_WAIT = 12,
+	RECORD_IRQ = 13,
+	RECORD_CACHE = 14,
+	RECORD_SPAN = 15,
 	SLOT_LAP = 128,
 };
 
@@ -364,6 +377,167 @@ struct writeback_record {
 	__u8 comm[16]; /* name of the thread, padded with NUL */
 };
 
+/* Records of the layers below a call name the request in whose course they were
+ * made by its thread and the time at which it began: what the record of the call,
+ * operation or fault has as tid and ts_ns. 0: by no request that is recorded. */
+
+/* What made the kernel submit a bio. */
+enum bio_origin {
+	/* Nothing of the below could be told. */
+	BIO_OTHER = 0,
+	/* The task's own I/O: direct, or metadata that it needs. */
+	BIO_CALL = 1,
+	/* Pages that are read into the page cache. */
+	BIO_CACHE_READ = 2,
+	/* The same, ahead of what was asked for. */
+	BIO_READAHEAD = 3,
+	/* Dirty pages of the page cache. */
+	BIO_WRITEBACK = 4,
+	/* The journal of the file system. */
+	BIO_JOURNAL = 5,
+};
+
+/* A part of a request to a device, as a file system submitted it. */
+struct bio_record {
+	__u64 queued_ns; /* when it was submitted, 0 when that was not seen */
+	__u64 cause_ns; /* request that caused it: who dirtied the pages that it writes */
+	__u64 submit_ns; /* request in whose course it was submitted */
+	__u64 sector; /* of 512 bytes, on the whole device */
+	__s64 offset; /* of its first byte in the file, NO_OFFSET when not known */
+	__u32 bytes; /* that it moves */
+	__u32 cause_tid; /* thread of cause_ns */
+	__u32 cause_pid; /* process of cause_ns */
+	__u32 submit_tid; /* thread that submitted it */
+	__u32 submit_pid; /* its process */
+	__u32 file; /* handle, 0 when the file is not known */
+	__u32 origin; /* enum bio_origin */
+	__u32 reserved; /* 0 */
+	__u8 comm[16]; /* name of the thread that submitted it */
+};
+
+/* REQ_ flags of the kernel, whose values there depend on its version. */
+enum block_flag {
+	BLOCK_SYNC = 1,
+	BLOCK_META = 2,
+	BLOCK_PRIO = 4,
+	BLOCK_FUA = 8,
+	BLOCK_PREFLUSH = 16,
+	BLOCK_RAHEAD = 32,
+	BLOCK_BACKGROUND = 64,
+	BLOCK_NOWAIT = 128,
+	BLOCK_IDLE = 256,
+};
+
+/* A request to a device that was completed. Its bios follow. */
+struct block_record {
+	__u8 kind; /* RECORD_BLOCK */
+	__u8 error; /* blk_status_t */
+	__u16 bios; /* that follow */
+	__u32 dev; /* the kernel's encoding */
+	__u64 started_ns; /* when the block layer had a request for it, 0: not seen */
+	__u64 inserted_ns; /* into the scheduler's queue, 0: not */
+	__u64 issued_ns; /* to the device, 0: not seen */
+	__u64 completed_ns; /* by the device */
+	__u64 sector; /* of 512 bytes */
+	__u64 bytes; /* that were moved */
+	__u16 op; /* REQ_OP_ of the kernel */
+	__u16 flags; /* enum block_flag */
+	__u32 queue_depth; /* requests that the device had, this one included */
+	__u32 bios_left_out; /* bios beyond MAX_BIOS */
+	__u32 requeues; /* times that it was taken back from the device */
+	__u8 disk[32]; /* name of the device, padded with NUL */
+};
+
+enum wait_flag {
+	/* It waited for I/O, as the kernel accounts it. */
+	WAIT_IO = 1,
+	/* It would have gone on, but another took the CPU. */
+	WAIT_PREEMPTED = 2,
+	/* wake_ns and the waker are set. */
+	WAIT_WOKEN = 4,
+	/* An interrupt woke it: waker is none, comm tells which. */
+	WAIT_BY_INTERRUPT = 8,
+};
+
+/* A thread was off the CPU in the course of a request. */
+struct wait_record {
+	__u8 kind; /* RECORD_WAIT */
+	__u8 flags; /* enum wait_flag */
+	__u16 state; /* TASK_ states of the kernel */
+	__u32 waker; /* thread that woke it */
+	__u64 ts_ns; /* when it left the CPU */
+	__u64 dur_ns; /* until it was back */
+	__u32 pid; /* process */
+	__u32 tid; /* thread */
+	__u64 request_ns; /* of the request */
+	__u64 wake_ns; /* when it was woken */
+	__u8 comm[16]; /* name of the waker */
+};
+
+enum irq_type {
+	IRQ_HARD = 0,
+	IRQ_SOFT = 1,
+	IRQ_TIMER = 2,
+	IRQ_CALL = 3,
+};
+
+/* An interrupt on the CPU on which a request was being worked on. */
+struct irq_record {
+	__u8 kind; /* RECORD_IRQ */
+	__u8 source; /* enum irq_type */
+	__u16 number; /* of the interrupt, or of the softirq */
+	__u32 reserved; /* 0 */
+	__u64 ts_ns; /* when its handler began */
+	__u64 dur_ns; /* until it ended */
+	__u32 pid; /* process of the thread that was interrupted */
+	__u32 tid; /* that thread */
+	__u64 request_ns; /* of the request */
+	__u64 reserved2; /* 0 */
+	__u8 name[16]; /* of the device, for IRQ_HARD */
+};
+
+/* What a request did in the page cache; comes right before its own record. */
+struct cache_record {
+	__u8 kind; /* RECORD_CACHE */
+	__u8 reserved; /* 0 */
+	__u16 handles; /* changes to metadata that joined a transaction of jbd2 */
+	__u32 file; /* handle */
+	__u64 request_ns; /* of the request */
+	__u64 dur_ns; /* until the end of the request */
+	__u32 pid; /* process */
+	__u32 tid; /* thread */
+	__u64 first; /* page of the file with which the lookup began */
+	__u32 pages; /* of the range that was looked up, 0: none was */
+	__u32 missed; /* of which were not there and had to be added */
+	__u32 ahead; /* pages that were added beyond that */
+	__u32 added; /* pages that were added without a lookup, as by writes */
+	__u32 dirtied; /* pages (folios) that became dirty */
+	__u32 lookups; /* batches in which the pages were taken */
+};
+
+enum span_kind {
+	/* fsync in ext4. */
+	SPAN_EXT4_SYNC = 1,
+	/* Direct I/O of iomap. */
+	SPAN_DIRECT = 2,
+};
+
+/* The time that a request spent in a part of a file system. */
+struct span_record {
+	__u8 kind; /* RECORD_SPAN */
+	__u8 span; /* enum span_kind */
+	__u16 reserved; /* 0 */
+	__u32 file; /* handle */
+	__u64 ts_ns; /* when it began */
+	__u64 dur_ns; /* until it ended */
+	__u32 pid; /* process */
+	__u32 tid; /* thread */
+	__u64 request_ns; /* of the request */
+	__s64 ret; /* how it ended */
+	__u64 reserved2; /* 0 */
+	__u64 reserved3; /* 0 */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
@@ -403,6 +577,14 @@ struct cpu_stats {
 	__u64 faults_unknown; /* faults whose mapping could not be looked up */
 	__u64 writebacks; /* write-back records put into the wide ring */
 	__u64 writebacks_lost; /* those that found no room; lost counts them too */
+	__u64 layers; /* records of the layers below put into the slot ring, as faults */
+	__u64 layers_lost; /* records of the layers below without room; lost counts them too */
+	__u64 blocks; /* requests to devices put into the wide ring */
+	__u64 blocks_lost; /* those that found no room; layers_lost counts them too */
+	__u64 waits; /* of layers: waits */
+	__u64 irqs; /* of layers: interrupts */
+	__u64 caches; /* of layers: what requests did in the page cache */
+	__u64 spans; /* of layers: parts of file systems */
 };
 
 enum call_desc_flag {
@@ -509,6 +691,16 @@ struct fault_config {
 	__u32 ends; /* 1: the end of a fault is seen */
 	__u32 page_shift; /* binary logarithm of the size of a page */
 	__u32 writeback; /* 1: write-back of mapped files is recorded */
+};
+
+/* Layers below the calls: set before the programs are loaded. */
+struct layer_config {
+	__u32 block; /* 1: requests to devices are recorded */
+	__u32 sched; /* 1: waits */
+	__u32 irq; /* 1: interrupts */
+	__u32 counts; /* 1: what a request does in the page cache is counted */
+	__u32 page_shift; /* binary logarithm of the size of a page */
+	__u32 spans; /* 1: parts of file systems are recorded */
 };
 
 /* What a filter's rule is about. Kind k is bit 1 << k in struct filter_config. */

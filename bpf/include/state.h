@@ -9,6 +9,8 @@
 enum state_limits {
 	/* Files that each task remembers. */
 	CACHED_FILES = 8,
+	/* Kinds of struct span_record that a task can be in, a power of two. */
+	SPAN_KINDS = 4,
 };
 
 enum task_flag {
@@ -63,6 +65,34 @@ struct fault_state {
 	__u64 pivots[15]; /* MAPLE_PIVOTS, of the node that is being looked at */
 };
 
+/* What the layers below know of the request that a task is in. */
+struct layer_state {
+	__u64 out_ns; /* when it left the CPU, 0: it did not */
+	__u64 out_request; /* in the course of which request */
+	__u64 wake_ns; /* when it was woken, 0: it was not */
+	__u32 out_flags; /* enum wait_flag */
+	__u32 out_state; /* TASK_ states of the kernel */
+	__u32 waker; /* as in struct wait_record */
+	__u8 waker_comm[16]; /* its name */
+	__u32 lookups; /* in the page cache, as those that follow: cache_state.h */
+	__u32 missed; /* pages that were asked for and not there */
+	__u32 ahead; /* pages that were added beyond that */
+	__u32 added; /* pages that were added without a lookup */
+	__u32 dirtied; /* folios that became dirty */
+	__u32 handles; /* of jbd2 */
+	__u32 reserved; /* 0 */
+	__u64 first; /* page with which the lookups began */
+	__u64 last; /* last page that was looked up */
+	__u64 added_first; /* first page that was added, but not yet counted */
+	__u64 added_end; /* page behind those */
+	__u64 dirty_inode; /* what was last noted as made dirty */
+	__u64 dirty_index; /* its page, as in struct dirty_key */
+	__u64 dirty_ns; /* by which request */
+	__u64 op_ns; /* operation of io_uring that is being submitted, 0: none */
+	__u64 iocb; /* direct I/O that is being submitted, 0: none */
+	__u64 span_ns[4]; /* when a part of a file system began, 0: it did not; SPAN_KINDS */
+};
+
 /* What hangs on every recorded task. The call members are valid between entry
  * and exit of a call that is recorded, when enter_ns is not 0. */
 struct task_state {
@@ -81,6 +111,7 @@ struct task_state {
 	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
 	__u32 reserved; /* 0 */
 	struct fault_state fault; /* of page faults */
+	struct layer_state layers; /* of the layers below */
 	struct cached_file files[8]; /* CACHED_FILES of them */
 	struct call_record call; /* of the call that returns, as it is made */
 };

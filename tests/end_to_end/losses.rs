@@ -58,7 +58,8 @@ fn what_a_full_ring_drops_is_counted_exactly() {
     let shapes = recording.rows(
         "SELECT count(*) AS wrong FROM losses WHERE list_sum(hist) <> count OR len(hist) <> 40
             OR first_ns > last_ns OR max_dur_ns > dur_ns OR stage <> 'ring'
-            OR layer <> if(syscall IN ('page_fault', 'writeback'), 'pagecache', 'syscall')",
+            OR (layer = 'syscall') = (syscall IN ('page_fault', 'writeback', 'block_request',
+                'wait', 'interrupt', 'page_cache', 'fs_span'))",
     );
     assert_eq!(shapes[0].int("wrong"), Some(0));
     // The process and the file are known although the events are not.

@@ -21,6 +21,7 @@ mod ground_truth;
 mod imports;
 mod kernel;
 mod large;
+mod layers;
 mod live;
 mod losses;
 mod mapped;

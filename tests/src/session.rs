@@ -150,7 +150,7 @@ impl Recording {
         );
         assert_eq!(
             self.number(
-                "SELECT coalesce(sum(count), 0)::BIGINT FROM losses WHERE layer <> 'pagecache'"
+                "SELECT coalesce(sum(count), 0)::BIGINT FROM losses WHERE layer = 'syscall'"
             ),
             totals.lost,
             "{totals:?}"

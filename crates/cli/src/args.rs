@@ -116,9 +116,10 @@ pub struct RecordArgs {
     /// `all`: on sockets and pipes too; !NAME leaves out
     #[arg(long, value_name = "LIST", default_value = "storage")]
     pub syscalls: Vec<String>,
-    /// Layers to record: syscall (always), pagecache (page faults on mapped files
-    /// and their write-back); `all`. Without it all, but page faults not where
-    /// --syscalls leaves out mmap
+    /// Layers to record: syscall (always), pagecache (page faults on mapped files and
+    /// their write-back, hits and misses), fs (parts of file systems), block (requests
+    /// to devices), sched (waits), irq (interrupts); `all`. Without it all, but
+    /// pagecache not where --syscalls leaves out mmap
     #[arg(long, value_name = "LIST")]
     pub layers: Vec<String>,
     /// How much to read of each call
@@ -270,7 +271,7 @@ pub struct DiagnoseArgs {
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Tables: syscalls, faults, writeback, files, file_paths, processes, losses.
+    after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, files, file_paths, processes, losses.
 Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
 by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.

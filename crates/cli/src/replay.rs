@@ -55,6 +55,7 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         meta.totals.faults_unknown += cpu.faults_unknown;
         meta.totals.writeback.seen += cpu.writebacks + cpu.writebacks_lost;
         meta.totals.writeback.lost += cpu.writebacks_lost;
+        meta.totals.layers.add(cpu);
     }
     meta.totals.compat = losses.cpus.iter().map(|(_, cpu)| cpu.compat).sum();
     let finished = stages.finish(meta, &losses.per_cpu, &losses.split)?;

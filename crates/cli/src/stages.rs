@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fathom_decode::Merge;
 use fathom_enrich::{EnrichOptions, Enricher};
-use fathom_model::abi::{LOST_FAULT, LOST_WRITEBACK, ShedKey, ShedValue};
+use fathom_model::abi::{ShedKey, ShedValue, lost_is_other};
 use fathom_model::meta::{Options, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_session::{Finished, SessionWriter};
@@ -107,6 +107,7 @@ impl Stages {
             ..
         } = self;
         merge.drain_all(|cpu, event| enricher.event(cpu, event));
+        enricher.finish();
         hand_over(&mut enricher, &writer)?;
         let losses = enricher.losses(lost, split);
         if !losses.is_empty() {
@@ -125,7 +126,7 @@ impl Stages {
         }
         let calls_lost: u64 = lost
             .iter()
-            .filter(|(_, call, _)| ![LOST_FAULT, LOST_WRITEBACK].contains(call))
+            .filter(|(_, call, _)| !lost_is_other(*call))
             .map(|(_, _, value)| value.count)
             .sum();
         meta.totals.lost = calls_lost + stats.slot.damaged + stats.wide.damaged;

@@ -1,10 +1,12 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    CallRecord, DataCallRecord, FaultRecord, FileRecord, MountRecord, NO_SIZE, NO_SIZE32,
-    OperationRecord, RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE,
-    RECORD_MOUNT, RECORD_OPERATION, RECORD_TASK, RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES,
-    TaskRecord, WideCallRecord, WritebackRecord,
+    BioRecord, BlockRecord, CacheRecord, CallRecord, DataCallRecord, FaultRecord, FileRecord,
+    IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK, RECORD_CACHE,
+    RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_IRQ,
+    RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL,
+    RECORD_WRITEBACK, SLOT_BYTES, SpanRecord, TaskRecord, WaitRecord, WideCallRecord,
+    WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -68,6 +70,21 @@ pub enum Event<'a> {
     Fault(FaultRecord),
     /// Dirty pages on their way to the device.
     Writeback(WritebackRecord),
+    /// A request to a device that was completed.
+    Block {
+        /// The fixed part.
+        record: BlockRecord,
+        /// Its bios: records of [`BioRecord::SIZE`] bytes ([`bios`]).
+        bios: &'a [u8],
+    },
+    /// A thread was off the CPU.
+    Wait(WaitRecord),
+    /// An interrupt in the course of a request.
+    Irq(IrqRecord),
+    /// What a request did in the page cache.
+    Cache(CacheRecord),
+    /// Time that a request spent in a part of a file system.
+    Span(SpanRecord),
     /// A mount in the recorder's mount namespace.
     Mount {
         /// The fixed part.
@@ -92,6 +109,11 @@ impl Event<'_> {
             Event::Mount { record, .. } => record.ts_ns,
             Event::Fault(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Writeback(r) => r.ts_ns,
+            Event::Block { record, .. } => record.completed_ns,
+            Event::Wait(r) => r.ts_ns.saturating_add(r.dur_ns),
+            Event::Irq(r) => r.ts_ns.saturating_add(r.dur_ns),
+            Event::Cache(r) => r.request_ns.saturating_add(r.dur_ns),
+            Event::Span(r) => r.ts_ns.saturating_add(r.dur_ns),
         }
     }
 
@@ -107,7 +129,17 @@ impl Event<'_> {
     /// Whether the event names files and threads: it comes after the events
     /// of the same time that describe them.
     pub fn is_request(&self) -> bool {
-        self.is_call() || matches!(self, Event::Fault(_) | Event::Writeback(_))
+        self.is_call()
+            || matches!(
+                self,
+                Event::Fault(_)
+                    | Event::Writeback(_)
+                    | Event::Block { .. }
+                    | Event::Wait(_)
+                    | Event::Irq(_)
+                    | Event::Cache(_)
+                    | Event::Span(_)
+            )
     }
 }
 
@@ -237,9 +269,38 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
         (RECORD_WRITEBACK, Ring::Wide) => WritebackRecord::parse(bytes)
             .map(Event::Writeback)
             .ok_or_else(|| short(WritebackRecord::SIZE, bytes)),
+        (RECORD_BLOCK, Ring::Wide) => {
+            let record =
+                BlockRecord::parse(bytes).ok_or_else(|| short(BlockRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: BlockRecord::SIZE,
+            };
+            let bios = rest.take_long(u32::from(record.bios) * BioRecord::SIZE as u32)?;
+            Ok(Event::Block { record, bios })
+        }
+        (RECORD_WAIT, Ring::Slot) => WaitRecord::parse(bytes)
+            .map(Event::Wait)
+            .ok_or_else(|| short(WaitRecord::SIZE, bytes)),
+        (RECORD_IRQ, Ring::Slot) => IrqRecord::parse(bytes)
+            .map(Event::Irq)
+            .ok_or_else(|| short(IrqRecord::SIZE, bytes)),
+        (RECORD_CACHE, Ring::Slot) => CacheRecord::parse(bytes)
+            .map(Event::Cache)
+            .ok_or_else(|| short(CacheRecord::SIZE, bytes)),
+        (RECORD_SPAN, Ring::Slot) => SpanRecord::parse(bytes)
+            .map(Event::Span)
+            .ok_or_else(|| short(SpanRecord::SIZE, bytes)),
         (0, Ring::Slot) => Err(DecodeError::Empty),
         _ => Err(DecodeError::Kind { kind, ring }),
     }
+}
+
+/// The bios of an [`Event::Block`].
+pub fn bios(bytes: &[u8]) -> impl Iterator<Item = BioRecord> {
+    bytes
+        .chunks_exact(BioRecord::SIZE)
+        .filter_map(BioRecord::parse)
 }
 
 /// Time and rank of a slot, without decoding all of it: what [`decode`] and
@@ -249,8 +310,8 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
     let [kind, _, s0, s1, _, _, _, _, times @ ..] = slot;
     match u32::from(*kind) {
         RECORD_CALL | RECORD_OPERATION => known(u16::from_ne_bytes([*s0, *s1]))?,
-        // Its times stand where those of a call stand.
-        RECORD_FAULT => {}
+        // Their times stand where those of a call stand.
+        RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_CACHE | RECORD_SPAN => {}
         0 => return Err(DecodeError::Empty),
         _ => {
             return Err(DecodeError::Kind {

@@ -10,6 +10,6 @@ mod event;
 mod merge;
 mod path;
 
-pub use event::{DecodeError, Event, decode};
+pub use event::{DecodeError, Event, bios, decode};
 pub use merge::{DecodeStats, Merge, RingStats};
 pub use path::{absolute_path, append_absolute_path};

@@ -59,6 +59,11 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Mount { record, .. } => record.fs_dev,
         Event::Fault(r) => r.tid,
         Event::Writeback(r) => r.tid,
+        Event::Block { record, .. } => record.dev,
+        Event::Wait(r) => r.tid,
+        Event::Irq(r) => r.tid,
+        Event::Cache(r) => r.tid,
+        Event::Span(r) => r.tid,
     }
 }
 

@@ -16,6 +16,8 @@ use crate::cache::{self, FileMemo, Recent, Small, Texts};
 use crate::content::{self, ContentCounts, Contents};
 use crate::faults::Faults;
 use crate::files::Files;
+use crate::layers::requests::{Key, Kind};
+use crate::layers::{Ended, Layers};
 use crate::losses::{self, Losses};
 use crate::operations;
 use crate::plan::{Plan, String1, String2, plans};
@@ -75,7 +77,6 @@ pub struct Enricher {
     spare: Vec<(SyscallRows, StringTable)>,
     /// Number of the present batch, from 1.
     epoch: u32,
-    rid: i64,
     files: Files,
     tasks: Tasks,
     positions: Positions,
@@ -83,6 +84,7 @@ pub struct Enricher {
     /// Rows of table `syscalls` that were made.
     calls: u64,
     faults: Faults,
+    layers: Layers,
     contents: Contents,
     names: Small,
     classes: Small,
@@ -115,13 +117,13 @@ impl Enricher {
             strings: StringTable::new(),
             spare: Vec::new(),
             epoch: 1,
-            rid: 0,
             files: Files::new(options.max_files),
             tasks: Tasks::new(options.max_threads),
             positions: Positions::new(options.calls_left_out),
             losses: Losses::default(),
             calls: 0,
             faults: Faults::new(),
+            layers: Layers::default(),
             contents: Contents::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
@@ -226,15 +228,32 @@ impl Enricher {
                 self.faults.forget_thread(record.tid);
             }
             Event::Fault(record) => {
-                self.rid += 1;
+                let rid = self.layers.ends(
+                    &Ended {
+                        key: Key {
+                            tid: record.tid,
+                            ns: record.ts_ns,
+                        },
+                        kind: Kind::Fault,
+                        name: "page_fault",
+                        dur_ns: record.dur_ns,
+                        read: None,
+                    },
+                    &mut self.files,
+                    &self.tasks,
+                );
                 self.faults
-                    .fault(self.rid, cpu, record, &mut self.files, &self.tasks);
+                    .fault(rid, cpu, record, &mut self.files, &self.tasks);
             }
             Event::Writeback(record) => {
-                self.rid += 1;
-                self.faults
-                    .writeback(self.rid, cpu, record, &mut self.files);
+                let rid = self.layers.requests.next();
+                self.faults.writeback(rid, cpu, record, &mut self.files);
             }
+            Event::Block { record, bios } => self.layers.block(cpu, record, bios, &mut self.files),
+            Event::Wait(record) => self.layers.wait(cpu, record, &self.tasks),
+            Event::Irq(record) => self.layers.irq(cpu, record, &self.tasks),
+            Event::Cache(record) => self.layers.cache(record, &mut self.files, &self.tasks),
+            Event::Span(record) => self.layers.span(record),
             Event::Mount {
                 record,
                 root,
@@ -243,10 +262,9 @@ impl Enricher {
         }
     }
 
-    /// Rows of requests (tables `syscalls`, `faults` and `writeback`) that were
-    /// not taken yet.
+    /// Rows of requests and of the layers below them that were not taken yet.
     pub fn pending_rows(&self) -> usize {
-        self.rows.rid.len() + self.faults.pending_rows()
+        self.rows.rid.len() + self.faults.pending_rows() + self.layers.pending_rows()
     }
 
     /// Bytes of strings of these rows.
@@ -295,8 +313,15 @@ impl Enricher {
             file_paths.into_batch(path_strings),
             processes.into_batch(process_strings),
         ];
+        batches.extend(self.layers.take());
         batches.retain(|b| !b.is_empty());
         batches
+    }
+
+    /// The recording is over: makes the rows that waited for a request whose own
+    /// record did not come.
+    pub fn finish(&mut self) {
+        self.layers.finish(&mut self.files, &self.tasks);
     }
 
     /// Gives the memory of a batch back, to be used for one to come: that is
@@ -417,6 +442,7 @@ impl Enricher {
             let key = (OPERATION_KEY, u64::from(flags));
             texts.get(key, epoch, strings, |out| operations::write(flags, out))
         });
+        let call_name = plan.name;
         let named = if plan.string1 == String1::None && call.wide.is_none() {
             let file = self.file(r.file);
             Named {
@@ -438,10 +464,27 @@ impl Enricher {
             }
         };
 
-        self.rid += 1;
+        let rid = self.layers.ends(
+            &Ended {
+                key: Key {
+                    tid: r.tid,
+                    ns: r.ts_ns,
+                },
+                kind: if call.operation.is_some() {
+                    Kind::Operation
+                } else {
+                    Kind::Call
+                },
+                name: call_name,
+                dur_ns: r.dur_ns,
+                read: (offset != NULL_I64 && bytes != NULL_I64).then_some((offset, bytes)),
+            },
+            &mut self.files,
+            &self.tasks,
+        );
         self.calls += 1;
         let rows = &mut self.rows;
-        rows.rid.push(self.rid);
+        rows.rid.push(rid);
         rows.ts_ns.push(signed(r.ts_ns));
         rows.dur_ns.push(signed(r.dur_ns));
         rows.pid.push(id(r.pid));

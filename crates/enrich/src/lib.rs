@@ -36,6 +36,7 @@ mod enricher;
 mod faults;
 mod files;
 mod fs;
+mod layers;
 mod losses;
 mod mounts;
 mod operations;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_model::StringTable;
-use fathom_model::abi::{HIST_BUCKETS, LOST_FAULT, LOST_WRITEBACK, ShedKey, ShedValue};
+use fathom_model::abi::{HIST_BUCKETS, LOST_OTHERS, ShedKey, ShedValue};
 use fathom_model::batch::Batch;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::LossRows;
@@ -113,10 +113,10 @@ pub(crate) fn damaged(count: u64, first_ns: u64, last_ns: u64) -> Batch {
 
 fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v: &ShedValue) {
     let (cpu, call, pid, file_id) = *key;
-    let (name, layer) = match call {
-        LOST_FAULT => ("page_fault", "pagecache"),
-        LOST_WRITEBACK => ("writeback", "pagecache"),
-        _ => {
+    let other = LOST_OTHERS.iter().find(|(other, ..)| *other == call);
+    let (name, layer) = match other {
+        Some((_, name, layer)) => (*name, *layer),
+        None => {
             let call = SYSCALLS.get(call as usize);
             (call.map_or("unknown", |s| s.name), "syscall")
         }

@@ -26,18 +26,36 @@ fn array<const N: usize, const S: usize>(bytes: &[u8; S], at: usize) -> [u8; N] 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 include!(concat!(env!("OUT_DIR"), "/state.rs"));
 
+/// Where records that are no calls are lost, behind the calls; with the name and the
+/// layer under which table `losses` has them.
+pub const LOST_OTHERS: [(u32, &str, &str); 7] = [
+    (LOST_FAULT, "page_fault", "pagecache"),
+    (LOST_WRITEBACK, "writeback", "pagecache"),
+    (LOST_BLOCK, "block_request", "block"),
+    (LOST_WAIT, "wait", "sched"),
+    (LOST_IRQ, "interrupt", "irq"),
+    (LOST_CACHE, "page_cache", "pagecache"),
+    (LOST_SPAN, "fs_span", "fs"),
+];
+
+/// Whether `call`, an index as records have it, stands for a record that is no call.
+pub fn lost_is_other(call: u32) -> bool {
+    LOST_OTHERS.iter().any(|(other, ..)| *other == call)
+}
+
 impl CpuStats {
     /// Calls seen: what the rings took and what found no room, without what is
     /// no call.
     pub fn calls(&self) -> u64 {
-        let others = self.faults + self.faults_lost + self.writebacks_lost;
+        let others =
+            self.faults + self.layers + self.faults_lost + self.writebacks_lost + self.layers_lost;
         (self.slot_calls + self.wide_calls + self.lost).saturating_sub(others)
     }
 
     /// Calls whose record found no room.
     pub fn calls_lost(&self) -> u64 {
         self.lost
-            .saturating_sub(self.faults_lost + self.writebacks_lost)
+            .saturating_sub(self.faults_lost + self.writebacks_lost + self.layers_lost)
     }
 }
 

@@ -205,9 +205,42 @@ pub struct Totals {
     /// Write-back of mapped files: table `writeback`.
     #[serde(default)]
     pub writeback: Counts,
+    /// Of the layers below the calls.
+    #[serde(default)]
+    pub layers: LayerCounts,
     /// What crossed from the kernel to user space.
     #[serde(default)]
     pub records: Records,
+}
+
+/// Records of the layers below the calls that found room in the kernel's rings, and
+/// all that did not (table `losses` tells which).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerCounts {
+    /// Requests to devices: rows of table `block`.
+    pub block: u64,
+    /// Rows of table `waits`.
+    pub waits: u64,
+    /// Rows of table `irqs`.
+    pub irqs: u64,
+    /// Rows of table `pagecache`.
+    pub pagecache: u64,
+    /// Parts of file systems: in table `slices`.
+    pub fs: u64,
+    /// Those without room, of all layers.
+    pub lost: u64,
+}
+
+impl LayerCounts {
+    /// Adds what one processor counted.
+    pub fn add(&mut self, cpu: &crate::abi::CpuStats) {
+        self.block += cpu.blocks;
+        self.waits += cpu.waits;
+        self.irqs += cpu.irqs;
+        self.pagecache += cpu.caches;
+        self.fs += cpu.spans;
+        self.lost += cpu.layers_lost;
+    }
 }
 
 /// Counts of what a table has besides calls. Always: seen = stored + lost.

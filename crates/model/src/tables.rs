@@ -223,8 +223,8 @@ tables! {
     /// thread ended. An operation that completes several times (multishot) has a
     /// row for each completion; each begins where the one before ended.
     SYSCALLS syscalls SyscallRows key [] {
-        /// Id of the request, unique in the session; counts up from 1 in the
-        /// order in which calls ended.
+        /// Id of the request, unique in the session: a number from 1, in the order
+        /// in which requests ended or something below them was first seen.
         rid: i64 set,
         /// When the call was entered or the operation submitted: CLOCK_MONOTONIC
         /// nanoseconds.
@@ -391,6 +391,225 @@ tables! {
         contiguous: bool set,
     }
 
+    /// One row a request to a device that was completed, whoever made it: other
+    /// processes' requests fill the queues of a device, too. Requests in flight as the
+    /// recording began lack their earlier times. Devices without requests of their
+    /// own (dm, md, zram) are seen through the devices below them.
+    BLOCK block BlockRows key [] {
+        /// Id of this row, unique in the session; table bios refers to it.
+        block_id: i64 set,
+        /// Request that caused the first of its bios; null when none that is recorded
+        /// did, or nobody can tell. All causes are in table bios.
+        rid: i64 null,
+        /// When the first time below was taken, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// From then until it was completed, nanoseconds.
+        dur_ns: i64 set,
+        /// Name of the device: sda, nvme0n1, loop0.
+        device: str set,
+        /// Where it begins on the device, sectors of 512 bytes; null for a flush.
+        sector: i64 null,
+        /// Bytes that were moved.
+        bytes: i64 set,
+        /// read, write, flush, discard, secure_erase, zone_append, write_zeroes, or
+        /// the kernel's number.
+        op: str set,
+        /// SYNC, META, PRIO, FUA, PREFLUSH, RAHEAD, BACKGROUND, NOWAIT, IDLE, joined
+        /// by |; null when there are none.
+        flags: str null,
+        /// The kernel's blk_status_t; 0 when it succeeded.
+        error: i32 set,
+        /// When the first of its bios was submitted by the file system.
+        queued_ns: i64 null,
+        /// When the block layer had a request for it: waiting before that is for a
+        /// free request, or for a limit.
+        started_ns: i64 null,
+        /// When it was put into the queue of the I/O scheduler; null when it went past.
+        inserted_ns: i64 null,
+        /// When it was given to the device's driver.
+        issued_ns: i64 null,
+        /// When the device had completed it.
+        completed_ns: i64 set,
+        /// Process that submitted the first bio.
+        pid: i32 null,
+        /// Thread that submitted the first bio: the program's, or a worker of the
+        /// kernel's.
+        tid: i32 null,
+        /// Name of that thread.
+        comm: str null,
+        /// Processor on which it was completed.
+        cpu: i32 set,
+        /// File of the first bio, in table files; null when no recorded task has used
+        /// that file, or there is none.
+        file_id: i64 null,
+        /// Its path.
+        path: str null,
+        /// Byte in the file of the first bio; null for direct I/O, whose call has it,
+        /// and for what belongs to no file.
+        file_offset: i64 null,
+        /// Requests that the device had when it got this one, which counts; only
+        /// those that were issued since the recording began.
+        queue_depth: i64 null,
+        /// Bios that it was made of.
+        bios: i32 set,
+        /// Times that it was taken back from the device and issued again.
+        requeues: i32 set,
+    }
+
+    /// One row a bio: what a file system submitted at once. A request to a device
+    /// may have several (merged), and a bio several requests (split). So this table
+    /// links requests of programs and of devices, many to many.
+    BIOS bios BioRows key [] {
+        /// The request to the device, in table block.
+        block_id: i64 set,
+        /// Request of a program that caused it: who dirtied the pages that are written
+        /// back, whose change a journal commits, who reads. Null when nobody can tell,
+        /// or it is not recorded. The last one when several dirtied the same file.
+        rid: i64 null,
+        /// Request in whose course it was submitted: an fsync that writes back what
+        /// others dirtied; null for workers of the kernel's.
+        submit_rid: i64 null,
+        /// When it was submitted, CLOCK_MONOTONIC nanoseconds; null when not seen.
+        ts_ns: i64 null,
+        /// Where it begins on the device, sectors of 512 bytes.
+        sector: i64 set,
+        /// Its bytes.
+        bytes: i64 set,
+        /// call: the task's own I/O, direct or metadata. read: into the page cache.
+        /// readahead: the same, ahead of or along with what was asked for. writeback:
+        /// dirty pages. journal: of the file system. other: nothing of these could
+        /// be told.
+        origin: str set,
+        /// Process that submitted it.
+        pid: i32 null,
+        /// Thread that submitted it.
+        tid: i32 null,
+        /// Name of that thread.
+        comm: str null,
+        /// Process of rid.
+        cause_pid: i32 null,
+        /// Thread of rid.
+        cause_tid: i32 null,
+        /// Its file, in table files.
+        file_id: i64 null,
+        /// Path of the file.
+        path: str null,
+        /// Byte in the file; null for direct I/O, whose call has it.
+        file_offset: i64 null,
+    }
+
+    /// One row a time that a thread was off the CPU in the course of a request.
+    WAITS waits WaitRows key [] {
+        /// The request; null when it is not recorded itself (filters, faults on memory
+        /// without a file).
+        rid: i64 null,
+        /// When it left the CPU, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// Until it was back, nanoseconds.
+        dur_ns: i64 set,
+        /// Process (thread group) id.
+        pid: i32 set,
+        /// Thread id.
+        tid: i32 set,
+        /// Name of the thread.
+        comm: str null,
+        /// Processor on which it went on.
+        cpu: i32 set,
+        /// io: for I/O, as the kernel accounts it. uninterruptible: for something
+        /// else that ends soon, as locks. interruptible: for an event. preempted: it
+        /// could have run. other: another state of the kernel's.
+        reason: str set,
+        /// When it was woken; null when that was not seen, or it was preempted.
+        woken_ns: i64 null,
+        /// From then until it was on a CPU again, nanoseconds: others had the CPU.
+        run_queue_ns: i64 null,
+        /// Who woke it: name of the thread, or the interrupt (softirq:BLOCK,
+        /// irq:virtio0, timer).
+        waker: str null,
+        /// Thread that woke it; null for interrupts.
+        waker_tid: i32 null,
+    }
+
+    /// One row an interrupt that took the CPU in the course of a request. Handlers only:
+    /// the time between an interrupt and its handler is not seen.
+    IRQS irqs IrqRows key [] {
+        /// The request; null as in waits.
+        rid: i64 null,
+        /// When the handler began, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// Until it ended, nanoseconds, interrupts of it included.
+        dur_ns: i64 set,
+        /// Process of the thread that was interrupted.
+        pid: i32 set,
+        /// The thread.
+        tid: i32 set,
+        /// Its name.
+        comm: str null,
+        /// Processor.
+        cpu: i32 set,
+        /// irq, softirq, timer or call (another processor asked for something).
+        kind: str set,
+        /// Name of the device, or of the softirq.
+        name: str set,
+    }
+
+    /// One row a request that used the page cache.
+    PAGECACHE pagecache PagecacheRows key [] {
+        /// The request; null as in waits.
+        rid: i64 null,
+        /// When it began, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// Process (thread group) id.
+        pid: i32 set,
+        /// Thread id.
+        tid: i32 set,
+        /// Name of the thread.
+        comm: str null,
+        /// File, in table files.
+        file_id: i64 null,
+        /// Its path.
+        path: str null,
+        /// Pages of the file that it read through the page cache; null when it looked
+        /// none up.
+        pages: i64 null,
+        /// Of which were there, perhaps still being read; null like pages.
+        hits: i64 null,
+        /// Of which were not, and had to be read; null like pages.
+        misses: i64 null,
+        /// Pages that were read along, ahead of what was asked for.
+        readahead_pages: i64 set,
+        /// Pages that were added without a lookup: by writes and faults.
+        added_pages: i64 set,
+        /// Folios (a page, or several that are kept together) that became dirty.
+        dirtied: i64 set,
+        /// Changes to metadata that joined a transaction of jbd2 (ext4).
+        journal_handles: i64 set,
+    }
+
+    /// Where the time of a request went: one row a visit of a layer, for the requests in
+    /// the course of which something below the call was seen. All time of any other
+    /// request is its call's own; view all_slices has a row for those too. The
+    /// self_ns of a request's rows add up to its dur_ns.
+    SLICES slices SliceRows key [] {
+        /// The request.
+        rid: i64 set,
+        /// syscall (the call itself, with all of the kernel's work that has no hook of
+        /// its own), fs, sched, block (waiting for the device), device, irq, or
+        /// pagecache for a page fault.
+        layer: str set,
+        /// Name of the call, of the part of the file system, of the device, of the
+        /// interrupt; why it was off the CPU.
+        name: str set,
+        /// When the visit began, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// How long it took, nanoseconds.
+        dur_ns: i64 set,
+        /// Without the layers above it that took the time meanwhile, nanoseconds.
+        self_ns: i64 set,
+        /// 0 for the request itself, 1 for what lies in it, and so on.
+        depth: i32 set,
+    }
+
     /// One row a file: device, inode and generation. A recycled inode is a new
     /// file.
     FILES files FileRows key ["file_id"] {
@@ -491,9 +710,12 @@ tables! {
         /// Processor, -1 when not known.
         cpu: i32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for
-        /// those of table writeback.
+        /// those of table writeback, block_request, wait, interrupt, page_cache and
+        /// fs_span for those of tables block, waits, irqs and pagecache and for parts
+        /// of file systems.
         syscall: str set,
-        /// Layer of the event: syscall or pagecache.
+        /// Layer of the event: syscall, pagecache, block, sched, irq or fs; slices for
+        /// rows of table slices that found no room on the disk.
         layer: str set,
         /// Calls lost.
         count: i64 set,

@@ -1,6 +1,7 @@
 //! What the kernel side counted: calls seen, lost and left out.
 
-use fathom_model::abi::{CpuStats, LOST_FAULT, LOST_WRITEBACK, MAX_SYSCALLS, ShedKey, ShedValue};
+use fathom_model::abi::{CpuStats, LOST_OTHERS, MAX_SYSCALLS, ShedKey, ShedValue};
+use fathom_model::meta::LayerCounts;
 use fathom_model::syscalls::SYSCALLS;
 use libbpf_rs::{MapCore, MapFlags, Object};
 
@@ -32,6 +33,8 @@ pub struct Counters {
     pub faults_unknown: u64,
     /// Requests of write-back, and those whose record found no room.
     pub writeback: (u64, u64),
+    /// Records of the layers below the calls.
+    pub layers: LayerCounts,
     /// Time in the programs of the calls that were timed, nanoseconds.
     pub timed_ns: u64,
     /// Calls that were timed.
@@ -49,6 +52,7 @@ impl Counters {
             total.faults_unknown += cpu.faults_unknown;
             total.writeback.0 += cpu.writebacks + cpu.writebacks_lost;
             total.writeback.1 += cpu.writebacks_lost;
+            total.layers.add(cpu);
             total.timed_ns += cpu.cost_ns;
             total.timed_calls += cpu.cost_calls;
             total.lost += cpu.calls_lost();
@@ -101,7 +105,9 @@ impl Losses {
             ..Losses::default()
         };
         for cpu in 0..cpus as u32 {
-            for call in (0..SYSCALLS.len() as u32).chain([LOST_WRITEBACK, LOST_FAULT]) {
+            for call in
+                (0..SYSCALLS.len() as u32).chain(LOST_OTHERS.iter().map(|(other, ..)| *other))
+            {
                 let key = (cpu * MAX_SYSCALLS + call).to_ne_bytes();
                 let value = lost
                     .lookup(&key, MapFlags::ANY)

@@ -5,27 +5,43 @@ use fathom_model::syscalls::Syscall;
 use crate::selection::Selection;
 
 /// Layers besides the system calls, which are always recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// Page faults on mapped files, and their write-back.
+    /// Page faults on mapped files and their write-back, and what requests do in the
+    /// page cache.
     pub pagecache: bool,
+    /// Parts of file systems.
+    pub fs: bool,
+    /// Requests to devices.
+    pub block: bool,
+    /// Waits.
+    pub sched: bool,
+    /// Interrupts.
+    pub irq: bool,
 }
 
 /// A word that names no layer.
 #[derive(Debug, thiserror::Error)]
-#[error("no layer is called {0:?}: use syscall, pagecache or all")]
+#[error("no layer is called {0:?}: use syscall, pagecache, fs, block, sched, irq or all")]
 pub struct LayersError(String);
 
 impl Layers {
     /// Every layer.
-    pub const ALL: Layers = Layers { pagecache: true };
+    pub const ALL: Layers = Layers {
+        pagecache: true,
+        fs: true,
+        block: true,
+        sched: true,
+        irq: true,
+    };
 
-    /// The layers that go with a choice of calls: page faults are what `mmap` is
-    /// for, and who leaves that out does not ask for them.
+    /// The layers that go with a choice of calls: all, but page faults are what `mmap`
+    /// is for, and who leaves that out does not ask for them.
     pub fn fitting(selection: &Selection) -> Self {
         let mmap = Syscall::index_of("mmap");
         Layers {
             pagecache: mmap.is_some_and(|mmap| selection.calls.contains(&mmap)),
+            ..Layers::ALL
         }
     }
 
@@ -34,16 +50,34 @@ impl Layers {
     /// # Errors
     /// When a word names no layer.
     pub fn parse(words: &[String]) -> Result<Self, LayersError> {
-        let mut layers = Layers { pagecache: false };
+        let mut layers = Layers::default();
         for word in words.iter().flat_map(|words| words.split(',')) {
             match word.trim() {
                 "syscall" => {}
                 "pagecache" => layers.pagecache = true,
+                "fs" => layers.fs = true,
+                "block" => layers.block = true,
+                "sched" => layers.sched = true,
+                "irq" => layers.irq = true,
                 "all" => layers = Layers::ALL,
                 other => return Err(LayersError(other.to_string())),
             }
         }
         Ok(layers)
+    }
+
+    /// Names of the layers, separated by commas: what [`Layers::parse`] takes.
+    pub fn names(&self) -> String {
+        let named = [
+            (true, "syscall"),
+            (self.pagecache, "pagecache"),
+            (self.fs, "fs"),
+            (self.block, "block"),
+            (self.sched, "sched"),
+            (self.irq, "irq"),
+        ];
+        let names: Vec<_> = named.iter().filter(|n| n.0).map(|n| n.1).collect();
+        names.join(",")
     }
 }
 
@@ -64,11 +98,14 @@ mod tests {
             let words: Vec<_> = words.iter().map(|w| w.to_string()).collect();
             Layers::parse(&words)
         };
-        assert!(!parse(&["syscall"]).unwrap().pagecache);
+        assert_eq!(parse(&["syscall"]).unwrap(), Layers::default());
         assert!(parse(&["syscall,pagecache"]).unwrap().pagecache);
-        assert!(parse(&["syscall", " pagecache "]).unwrap().pagecache);
+        let two = parse(&["syscall", " block ,sched"]).unwrap();
+        assert!(two.block && two.sched && !two.pagecache && !two.irq);
+        assert_eq!(two.names(), "syscall,block,sched");
         assert_eq!(parse(&["all"]).unwrap(), Layers::ALL);
-        let error = parse(&["syscall,block"]).unwrap_err().to_string();
-        assert!(error.contains("block"), "{error}");
+        assert_eq!(parse(&[&Layers::ALL.names()]).unwrap(), Layers::ALL);
+        let error = parse(&["syscall,vfs"]).unwrap_err().to_string();
+        assert!(error.contains("vfs"), "{error}");
     }
 }

@@ -13,7 +13,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, Op
 use crate::error::ProbeError;
 use crate::features::Features;
 use crate::filter::Filters;
-use crate::hooks::{Feature, Hooks, fault_config};
+use crate::hooks::{Feature, Hooks, fault_config, layer_config};
 use crate::probe::ProbeOptions;
 use crate::rings::WideRings;
 use crate::variant::{self, Variant};
@@ -98,6 +98,13 @@ fn configure(
         per_cpu,
         wide_bytes,
     } = *room;
+    let block = |entries: usize| {
+        if hooks.serve(Feature::Block) {
+            entries
+        } else {
+            1
+        }
+    };
     let sizes = [
         ("slots", cpus * per_cpu),
         ("cursors", cpus),
@@ -114,6 +121,10 @@ fn configure(
         ),
         ("lost", cpus * MAX_SYSCALLS as usize),
         ("rules", options.filters.rules().len().max(1)),
+        ("bios", block(65_536)),
+        ("requests", block(32_768)),
+        ("dirtiers", block(65_536)),
+        ("known_inodes", block(65_536)),
     ];
     let config = ProbeConfig {
         self_pid: std::process::id(),
@@ -142,6 +153,10 @@ fn configure(
             descriptors::of_calls(&options.selection, &options.filters),
         ),
         (".rodata.faults", fault_config(hooks).to_bytes().to_vec()),
+        (
+            ".rodata.layers",
+            layer_config(hooks, options.layers).to_bytes().to_vec(),
+        ),
         (".rodata.filter", options.filters.config.to_bytes().to_vec()),
         (
             ".rodata.opdescs",
@@ -237,7 +252,22 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
         wanted.push(Feature::Aio);
     }
     if options.layers.pagecache {
-        wanted.push(Feature::Faults);
+        wanted.extend([Feature::Faults, Feature::Cache]);
+    }
+    // Direct I/O tells of which operation a request to a device is.
+    if options.layers.fs || options.layers.block {
+        wanted.push(Feature::Fs);
+    }
+    if options.layers.block {
+        wanted.push(Feature::Block);
+    }
+    // An interrupt that wakes a thread must not pass for the thread that it
+    // interrupted.
+    if options.layers.irq || options.layers.sched {
+        wanted.push(Feature::Irq);
+    }
+    if options.layers.sched {
+        wanted.push(Feature::Sched);
     }
     wanted
 }

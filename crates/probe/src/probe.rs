@@ -228,7 +228,11 @@ impl Probe {
     pub fn crossed(&self) -> Crossed {
         let mut crossed = self.wide.crossed();
         // Page faults go through the slots, too.
-        let faults: u64 = self.cpu_stats().iter().map(|cpu| cpu.faults).sum();
+        let faults: u64 = self
+            .cpu_stats()
+            .iter()
+            .map(|cpu| cpu.faults + cpu.layers)
+            .sum();
         crossed.calls += self.slots.taken.saturating_sub(faults);
         crossed.others += faults;
         crossed

@@ -38,7 +38,7 @@ FROM (
             coalesce(class, 'unknown'), sum(count), 0, sum(count), sum(errors), sum(bytes),
             sum(dur_ns), max(max_dur_ns), NULL
         FROM losses LEFT JOIN call_classes USING (syscall)
-        WHERE layer <> 'pagecache'
+        WHERE layer = 'syscall'
         GROUP BY 1
     )
     GROUP BY class

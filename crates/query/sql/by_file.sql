@@ -49,7 +49,7 @@ FROM (
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
             sum(dur_ns), max(max_dur_ns), NULL
         FROM losses
-        WHERE layer <> 'pagecache'
+        WHERE layer = 'syscall'
         GROUP BY 1
     )
     GROUP BY file_id

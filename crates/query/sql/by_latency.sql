@@ -23,7 +23,7 @@ FROM (
             syscall, unnest(hist) AS count,
             (generate_subscripts(hist, 1) - 1)::INTEGER AS bucket
         FROM losses
-        WHERE layer <> 'pagecache'
+        WHERE layer = 'syscall'
     )
     WHERE count > 0
     GROUP BY 1, 2

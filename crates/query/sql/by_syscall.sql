@@ -39,7 +39,7 @@ FROM (
             syscall, sum(count), 0, sum(count), sum(errors), sum(bytes), sum(dur_ns),
             max(max_dur_ns), NULL
         FROM losses
-        WHERE layer <> 'pagecache'
+        WHERE layer = 'syscall'
         GROUP BY syscall
     )
     GROUP BY syscall

@@ -2,10 +2,12 @@
 --
 -- ts_ns: When it began, CLOCK_MONOTONIC nanoseconds.
 -- dur_ns: How long it took, nanoseconds; null when it was not measured.
--- layer: syscall or pagecache.
--- name: Name of the call, page_fault or writeback.
+-- layer: syscall, pagecache, fs, block, device, sched or irq.
+-- name: Name of the call, page_fault, writeback, what a request did at a device, why a thread
+--   was off the CPU, which interrupt it was.
 -- tid: Thread.
--- rid: Id of the request, in table syscalls, faults or writeback.
+-- rid: Id of the request, in table syscalls, faults or writeback; null for what no recorded
+--   request caused.
 SELECT ts_ns, dur_ns, 'syscall' AS layer, syscall AS name, tid, rid
 FROM syscalls
 UNION ALL
@@ -14,3 +16,19 @@ FROM faults
 UNION ALL
 SELECT ts_ns, NULL, 'pagecache', 'writeback', tid, rid
 FROM writeback
+UNION ALL
+SELECT coalesce(started_ns, queued_ns, ts_ns), coalesce(issued_ns, completed_ns)
+    - coalesce(started_ns, queued_ns, ts_ns), 'block', op || ' ' || device, tid, rid
+FROM block
+UNION ALL
+SELECT issued_ns, completed_ns - issued_ns, 'device', op || ' ' || device, tid, rid
+FROM block WHERE issued_ns IS NOT NULL
+UNION ALL
+SELECT ts_ns, dur_ns, 'sched', reason, tid, rid
+FROM waits
+UNION ALL
+SELECT ts_ns, dur_ns, 'irq', kind || ' ' || name, tid, rid
+FROM irqs
+UNION ALL
+SELECT s.ts_ns, s.dur_ns, 'fs', s.name, y.tid, s.rid
+FROM slices s JOIN syscalls y USING (rid) WHERE s.layer = 'fs'

@@ -30,6 +30,14 @@ views![
     "by_error",
     "by_latency",
     "by_mapped_file",
+    "all_slices",
+    "by_layer",
+    "by_device",
+    "device_queue",
+    "by_wait",
+    "by_interrupt",
+    "by_cached_file",
+    "contention",
     "events",
 ];
 

@@ -9,6 +9,7 @@ use fathom_query::{Db, QueryError};
 use fathom_session::Session;
 
 use crate::fetch::{Row, rows};
+use crate::layers::Layers;
 use crate::report::*;
 use fathom_model::units;
 
@@ -103,6 +104,7 @@ impl Report {
             files: files(db)?,
             mapped: mapped(db, meta)?,
             threads: threads(db)?,
+            layers: Layers::build(db)?,
             timeline: timeline(db, meta, duration_ns)?,
             latency: latency(db, &syscalls)?,
             cost: cost(meta, duration_ns),
@@ -271,6 +273,13 @@ fn problems(
                 units::count(counts.seen.try_into().unwrap_or(i64::MAX))
             ));
         }
+    }
+    let layers = &source.meta.totals.layers;
+    if layers.lost > 0 {
+        problems.push(format!(
+            "{} records of the layers below the calls are not stored: table losses tells which",
+            units::count(layers.lost.try_into().unwrap_or(i64::MAX))
+        ));
     }
     if source.meta.totals.faults_unknown > 0 {
         problems.push(format!(

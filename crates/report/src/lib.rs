@@ -7,12 +7,14 @@
 mod fetch;
 mod gather;
 mod html;
+mod layers;
 mod report;
 mod sarif;
 mod text;
 
 pub use gather::{ReportError, Source};
 pub use html::to_html;
+pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};
 pub use report::{
     Bucket, Calls, Cost, ErrorCount, FileActivity, Files, Latency, Loss, LossPlace, NextCommand,
     Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,

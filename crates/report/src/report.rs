@@ -26,6 +26,8 @@ pub struct Report {
     pub mapped: Mapped,
     /// Threads that stand out.
     pub threads: Threads,
+    /// What the layers below the calls did.
+    pub layers: crate::layers::Layers,
     /// Calls and bytes over time.
     pub timeline: Timeline,
     /// Latency histograms by call name, lost calls included.

@@ -5,7 +5,9 @@ use std::collections::hash_map::Entry;
 
 use fathom_model::abi::HIST_BUCKETS;
 use fathom_model::batch::NULL_I64;
-use fathom_model::tables::{FAULTS, LossRows, SYSCALLS, Table, WRITEBACK};
+use fathom_model::tables::{
+    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
+};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
 /// Pairs of process and file that are told apart for each call; the rest is
@@ -39,15 +41,25 @@ pub(crate) struct RowCounts {
     pub(crate) syscalls: u64,
     pub(crate) faults: u64,
     pub(crate) writeback: u64,
+    /// Of the layers below the calls.
+    pub(crate) layers: u64,
 }
 
-/// What the rows of a table are called that has no column for it.
-const FAULT_NAME: &str = "page_fault";
-const WRITEBACK_NAME: &str = "writeback";
+/// What the rows of a table are called that has no column for it, and their layer.
+static NAMES: [(&Table, &str, &str); 8] = [
+    (&FAULTS, "page_fault", "pagecache"),
+    (&WRITEBACK, "writeback", "pagecache"),
+    (&BLOCK, "block_request", "block"),
+    (&BIOS, "bio", "block"),
+    (&WAITS, "wait", "sched"),
+    (&IRQS, "interrupt", "irq"),
+    (&PAGECACHE, "page_cache", "pagecache"),
+    (&SLICES, "slice", "slices"),
+];
 
 /// Whether the rows of a table are counted when they can't be written.
 pub(crate) fn counts(table: &Table) -> bool {
-    [SYSCALLS.name, FAULTS.name, WRITEBACK.name].contains(&table.name)
+    table.name == SYSCALLS.name || NAMES.iter().any(|(other, ..)| other.name == table.name)
 }
 
 impl WriteLosses {
@@ -65,20 +77,15 @@ impl WriteLosses {
     pub(crate) fn add(&mut self, batch: &Batch) {
         let view = RowView::new(batch);
         let rows = batch.len() as u64;
-        let name_of_all = match batch.table.name {
-            name if name == FAULTS.name => {
-                self.counts.faults += rows;
-                Some(self.names.intern(FAULT_NAME.as_bytes()))
-            }
-            name if name == WRITEBACK.name => {
-                self.counts.writeback += rows;
-                Some(self.names.intern(WRITEBACK_NAME.as_bytes()))
-            }
-            _ => {
-                self.counts.syscalls += rows;
-                None
-            }
-        };
+        let table = batch.table.name;
+        let named = NAMES.iter().find(|(other, ..)| other.name == table);
+        let name_of_all = named.map(|(_, name, _)| self.names.intern(name.as_bytes()));
+        *match (table, named) {
+            (_, None) => &mut self.counts.syscalls,
+            (name, _) if name == FAULTS.name => &mut self.counts.faults,
+            (name, _) if name == WRITEBACK.name => &mut self.counts.writeback,
+            _ => &mut self.counts.layers,
+        } += rows;
         let mut names: Vec<Option<StrId>> = vec![None; batch.strings.len() + 1];
         for row in 0..batch.len() {
             let id = strings(view.syscall, row);
@@ -149,11 +156,8 @@ impl WriteLosses {
             rows.stage.push(stage);
             rows.cpu.push(-1);
             let name = self.names.get(*name);
-            let layer = if [FAULT_NAME.as_bytes(), WRITEBACK_NAME.as_bytes()].contains(&name) {
-                "pagecache"
-            } else {
-                "syscall"
-            };
+            let named = NAMES.iter().find(|(_, other, _)| other.as_bytes() == name);
+            let layer = named.map_or("syscall", |(.., layer)| layer);
             rows.syscall.push(table.intern(name));
             rows.layer.push(table.intern(layer.as_bytes()));
             rows.count.push(loss.count);

@@ -335,6 +335,7 @@ fn pagecache_totals(counters: &fathom_probe::Counters) -> Totals {
         faults: counts(counters.faults),
         faults_unknown: counters.faults_unknown,
         writeback: counts(counters.writeback),
+        layers: counters.layers,
         ..Totals::default()
     }
 }
@@ -393,8 +394,11 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         String::new()
     };
     let mut other = Vec::new();
-    if !args.layers.is_empty() {
-        other.push(format!("--layers {}", args.layers.join(",")));
+    // What names no layer has been refused.
+    if !args.layers.is_empty()
+        && let Ok(layers) = Layers::parse(&args.layers)
+    {
+        other.push(format!("--layers {}", layers.names()));
     }
     if let Some(user) = &args.user {
         other.push(format!("--user {user}"));

@@ -36,7 +36,7 @@ pub(crate) fn fault_config(hooks: &Hooks) -> FaultConfig {
 }
 
 /// Size of a page here, bytes.
-fn page_bytes() -> u64 {
+pub(super) fn page_bytes() -> u64 {
     // SAFETY: takes a number only.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)

@@ -2,6 +2,7 @@
 //! and what is missing without them. `rows` lists them all.
 
 mod faults;
+mod layers;
 mod perf;
 mod rows;
 
@@ -15,6 +16,7 @@ use crate::features::Features;
 use rows::{At, ROWS, Row};
 
 pub(crate) use faults::fault_config;
+pub(crate) use layers::layer_config;
 
 /// What hooks serve. The programs of a feature that is not wanted are not
 /// loaded; of those, the optional ones, that the kernel refuses neither.
@@ -28,16 +30,51 @@ pub(crate) enum Feature {
     Aio,
     /// Page faults on mapped files, and write-back.
     Faults,
+    /// What requests do in the page cache.
+    Cache,
+    /// Parts of file systems.
+    Fs,
+    /// Requests to devices, and who caused them.
+    Block,
+    /// Interrupts.
+    Irq,
+    /// Waits.
+    Sched,
 }
 
 impl Feature {
     /// Features without which the programs are loaded again when the kernel
     /// refuses them, and what is missing then.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 1] = [(
-        Feature::Faults,
-        "page faults",
-        "page faults on mapped files are not recorded",
-    )];
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 6] = [
+        (
+            Feature::Faults,
+            "page faults",
+            "page faults on mapped files are not recorded",
+        ),
+        (
+            Feature::Cache,
+            "layer pagecache",
+            "hits and misses of the page cache are not recorded",
+        ),
+        (
+            Feature::Fs,
+            "layer fs",
+            "parts of file systems are not recorded, and direct I/O of io_uring and AIO is put \
+             down to the call that submits it",
+        ),
+        (
+            Feature::Block,
+            "layer block",
+            "requests to devices are not recorded",
+        ),
+        (
+            Feature::Irq,
+            "layer irq",
+            "interrupts are not recorded, and may pass for the thread that they interrupted as \
+             what woke another",
+        ),
+        (Feature::Sched, "layer sched", "waits are not recorded"),
+    ];
 }
 
 /// A program that was chosen for a row.

@@ -222,4 +222,108 @@ pub(super) const ROWS: &[Row] = &[
         "major-faults",
         libbpf_sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ
     ),
+    tracepoint!(
+        Cache,
+        "layer_get_pages",
+        "hits of the page cache are missing"
+    ),
+    tracepoint!(
+        Cache,
+        "layer_add_page",
+        "misses of the page cache are missing"
+    ),
+    tracepoint!(
+        Fs,
+        "layer_ext4_sync_enter",
+        "fsync in ext4 is not told apart"
+    ),
+    tracepoint!(
+        Fs,
+        "layer_ext4_sync_exit",
+        "fsync in ext4 is not told apart"
+    ),
+    tracepoint!(Fs, "layer_dio_begin", "direct I/O is not told apart"),
+    tracepoint!(Fs, "layer_dio_complete", "direct I/O is not told apart"),
+    tracepoint!(
+        Block,
+        "layer_bio_queue",
+        "requests to devices have no cause"
+    ),
+    tracepoint!(
+        Block,
+        "layer_split",
+        "bios that the block layer splits have no cause"
+    ),
+    tracepoint!(
+        Block,
+        "layer_rq_start",
+        "when the block layer had a request for the device is missing"
+    ),
+    tracepoint!(
+        Block,
+        "layer_rq_insert",
+        "when a request was queued is missing"
+    ),
+    tracepoint!(Block, "layer_rq_issue", "the time in the device is missing"),
+    tracepoint!(
+        Block,
+        "layer_rq_requeue",
+        "requests that a device gave back count twice in its queue"
+    ),
+    tracepoint!(
+        Block,
+        "layer_rq_merge",
+        "requests that were merged may lend their times to others"
+    ),
+    tracepoint!(
+        Block,
+        "layer_rq_complete",
+        "requests to devices are not recorded"
+    ),
+    tracepoint!(
+        Block,
+        "layer_dirty_folio",
+        "who made pages dirty that are written back is not known"
+    ),
+    tracepoint!(
+        Block,
+        "layer_handle_start",
+        "whose changes a journal of ext4 commits is not known"
+    ),
+    tracepoint!(
+        Block,
+        "layer_start_commit",
+        "whose changes a journal of ext4 commits is not known"
+    ),
+    tracepoint!(
+        Block,
+        "layer_end_commit",
+        "whose changes a journal of ext4 commits is not known"
+    ),
+    tracepoint!(Irq, "layer_irq_entry", "interrupts of devices are missing"),
+    tracepoint!(Irq, "layer_irq_exit", "interrupts of devices are missing"),
+    tracepoint!(Irq, "layer_softirq_entry", "softirqs are missing"),
+    tracepoint!(Irq, "layer_softirq_exit", "softirqs are missing"),
+    tracepoint!(
+        Irq,
+        "layer_timer_entry",
+        "interrupts of the timer are missing"
+    ),
+    tracepoint!(
+        Irq,
+        "layer_timer_exit",
+        "interrupts of the timer are missing"
+    ),
+    tracepoint!(
+        Irq,
+        "layer_call_entry",
+        "interrupts by other processors are missing"
+    ),
+    tracepoint!(
+        Irq,
+        "layer_call_exit",
+        "interrupts by other processors are missing"
+    ),
+    tracepoint!(Sched, "layer_waking", "who woke a thread is missing"),
+    tracepoint!(Sched, "layer_switch", "waits are not recorded"),
 ];

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use fathom_query::escape::shell_words;
 
 use super::{escape_html as esc, plots};
+use crate::layers::Layout;
 use crate::report::{Calls, FileActivity, Report, State};
 use fathom_model::units::{bytes, count, duration, percent, wall_time_of};
 
@@ -51,6 +52,7 @@ pub fn to_html(report: &Report) -> String {
     files(&mut out, report);
     mapped(&mut out, report);
     threads(&mut out, report);
+    layers(&mut out, report);
     loss(&mut out, report);
     cost(&mut out, report);
     next(&mut out, report);
@@ -304,6 +306,30 @@ fn files(out: &mut String, report: &Report) {
         );
     }
     out.push_str("</section>\n");
+}
+
+fn layers(out: &mut String, report: &Report) {
+    for section in report.layers.sections() {
+        let _ = writeln!(
+            out,
+            "<section>\n<h2>{}</h2>\n<p class=\"dim\">{}</p>",
+            section.title, section.note
+        );
+        let titles: Vec<&str> = section.columns.iter().map(|(title, _)| *title).collect();
+        let layouts: Vec<Layout> = section.columns.iter().map(|(_, layout)| *layout).collect();
+        let rows = section.rows.into_iter().map(|row| {
+            let cells = row.into_iter().zip(&layouts);
+            cells
+                .map(|(text, layout)| match layout {
+                    Layout::Left => Cell::Left(text),
+                    Layout::Right => Cell::Right(text),
+                    Layout::Flexible => Cell::Path(text),
+                })
+                .collect()
+        });
+        table(out, &titles, rows);
+        out.push_str("</section>\n");
+    }
 }
 
 fn mapped(out: &mut String, report: &Report) {

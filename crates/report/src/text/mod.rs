@@ -1,6 +1,7 @@
 //! The report for a terminal.
 
 mod diagnosis;
+mod layers;
 mod lines;
 mod mapped;
 mod style;
@@ -42,6 +43,7 @@ pub fn to_text(report: &Report, width: usize, color: bool) -> String {
     page.files();
     page.mapped();
     page.threads();
+    page.layers();
     page.loss();
     page.cost();
     page.storage();

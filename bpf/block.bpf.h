@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The block layer: one record a request to a device, made when it is completed.
+ *
+ * A file system submits bios; the block layer splits them, makes requests of them,
+ * merges those, queues them and issues them to the driver. Where a bio comes from is
+ * known when it is submitted, mostly in the context of the task; all else happens to
+ * requests, often in a worker or an interrupt. So bios are kept by their address from
+ * submission to completion, and a request finds them through its own list.
+ *
+ * Every request on the machine is recorded, whoever made it: a device is shared, and
+ * who fills its queue is often somebody else. Those that no recorded task caused name
+ * none. Devices without requests of their own (dm, md, zram) are seen through the
+ * devices below them.
+ */
+#include "causes.bpf.h"
+
+/* include/linux/blk_types.h */
+enum { REQ_OP_FLUSH = 2, REQ_OP_DRV_IN = 34, REQ_OP_DRV_OUT = 35 };
+
+/* Bios on their way. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536); /* 1 without this layer */
+	__type(key, __u64);
+	__type(value, struct bio_record);
+} bios SEC(".maps");
+
+struct request_state {
+	__u64 started_ns;
+	__u64 inserted_ns;
+	__u64 issued_ns;
+	__u64 sector;
+	__u64 bytes; /* completed so far */
+	__u32 depth;
+	__u32 requeues;
+	__u32 in_device;
+	__u32 reserved;
+};
+
+/* Requests on their way. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768); /* 1 without this layer */
+	__type(key, __u64);
+	__type(value, struct request_state);
+} requests SEC(".maps");
+
+/* Requests that each device has been given and has not completed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} devices SEC(".maps");
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(layer_bio_queue, struct bio *bio)
+{
+	struct task_struct *task = current_task();
+	struct task_state *state = task_state_of(task);
+	struct request_key by = {};
+	struct bio_record record = {
+		.queued_ns = bpf_ktime_get_ns(),
+		.offset = NO_OFFSET,
+		.submit_tid = task->pid,
+		.submit_pid = task->tgid,
+	};
+	bpf_probe_read_kernel(record.comm, sizeof(record.comm), task->comm);
+	present_request(task, state, &by);
+	record.submit_ns = by.ns;
+	if (by.ns) {
+		record.submit_tid = by.tid;
+		record.submit_pid = by.pid;
+		record.origin = BIO_CALL;
+		record.file = by.file;
+	}
+	__u32 op = bio->bi_opf & REQ_OP_MASK;
+	if (bio->bi_vcnt && op <= REQ_OP_WRITE) {
+		struct bio_vec first = {};
+		bpf_probe_read_kernel(&first, sizeof(first), BPF_CORE_READ(bio, bi_io_vec));
+		struct page_place place = place_of_page((__u64)first.bv_page, op != REQ_OP_WRITE);
+		if (place.inode) {
+			bool metadata = is_block_device(place.inode);
+			record.file = handle_of_inode(place.inode);
+			record.offset = (place.index << layer_config.page_shift) + first.bv_offset;
+			if (op == REQ_OP_WRITE) {
+				struct dirty_key key = {
+					.inode = place.inode,
+					.page = metadata ? place.index + 1 : 0,
+				};
+				struct request_key *dirtier = bpf_map_lookup_elem(&dirtiers, &key);
+				record.origin = BIO_WRITEBACK;
+				if (dirtier)
+					by = *dirtier;
+			} else if (bio->bi_opf &
+				   1U << bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD)) {
+				record.origin = BIO_READAHEAD;
+			} else {
+				record.origin = BIO_CACHE_READ;
+			}
+		}
+	}
+	if (record.origin != BIO_WRITEBACK && task->flags & PF_KTHREAD) {
+		__u32 tid = task->pid;
+		struct request_key *commit = bpf_map_lookup_elem(&committing, &tid);
+		if (commit) {
+			record.origin = BIO_JOURNAL;
+			by = *commit;
+		}
+	}
+	record.cause_ns = by.ns;
+	if (by.ns) {
+		record.cause_tid = by.tid;
+		record.cause_pid = by.pid;
+	}
+	__u64 key = *(volatile __u64 *)&bio;
+	bpf_map_update_elem(&bios, &key, &record, BPF_ANY);
+	return 0;
+}
+
+/* The beginning of a bio becomes one of its own, chained to the rest. */
+SEC("tp_btf/block_split")
+int BPF_PROG(layer_split, struct bio *bio, unsigned int sector)
+{
+	__u64 front = *(volatile __u64 *)&bio;
+	__u64 rest = (__u64)bio->bi_private;
+	struct bio_record *whole = bpf_map_lookup_elem(&bios, &rest);
+	if (!whole)
+		return 0;
+	bpf_map_update_elem(&bios, &front, whole, BPF_ANY);
+	if (whole->offset != NO_OFFSET)
+		whole->offset += bio->bi_iter.bi_size;
+	return 0;
+}
+
+/* The state of a request, made when there is none. */
+static __always_inline struct request_state *request_state(struct request *rq)
+{
+	static const struct request_state none;
+	__u64 key = *(volatile __u64 *)&rq;
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state)
+		return state;
+	bpf_map_update_elem(&requests, &key, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&requests, &key);
+}
+
+static __always_inline __u32 disk_device(struct request *rq)
+{
+	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
+	return disk ? BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor) : 0;
+}
+
+/* Requests that the device has, after `change`. */
+static __always_inline __u64 device_depth(struct request *rq, __s64 change)
+{
+	__u32 dev = disk_device(rq);
+	__u64 none = 0;
+	__u64 *depth = bpf_map_lookup_elem(&devices, &dev);
+	if (!depth) {
+		bpf_map_update_elem(&devices, &dev, &none, BPF_NOEXIST);
+		depth = bpf_map_lookup_elem(&devices, &dev);
+	}
+	return depth ? __sync_fetch_and_add(depth, change) + change : 0;
+}
+
+SEC("tp_btf/block_io_start")
+int BPF_PROG(layer_rq_start, struct request *rq)
+{
+	static const struct request_state none;
+	/* Whatever had this address before is gone. */
+	__u64 key = *(volatile __u64 *)&rq;
+	bpf_map_update_elem(&requests, &key, &none, BPF_ANY);
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state)
+		state->started_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(layer_rq_insert, struct request *rq)
+{
+	struct request_state *state = request_state(rq);
+	if (state && !state->inserted_ns)
+		state->inserted_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(layer_rq_issue, struct request *rq)
+{
+	struct request_state *state = request_state(rq);
+	if (!state)
+		return 0;
+	if (!state->issued_ns) {
+		state->issued_ns = bpf_ktime_get_ns();
+		state->sector = rq->__sector;
+	}
+	state->depth = device_depth(rq, 1);
+	state->in_device = 1;
+	return 0;
+}
+
+SEC("tp_btf/block_rq_requeue")
+int BPF_PROG(layer_rq_requeue, struct request *rq)
+{
+	__u64 key = *(volatile __u64 *)&rq;
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (!state || !state->in_device)
+		return 0;
+	state->in_device = 0;
+	state->requeues++;
+	device_depth(rq, -1);
+	return 0;
+}
+
+/* Its bios go to the request before it. */
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(layer_rq_merge, struct request *rq)
+{
+	__u64 key = *(volatile __u64 *)&rq;
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
+static __always_inline __u32 request_flags(__u32 flags)
+{
+	__u32 known = 0;
+#define KNOWN_FLAG(theirs, ours)                                                                   \
+	if (bpf_core_enum_value_exists(enum req_flag_bits, theirs) &&                              \
+	    flags >> bpf_core_enum_value(enum req_flag_bits, theirs) & 1)                          \
+		known |= ours;
+	KNOWN_FLAG(__REQ_SYNC, BLOCK_SYNC)
+	KNOWN_FLAG(__REQ_META, BLOCK_META)
+	KNOWN_FLAG(__REQ_PRIO, BLOCK_PRIO)
+	KNOWN_FLAG(__REQ_FUA, BLOCK_FUA)
+	KNOWN_FLAG(__REQ_PREFLUSH, BLOCK_PREFLUSH)
+	KNOWN_FLAG(__REQ_RAHEAD, BLOCK_RAHEAD)
+	KNOWN_FLAG(__REQ_BACKGROUND, BLOCK_BACKGROUND)
+	KNOWN_FLAG(__REQ_NOWAIT, BLOCK_NOWAIT)
+	KNOWN_FLAG(__REQ_IDLE, BLOCK_IDLE)
+#undef KNOWN_FLAG
+	return known;
+}
+
+struct bio_walk {
+	struct scratch *scratch;
+	__u64 bio;
+	__u32 count;
+	__u32 left_out;
+};
+
+/* The next bio of a request, which is ending. */
+static long take_bio(__u64 index, struct bio_walk *walk)
+{
+	struct bio *bio = (struct bio *)walk->bio;
+	__u64 key = walk->bio;
+	if (!key)
+		return 1;
+	walk->bio = (__u64)BPF_CORE_READ(bio, bi_next);
+	__u32 count = walk->count;
+	if (count >= MAX_BIOS) {
+		walk->left_out++;
+		bpf_map_delete_elem(&bios, &key);
+		return 0;
+	}
+	struct bio_record *out =
+		(void *)walk->scratch->data + sizeof(struct block_record) + count * sizeof(*out);
+	struct bio_record *known = bpf_map_lookup_elem(&bios, &key);
+	if (known) {
+		*out = *known;
+		bpf_map_delete_elem(&bios, &key);
+	} else {
+		__builtin_memset(out, 0, sizeof(*out));
+		out->offset = NO_OFFSET;
+	}
+	out->sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	out->bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	walk->count = count + 1;
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int bytes)
+{
+	__u64 key = *(volatile __u64 *)&rq;
+	__u32 op = rq->cmd_flags & REQ_OP_MASK;
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state)
+		state->bytes += bytes;
+	/* More is to come of it. */
+	if (bytes < rq->__data_len)
+		return 0;
+	/* Its data are there, but a flush is still to follow. */
+	if (op != REQ_OP_FLUSH &&
+	    rq->rq_flags >> bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ) & 1)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	if (state && state->in_device)
+		device_depth(rq, -1);
+	struct scratch *scratch = NULL;
+	/* Commands of drivers move no data of files. */
+	if (op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
+		goto forget;
+	scratch = scratch_get();
+	if (!scratch) {
+		layer_lost(LOST_BLOCK, now, 0, 0, state ? state->bytes : bytes);
+		COUNT(blocks_lost);
+		goto forget;
+	}
+	struct bio_walk walk = { .scratch = scratch, .bio = (__u64)rq->bio };
+	bpf_loop(1 << 16, take_bio, &walk, 0);
+	struct block_record *record = (void *)scratch->data;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->kind = RECORD_BLOCK;
+	record->error = error;
+	record->dev = disk_device(rq);
+	record->completed_ns = now;
+	record->sector = rq->__sector;
+	record->bytes = bytes;
+	record->op = op;
+	record->flags = request_flags(rq->cmd_flags);
+	record->bios_left_out = walk.left_out;
+	if (state) {
+		record->started_ns = state->started_ns;
+		record->inserted_ns = state->inserted_ns;
+		record->issued_ns = state->issued_ns;
+		record->bytes = state->bytes;
+		record->queue_depth = state->depth;
+		record->requeues = state->requeues;
+		if (state->issued_ns)
+			record->sector = state->sector;
+	}
+	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
+	if (disk)
+		bpf_core_read(record->disk, sizeof(record->disk), &disk->disk_name);
+	__u32 count = walk.count;
+	if (count > MAX_BIOS)
+		count = MAX_BIOS;
+	record->bios = count;
+	if (wide_output(scratch->data, sizeof(*record) + count * sizeof(struct bio_record))) {
+		COUNT(blocks);
+	} else {
+		COUNT(blocks_lost);
+		layer_lost(LOST_BLOCK, now, 0, 0, record->bytes);
+	}
+	scratch_put(scratch);
+forget:
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}

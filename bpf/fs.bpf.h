@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Parts of file systems that have a tracepoint at their beginning and at their end: one
+ * record each, made at the end.
+ */
+#include "include/layers.h"
+
+static __always_inline void span_begins(__u32 kind)
+{
+	struct task_state *state = task_state_of(current_task());
+	if (layer_config.spans && state && request_of(state))
+		state->layers.span_ns[kind & (SPAN_KINDS - 1)] = bpf_ktime_get_ns();
+}
+
+static __always_inline void span_ends(__u32 kind, __s64 ret)
+{
+	struct task_struct *task = current_task();
+	struct task_state *state = task_state_of(task);
+	if (!state)
+		return;
+	__u64 began = state->layers.span_ns[kind & (SPAN_KINDS - 1)];
+	__u64 request = request_of(state);
+	state->layers.span_ns[kind & (SPAN_KINDS - 1)] = 0;
+	if (!began || !request || began < request)
+		return;
+	struct span_record record = {
+		.span = kind,
+		.file = state->file,
+		.ts_ns = began,
+		.dur_ns = bpf_ktime_get_ns() - began,
+		.pid = task->tgid,
+		.tid = task->pid,
+		.request_ns = request,
+		.ret = ret,
+	};
+	if (likely(slot_output_kind(&record, RECORD_SPAN))) {
+		COUNT(layers);
+		COUNT(spans);
+	} else {
+		layer_lost(LOST_SPAN, record.ts_ns, record.dur_ns, record.pid, 0);
+	}
+}
+
+SEC("tp_btf/ext4_sync_file_enter")
+int BPF_PROG(layer_ext4_sync_enter, struct file *file, int datasync)
+{
+	span_begins(SPAN_EXT4_SYNC);
+	return 0;
+}
+
+SEC("tp_btf/ext4_sync_file_exit")
+int BPF_PROG(layer_ext4_sync_exit, struct inode *inode, int ret)
+{
+	span_ends(SPAN_EXT4_SYNC, ret);
+	return 0;
+}
+
+/* Direct I/O: of which operation what is submitted from now on is, and how long it
+ * took if the task waits for it. */
+SEC("tp_btf/iomap_dio_rw_begin")
+int BPF_PROG(layer_dio_begin, struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct task_state *state = task_state_of(current_task());
+	if (!state)
+		return 0;
+	bool waits = !iocb->ki_complete;
+	state->layers.iocb = waits ? 0 : *(volatile __u64 *)&iocb;
+	if (waits)
+		span_begins(SPAN_DIRECT);
+	return 0;
+}
+
+SEC("tp_btf/iomap_dio_complete")
+int BPF_PROG(layer_dio_complete, struct kiocb *iocb, int error, long ret)
+{
+	if (!iocb->ki_complete)
+		span_ends(SPAN_DIRECT, ret);
+	return 0;
+}

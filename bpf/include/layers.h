@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the layers below the calls share: to which request something belongs, and
+ * how their records go out.
+ */
+#ifndef FATHOM_LAYERS_H
+#define FATHOM_LAYERS_H
+
+#include "emit.h"
+#include "files.h"
+
+/* A request is known by its thread and the time at which it began: what its own
+ * record has. No number has to be handed out or carried through the kernel. */
+struct request_key {
+	__u64 ns; /* 0: none */
+	__u32 tid;
+	__u32 pid;
+	__u32 file; /* handle, 0 when not known */
+	__u32 reserved;
+};
+
+/* The beginning of the call or fault that the task is in, 0 when it is in none that
+ * may be recorded. A fault in the course of a call is part of the call. */
+static __always_inline __u64 request_of(struct task_state *state)
+{
+	if (state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
+		return 0;
+	return state->enter_ns ? state->enter_ns : state->fault.began_ns;
+}
+
+/* A record found no room. */
+static __always_inline void layer_lost(__u32 what, __u64 ts_ns, __u64 dur_ns, __u32 pid,
+				       __u64 bytes)
+{
+	COUNT(layers_lost);
+	struct call_record lost = {
+		.syscall = what,
+		.ts_ns = ts_ns,
+		.dur_ns = dur_ns,
+		.pid = pid,
+		.ret = bytes,
+		.size = bytes,
+	};
+	lose(&lost, DESC_RET_BYTES);
+}
+
+#endif

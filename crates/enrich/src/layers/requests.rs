@@ -1,0 +1,221 @@
+//! Ids of requests: what happens below a call names it by its thread and the time at
+//! which it began, mostly before the call's own record comes.
+
+use std::collections::HashMap;
+
+use super::slices::Parts;
+
+/// Requests that ended lately, of all; a power of two.
+const RECENT: usize = 1 << 16;
+/// Of those that changed something, and whose pages may be written much later.
+const CHANGED: usize = 1 << 18;
+/// Requests of one thread that are open at most: as many as operations of io_uring
+/// may be on their way.
+const MAX_OPEN: usize = 65_536;
+
+/// A request by thread and time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) tid: u32,
+    pub(crate) ns: u64,
+}
+
+/// What a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Call,
+    /// Of io_uring or AIO: its thread goes on meanwhile.
+    Operation,
+    Fault,
+}
+
+/// A request whose own record is still to come.
+#[derive(Debug)]
+struct Open {
+    ns: u64,
+    rid: i64,
+    parts: Parts,
+}
+
+/// Hands out ids.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    last: i64,
+    open: HashMap<u32, Vec<Open>>,
+    recent: Table,
+    changed: Table,
+    /// Requests whose own record did not come.
+    stale: Vec<Parts>,
+}
+
+impl Requests {
+    /// An id that nothing else has.
+    pub(crate) fn next(&mut self) -> i64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// The id of a request that something names; `None` for none.
+    pub(crate) fn id(&mut self, key: Key) -> Option<i64> {
+        if key.ns == 0 {
+            return None;
+        }
+        Some(self.ended(key).unwrap_or_else(|| self.open(key).rid))
+    }
+
+    /// The id of a request that has ended lately.
+    pub(crate) fn ended(&self, key: Key) -> Option<i64> {
+        self.recent.get(key).or_else(|| self.changed.get(key))
+    }
+
+    /// What is gathered of a request that has not ended; `None` when it has, or for
+    /// none.
+    pub(crate) fn parts(&mut self, key: Key) -> Option<&mut Parts> {
+        if key.ns == 0 || self.ended(key).is_some() {
+            return None;
+        }
+        Some(&mut self.open(key).parts)
+    }
+
+    fn open(&mut self, key: Key) -> &mut Open {
+        let Self {
+            open, last, stale, ..
+        } = self;
+        let of_thread = open.entry(key.tid).or_default();
+        let at = match of_thread.iter().rposition(|open| open.ns == key.ns) {
+            Some(at) => at,
+            None => {
+                if of_thread.len() >= MAX_OPEN {
+                    stale.push(of_thread.remove(0).parts);
+                }
+                *last += 1;
+                of_thread.push(Open {
+                    ns: key.ns,
+                    rid: *last,
+                    parts: Parts::default(),
+                });
+                of_thread.len() - 1
+            }
+        };
+        &mut of_thread[at]
+    }
+
+    /// A request has ended: its id, and what was gathered of it. The calls of its
+    /// thread that began before it have no record of their own.
+    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Parts>) {
+        let Self {
+            open, last, stale, ..
+        } = self;
+        let mut found = None;
+        // Nothing was seen below most calls.
+        if let Some(of_thread) = open.get_mut(&key.tid) {
+            if let Some(at) = of_thread.iter().rposition(|open| open.ns == key.ns) {
+                let open = of_thread.swap_remove(at);
+                found = Some((open.rid, Some(open.parts)));
+            }
+            if kind == Kind::Call {
+                let mut at = 0;
+                while let Some(open) = of_thread.get(at) {
+                    if open.ns < key.ns && open.parts.in_call {
+                        stale.push(of_thread.swap_remove(at).parts);
+                    } else {
+                        at += 1;
+                    }
+                }
+            }
+            if of_thread.is_empty() {
+                open.remove(&key.tid);
+            }
+        }
+        let (rid, parts) = found.unwrap_or_else(|| {
+            *last += 1;
+            (*last, None)
+        });
+        let changes = parts.as_ref().is_some_and(|parts| parts.changes());
+        if changes {
+            self.changed.put(key, rid, CHANGED);
+        } else {
+            self.recent.put(key, rid, RECENT);
+        }
+        (rid, parts)
+    }
+
+    /// What was gathered of requests whose own record did not come.
+    pub(crate) fn stale(&mut self) -> Vec<Parts> {
+        std::mem::take(&mut self.stale)
+    }
+
+    /// The recording is over: nothing that is open will end.
+    pub(crate) fn finish(&mut self) {
+        for (_, of_thread) in self.open.drain() {
+            self.stale
+                .extend(of_thread.into_iter().map(|open| open.parts));
+        }
+    }
+}
+
+/// The latest ids, each at a place that its key tells: a later one may take it.
+#[derive(Debug, Default)]
+struct Table {
+    slots: Vec<(Key, i64)>,
+}
+
+impl Table {
+    fn place(&self, key: Key) -> usize {
+        let mixed = (key.ns ^ (u64::from(key.tid) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    fn get(&self, key: Key) -> Option<i64> {
+        let (found, rid) = self.slots.get(self.place(key))?;
+        (*found == key).then_some(*rid)
+    }
+
+    fn put(&mut self, key: Key, rid: i64, slots: usize) {
+        if self.slots.is_empty() {
+            self.slots.resize(slots, (Key::default(), 0));
+        }
+        let place = self.place(key);
+        if let Some(slot) = self.slots.get_mut(place) {
+            *slot = (key, rid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(tid: u32, ns: u64) -> Key {
+        Key { tid, ns }
+    }
+
+    #[test]
+    fn an_id_is_the_same_before_and_after_the_end() {
+        let mut requests = Requests::default();
+        let early = requests.id(key(7, 100)).unwrap();
+        assert_eq!(requests.id(key(0, 0)), None);
+        let (rid, parts) = requests.ends(key(7, 100), Kind::Call);
+        assert_eq!((rid, parts.is_some()), (early, true));
+        assert_eq!(requests.id(key(7, 100)), Some(early));
+        assert!(requests.parts(key(7, 100)).is_none());
+        let (other, parts) = requests.ends(key(7, 200), Kind::Call);
+        assert!(other != early && parts.is_none());
+    }
+
+    #[test]
+    fn what_no_record_came_of_is_given_back() {
+        let mut requests = Requests::default();
+        requests.parts(key(7, 100)).unwrap().in_call = true;
+        requests.id(key(7, 110));
+        requests.ends(key(7, 200), Kind::Fault);
+        assert!(
+            requests.stale().is_empty(),
+            "a fault may be inside the call"
+        );
+        requests.ends(key(7, 300), Kind::Call);
+        assert_eq!(requests.stale().len(), 1, "the operation goes on");
+        requests.finish();
+        assert_eq!(requests.stale().len(), 1);
+    }
+}

@@ -1,0 +1,389 @@
+//! Where the time of one request went.
+//!
+//! Everything that was seen below a request is an interval. Where several hold at a
+//! time, the innermost takes it: an interrupt before what it interrupted, the device
+//! before the wait for it, a wait before the part of the file system that waits. So
+//! every nanosecond of the request belongs to one interval, and the sum is the whole.
+
+use std::sync::Arc;
+
+use fathom_model::abi::{
+    CacheRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_WOKEN, WaitRecord,
+};
+
+use super::requests::Kind;
+use super::words;
+
+/// What was gathered of a request until it ended.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) waits: Vec<(u32, WaitRecord)>,
+    pub(crate) irqs: Vec<(u32, IrqRecord)>,
+    pub(crate) spans: Vec<SpanRecord>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) cache: Option<CacheRecord>,
+    /// By a thread in the course of a call or fault, not of an operation.
+    pub(crate) in_call: bool,
+}
+
+impl Parts {
+    /// Whether something that is written later may be the request's doing.
+    pub(crate) fn changes(&self) -> bool {
+        self.cache.is_some_and(|c| c.dirtied > 0 || c.handles > 0)
+    }
+
+    fn has_times(&self) -> bool {
+        !(self.waits.is_empty()
+            && self.irqs.is_empty()
+            && self.spans.is_empty()
+            && self.blocks.is_empty())
+    }
+}
+
+/// A request to a device; times that are not known are 0.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) device: Arc<str>,
+    pub(crate) queued_ns: u64,
+    pub(crate) issued_ns: u64,
+    pub(crate) completed_ns: u64,
+}
+
+/// The request itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) layer: &'static str,
+    pub(crate) name: &'a str,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+/// One visit of a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) layer: &'static str,
+    pub(crate) name: Arc<str>,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) own_ns: u64,
+    pub(crate) depth: i32,
+    /// Which takes the time where several hold.
+    rank: u8,
+}
+
+const WHOLE: u8 = 0;
+const SPAN: u8 = 1;
+const WAIT: u8 = 2;
+const RUN_QUEUE: u8 = 3;
+const QUEUE: u8 = 3;
+const DEVICE: u8 = 4;
+const IRQ: u8 = 5;
+
+type Interval = (u64, u64);
+
+/// The visits of a request, itself first; none when nothing was seen below it.
+pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
+    if !parts.has_times() {
+        return Vec::new();
+    }
+    let mut visits = Visits {
+        begin: whole.begin,
+        end: whole.end,
+        slices: Vec::new(),
+    };
+    visits.add(
+        (whole.begin, whole.end),
+        whole.layer,
+        &Arc::from(whole.name),
+        WHOLE,
+    );
+    for span in &parts.spans {
+        let at = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
+        visits.add(at, "fs", &Arc::from(words::span(span.span)), SPAN);
+    }
+    // When the request waits for something that is not its own doing.
+    let mut blocked: Vec<Interval> = Vec::new();
+    let run_queue: Arc<str> = Arc::from("run queue");
+    for (_, wait) in &parts.waits {
+        let end = wait.ts_ns.saturating_add(wait.dur_ns);
+        let flags = u32::from(wait.flags);
+        visits.add(
+            (wait.ts_ns, end),
+            "sched",
+            &Arc::from(words::reason(wait)),
+            WAIT,
+        );
+        if flags & WAIT_PREEMPTED != 0 {
+            continue;
+        }
+        let woken = if flags & WAIT_WOKEN != 0 {
+            wait.wake_ns.clamp(wait.ts_ns, end)
+        } else {
+            end
+        };
+        blocked.push((wait.ts_ns, woken));
+        visits.add((woken, end), "sched", &run_queue, RUN_QUEUE);
+    }
+    if whole.kind == Kind::Operation {
+        blocked = vec![(whole.begin, whole.end)];
+    }
+    blocked.sort_unstable();
+    devices(&mut visits, &parts.blocks, &blocked);
+    for (_, irq) in &parts.irqs {
+        let at = (irq.ts_ns, irq.ts_ns.saturating_add(irq.dur_ns));
+        visits.add(at, "irq", &Arc::from(words::interrupt(irq)), IRQ);
+    }
+    visits.share_out()
+}
+
+/// Adds the time in queues and in devices, as far as the request waits for it. What
+/// overlaps on one device is one visit.
+fn devices(visits: &mut Visits, blocks: &[Block], blocked: &[Interval]) {
+    let mut names: Vec<&Arc<str>> = blocks.iter().map(|block| &block.device).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let of_device = || blocks.iter().filter(|block| block.device == *name);
+        let in_queue = of_device()
+            .filter(|b| b.queued_ns > 0 && b.issued_ns >= b.queued_ns)
+            .map(|b| (b.queued_ns, b.issued_ns));
+        let in_device = of_device()
+            .filter(|b| b.issued_ns > 0)
+            .map(|b| (b.issued_ns, b.completed_ns));
+        for at in common(&union(in_queue.collect()), blocked) {
+            visits.add(at, "block", name, QUEUE);
+        }
+        for at in common(&union(in_device.collect()), blocked) {
+            visits.add(at, "device", name, DEVICE);
+        }
+    }
+}
+
+/// The same time without overlaps, in order.
+fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
+    intervals.sort_unstable();
+    let mut out: Vec<Interval> = Vec::new();
+    for (begin, end) in intervals {
+        match out.last_mut() {
+            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((begin, end)),
+        }
+    }
+    out
+}
+
+/// The time in both, each in order and without overlaps.
+fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+    let (mut i, mut j) = (0, 0);
+    let mut out = Vec::new();
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let (begin, end) = (x.0.max(y.0), x.1.min(y.1));
+        if begin < end {
+            out.push((begin, end));
+        }
+        if x.1 < y.1 {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    out
+}
+
+struct Visits {
+    begin: u64,
+    end: u64,
+    slices: Vec<Slice>,
+}
+
+impl Visits {
+    /// Adds a visit, as far as it lies in the request; empty ones only of the request.
+    fn add(&mut self, at: Interval, layer: &'static str, name: &Arc<str>, rank: u8) {
+        let (begin, end) = (at.0.max(self.begin), at.1.min(self.end));
+        if begin < end || rank == WHOLE {
+            self.slices.push(Slice {
+                layer,
+                name: Arc::clone(name),
+                begin,
+                end: end.max(begin),
+                own_ns: 0,
+                depth: 0,
+                rank,
+            });
+        }
+    }
+
+    /// Gives every piece of time to the innermost visit.
+    fn share_out(mut self) -> Vec<Slice> {
+        let slices = &mut self.slices;
+        slices.sort_by_key(|s| (s.begin, s.rank));
+        let mut edges: Vec<u64> = slices.iter().flat_map(|s| [s.begin, s.end]).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut active: Vec<usize> = Vec::new();
+        let mut next = 0;
+        for (i, edge) in edges.iter().enumerate() {
+            active.retain(|at| slices.get(*at).is_some_and(|s| s.end > *edge));
+            while let Some(slice) = slices.get(next).filter(|s| s.begin == *edge) {
+                let depth = active
+                    .iter()
+                    .filter(|at| {
+                        slices
+                            .get(**at)
+                            .is_some_and(|s| s.rank < slice.rank || slice.rank == IRQ)
+                    })
+                    .count();
+                let lasts = slice.end > *edge;
+                if let Some(slice) = slices.get_mut(next) {
+                    slice.depth = depth as i32;
+                }
+                if lasts {
+                    active.push(next);
+                }
+                next += 1;
+            }
+            let Some(until) = edges.get(i + 1) else {
+                break;
+            };
+            let innermost = active
+                .iter()
+                .copied()
+                .max_by_key(|at| slices.get(*at).map(|s| (s.rank, s.begin)));
+            if let Some(slice) = innermost.and_then(|at| slices.get_mut(at)) {
+                slice.own_ns += until - edge;
+            }
+        }
+        self.slices
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_model::abi::{IRQ_SOFT, RECORD_IRQ, RECORD_WAIT, WAIT_IO};
+
+    fn whole(kind: Kind) -> Whole<'static> {
+        Whole {
+            kind,
+            layer: "syscall",
+            name: "pread64",
+            begin: 1000,
+            end: 2000,
+        }
+    }
+
+    fn wait(out: u64, woken: u64, back: u64) -> WaitRecord {
+        let mut record = WaitRecord::parse(&[0; WaitRecord::SIZE]).unwrap();
+        record.kind = RECORD_WAIT as u8;
+        record.flags = (WAIT_IO | WAIT_WOKEN) as u8;
+        (record.ts_ns, record.dur_ns, record.wake_ns) = (out, back - out, woken);
+        record
+    }
+
+    fn irq(begin: u64, end: u64) -> IrqRecord {
+        let mut record = IrqRecord::parse(&[0; IrqRecord::SIZE]).unwrap();
+        (record.kind, record.kind) = (RECORD_IRQ as u8, RECORD_IRQ as u8);
+        (record.ts_ns, record.dur_ns) = (begin, end - begin);
+        (record.number, record.source) = (4, IRQ_SOFT as u8);
+        record
+    }
+
+    fn block(queued: u64, issued: u64, completed: u64) -> Block {
+        Block {
+            device: "sda".into(),
+            queued_ns: queued,
+            issued_ns: issued,
+            completed_ns: completed,
+        }
+    }
+
+    fn own(slices: &[Slice]) -> Vec<(&str, &str, u64, u64, i32)> {
+        let mut rows: Vec<_> = slices
+            .iter()
+            .map(|s| (s.layer, &*s.name, s.end - s.begin, s.own_ns, s.depth))
+            .collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    fn sum(slices: &[Slice]) -> u64 {
+        slices.iter().map(|s| s.own_ns).sum()
+    }
+
+    #[test]
+    fn a_read_from_a_device() {
+        let parts = Parts {
+            waits: vec![(0, wait(1200, 1800, 1850))],
+            irqs: vec![(0, irq(1100, 1130)), (0, irq(1110, 1120))],
+            blocks: vec![block(1050, 1300, 1790)],
+            ..Parts::default()
+        };
+        let slices = slices(&whole(Kind::Call), &parts);
+        assert_eq!(sum(&slices), 1000);
+        assert_eq!(
+            own(&slices),
+            [
+                ("block", "sda", 100, 100, 2),
+                ("device", "sda", 490, 490, 2),
+                ("irq", "softirq:BLOCK", 10, 10, 2),
+                ("irq", "softirq:BLOCK", 30, 20, 1),
+                ("sched", "io", 650, 10, 1),
+                ("sched", "run queue", 50, 50, 2),
+                ("syscall", "pread64", 1000, 320, 0),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_lies_beyond_the_request_is_cut_off() {
+        let parts = Parts {
+            waits: vec![(0, wait(900, 2100, 2200))],
+            blocks: vec![block(10, 20, 5000), block(30, 40, 1500)],
+            ..Parts::default()
+        };
+        let slices = slices(&whole(Kind::Call), &parts);
+        assert_eq!(sum(&slices), 1000);
+        assert!(slices.iter().all(|s| s.begin >= 1000 && s.end <= 2000));
+    }
+
+    #[test]
+    fn an_operation_needs_no_wait() {
+        let parts = Parts {
+            blocks: vec![block(1100, 1200, 1700)],
+            ..Parts::default()
+        };
+        let of_operation = slices(&whole(Kind::Operation), &parts);
+        assert_eq!(own(&of_operation)[1], ("device", "sda", 500, 500, 1));
+        assert_eq!(sum(&of_operation), 1000);
+        // A call that did not wait for it was not slowed down by it.
+        let of_call = slices(&whole(Kind::Call), &parts);
+        assert_eq!(own(&of_call), [("syscall", "pread64", 1000, 1000, 0)]);
+        assert!(slices(&whole(Kind::Call), &Parts::default()).is_empty());
+    }
+
+    #[test]
+    fn any_intervals_add_up() {
+        let mut seed = 1u64;
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        for _ in 0..500 {
+            let mut parts = Parts::default();
+            for _ in 0..next(20) {
+                let (a, b, c) = (900 + next(1200), next(300), next(300));
+                match next(3) {
+                    0 => parts.waits.push((0, wait(a, a + b, a + b + c))),
+                    1 => parts.irqs.push((0, irq(a, a + b))),
+                    _ => parts.blocks.push(block(a, a + b, a + b + c)),
+                }
+            }
+            for kind in [Kind::Call, Kind::Operation, Kind::Fault] {
+                let slices = slices(&whole(kind), &parts);
+                assert!(slices.is_empty() || sum(&slices) == 1000, "{parts:?}");
+                assert!(slices.iter().all(|s| s.own_ns <= s.end - s.begin));
+            }
+        }
+    }
+}

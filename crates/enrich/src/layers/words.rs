@@ -1,0 +1,139 @@
+//! What the numbers of the layers below the calls are called.
+
+use fathom_model::abi::{
+    BIO_CACHE_READ, BIO_CALL, BIO_JOURNAL, BIO_READAHEAD, BIO_WRITEBACK, BLOCK_BACKGROUND,
+    BLOCK_FUA, BLOCK_IDLE, BLOCK_META, BLOCK_NOWAIT, BLOCK_PREFLUSH, BLOCK_PRIO, BLOCK_RAHEAD,
+    BLOCK_SYNC, IRQ_CALL, IRQ_HARD, IRQ_SOFT, IRQ_TIMER, IrqRecord, SPAN_DIRECT, SPAN_EXT4_SYNC,
+    WAIT_BY_INTERRUPT, WAIT_IO, WAIT_PREEMPTED, WAIT_WOKEN, WaitRecord,
+};
+
+use crate::text;
+
+/// include/linux/interrupt.h
+const SOFTIRQS: [&str; 10] = [
+    "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
+];
+
+const FLAGS: [(u32, &str); 9] = [
+    (BLOCK_SYNC, "SYNC"),
+    (BLOCK_META, "META"),
+    (BLOCK_PRIO, "PRIO"),
+    (BLOCK_FUA, "FUA"),
+    (BLOCK_PREFLUSH, "PREFLUSH"),
+    (BLOCK_RAHEAD, "RAHEAD"),
+    (BLOCK_BACKGROUND, "BACKGROUND"),
+    (BLOCK_NOWAIT, "NOWAIT"),
+    (BLOCK_IDLE, "IDLE"),
+];
+
+/// An operation of the block layer: include/linux/blk_types.h.
+pub(crate) fn operation(op: u16) -> String {
+    match op {
+        0 => "read",
+        1 => "write",
+        2 => "flush",
+        3 => "discard",
+        5 => "secure_erase",
+        7 => "zone_append",
+        9 => "write_zeroes",
+        10 => "zone_open",
+        11 => "zone_close",
+        12 => "zone_finish",
+        13 => "zone_reset",
+        other => return other.to_string(),
+    }
+    .into()
+}
+
+pub(crate) fn block_flags(flags: u16) -> String {
+    let set = FLAGS.iter().filter(|(bit, _)| u32::from(flags) & bit != 0);
+    set.map(|(_, name)| *name).collect::<Vec<_>>().join("|")
+}
+
+pub(crate) fn origin(origin: u32) -> &'static str {
+    match origin {
+        BIO_CALL => "call",
+        BIO_CACHE_READ => "read",
+        BIO_READAHEAD => "readahead",
+        BIO_WRITEBACK => "writeback",
+        BIO_JOURNAL => "journal",
+        _ => "other",
+    }
+}
+
+pub(crate) fn reason(wait: &WaitRecord) -> &'static str {
+    const INTERRUPTIBLE: u16 = 1;
+    const UNINTERRUPTIBLE: u16 = 2;
+    let flags = u32::from(wait.flags);
+    if flags & WAIT_PREEMPTED != 0 {
+        "preempted"
+    } else if flags & WAIT_IO != 0 {
+        "io"
+    } else if wait.state & UNINTERRUPTIBLE != 0 {
+        "uninterruptible"
+    } else if wait.state & INTERRUPTIBLE != 0 {
+        "interruptible"
+    } else {
+        "other"
+    }
+}
+
+/// Who woke a thread, and which thread that is.
+pub(crate) fn waker(wait: &WaitRecord) -> Option<(String, Option<u32>)> {
+    let flags = u32::from(wait.flags);
+    if flags & WAIT_WOKEN == 0 {
+        return None;
+    }
+    if flags & WAIT_BY_INTERRUPT != 0 {
+        let name = interrupt_name(wait.waker >> 16, wait.waker as u16, &wait.comm);
+        return Some((name, None));
+    }
+    let comm = text::lossless(text::until_nul(&wait.comm)).into_owned();
+    Some((comm, Some(wait.waker)))
+}
+
+pub(crate) fn interrupt_kind(irq: &IrqRecord) -> &'static str {
+    match u32::from(irq.source) {
+        IRQ_HARD => "irq",
+        IRQ_SOFT => "softirq",
+        IRQ_TIMER => "timer",
+        _ => "call",
+    }
+}
+
+/// The device or the softirq.
+pub(crate) fn interrupt_source(irq: &IrqRecord) -> String {
+    match u32::from(irq.source) {
+        IRQ_HARD => text::lossless(text::until_nul(&irq.name)).into_owned(),
+        IRQ_SOFT => softirq(irq.number),
+        _ => interrupt_kind(irq).into(),
+    }
+}
+
+pub(crate) fn interrupt(irq: &IrqRecord) -> String {
+    interrupt_name(u32::from(irq.source), irq.number, &irq.name)
+}
+
+fn interrupt_name(kind: u32, number: u16, name: &[u8]) -> String {
+    match kind {
+        IRQ_HARD => format!("irq:{}", text::lossless(text::until_nul(name))),
+        IRQ_SOFT => format!("softirq:{}", softirq(number)),
+        IRQ_TIMER => "timer".into(),
+        IRQ_CALL => "call".into(),
+        other => other.to_string(),
+    }
+}
+
+fn softirq(number: u16) -> String {
+    SOFTIRQS
+        .get(usize::from(number))
+        .map_or_else(|| number.to_string(), |name| name.to_string())
+}
+
+pub(crate) fn span(kind: u8) -> &'static str {
+    match u32::from(kind) {
+        SPAN_EXT4_SYNC => "ext4_sync_file",
+        SPAN_DIRECT => "iomap_dio_rw",
+        _ => "other",
+    }
+}

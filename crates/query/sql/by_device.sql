@@ -1,0 +1,34 @@
+-- One row a device and kind of request: stored requests of everybody on the machine.
+--
+-- device: Name of the device.
+-- op: read, write, flush, ...
+-- requests: Requests that were completed.
+-- recorded: Of which a recorded request caused.
+-- errors: Of which failed.
+-- bytes: Bytes that were moved.
+-- queue_p50_ns: Median time from submission to the device's driver, nanoseconds.
+-- queue_p99_ns: 99th percentile of that.
+-- device_p50_ns: Median time in the device: from its driver to completion, nanoseconds.
+-- device_p90_ns: 90th percentile of that.
+-- device_p99_ns: 99th percentile of that.
+-- device_max_ns: Longest time in the device, nanoseconds.
+-- device_ns: Sum of the times in the device, nanoseconds; requests overlap.
+-- mean_depth: Mean number of requests that the device had when it got one, which counts.
+-- max_depth: Most of them.
+SELECT
+    device, op, requests, recorded, errors, bytes, q[1] AS queue_p50_ns, q[2] AS queue_p99_ns,
+    d[1] AS device_p50_ns, d[2] AS device_p90_ns, d[3] AS device_p99_ns, device_max_ns,
+    device_ns, mean_depth, max_depth
+FROM (
+    SELECT
+        device, op, count(*) AS requests, count(rid) AS recorded,
+        count(*) FILTER (error <> 0) AS errors, sum(bytes)::BIGINT AS bytes,
+        quantile_disc(issued_ns - queued_ns, [0.5, 0.99]) AS q,
+        quantile_disc(completed_ns - issued_ns, [0.5, 0.9, 0.99]) AS d,
+        max(completed_ns - issued_ns) AS device_max_ns,
+        coalesce(sum(completed_ns - issued_ns), 0)::BIGINT AS device_ns,
+        avg(queue_depth) AS mean_depth, max(queue_depth) AS max_depth
+    FROM block
+    GROUP BY device, op
+)
+ORDER BY device_ns DESC, device, op

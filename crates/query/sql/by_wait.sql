@@ -1,0 +1,25 @@
+-- One row a reason why threads were off the CPU in requests, and who woke them.
+--
+-- reason: As in waits.
+-- waker: Name of the thread, or the interrupt, that woke them; null for preempted ones, and
+--   when it was not seen.
+-- waits: How often.
+-- threads: Threads that waited.
+-- total_ns: Time off the CPU, nanoseconds.
+-- run_queue_ns: Of which they could have run, but others had the CPU.
+-- p50_ns: Median wait, nanoseconds.
+-- p99_ns: 99th percentile.
+-- max_ns: Longest wait, nanoseconds.
+SELECT
+    reason, waker, waits, threads, total_ns, run_queue_ns, q[1] AS p50_ns, q[2] AS p99_ns, max_ns
+FROM (
+    SELECT
+        reason, waker, count(*) AS waits, count(DISTINCT tid) AS threads,
+        sum(dur_ns)::BIGINT AS total_ns,
+        sum(if(reason = 'preempted', dur_ns, coalesce(run_queue_ns, 0)))::BIGINT AS run_queue_ns,
+        quantile_disc(dur_ns, [0.5, 0.99]) AS q, max(dur_ns) AS max_ns
+    FROM waits
+    WHERE rid IS NOT NULL
+    GROUP BY reason, waker
+)
+ORDER BY total_ns DESC, reason, waker

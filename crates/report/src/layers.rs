@@ -1,0 +1,403 @@
+//! What the layers below the calls did: numbers, and how they are laid out.
+
+use fathom_query::Db;
+use serde::Serialize;
+
+use crate::ReportError;
+use crate::fetch::rows;
+use crate::units::{bytes, count, duration, percent, share};
+
+/// Rows of each ranking.
+const TOP: usize = 8;
+
+/// What the layers below the calls did. Empty where a layer was not recorded.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Layers {
+    /// Sum of the durations of all stored requests.
+    pub total_ns: i64,
+    /// Where that time went, most first.
+    pub times: Vec<LayerTime>,
+    /// Devices and kinds of requests, by time in the device.
+    pub devices: Vec<Device>,
+    /// Why threads were off the CPU, by total time.
+    pub waits: Vec<Wait>,
+    /// Files that the page cache served, those with most misses first.
+    pub cached: Vec<CachedFile>,
+    /// Threads that were interrupted, by time.
+    pub interrupts: Vec<Interrupt>,
+}
+
+/// Time that requests spent in a layer and nowhere deeper.
+#[derive(Clone, Debug, Serialize)]
+pub struct LayerTime {
+    /// Layer, as in table `slices`.
+    pub layer: String,
+    /// Visits; null for the calls themselves.
+    pub visits: Option<i64>,
+    /// Time.
+    pub self_ns: i64,
+}
+
+/// Requests of one kind to a device, by everybody on the machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Device {
+    /// Its name.
+    pub device: String,
+    /// read, write, flush, ...
+    pub op: String,
+    /// Requests.
+    pub requests: i64,
+    /// Of which a recorded request caused.
+    pub recorded: i64,
+    /// Bytes moved.
+    pub bytes: i64,
+    /// Median time from submission to the driver.
+    pub queue_p50_ns: Option<i64>,
+    /// Median time in the device.
+    pub device_p50_ns: Option<i64>,
+    /// 99th percentile of that.
+    pub device_p99_ns: Option<i64>,
+    /// Longest time in the device.
+    pub device_max_ns: Option<i64>,
+    /// Most requests that the device had at a time.
+    pub max_depth: Option<i64>,
+}
+
+/// A reason for being off the CPU, and who woke.
+#[derive(Clone, Debug, Serialize)]
+pub struct Wait {
+    /// Reason, as in table `waits`.
+    pub reason: String,
+    /// Thread or interrupt.
+    pub waker: Option<String>,
+    /// Waits.
+    pub waits: i64,
+    /// Time off the CPU.
+    pub total_ns: i64,
+    /// Of which others had the CPU.
+    pub run_queue_ns: i64,
+    /// 99th percentile.
+    pub p99_ns: Option<i64>,
+    /// Longest.
+    pub max_ns: Option<i64>,
+}
+
+/// A file in the page cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct CachedFile {
+    /// Id in table `files`.
+    pub file_id: Option<i64>,
+    /// Path.
+    pub path: Option<String>,
+    /// Pages that were read.
+    pub pages: i64,
+    /// Of which were there.
+    pub hits: i64,
+    /// Of which were not.
+    pub misses: i64,
+    /// Pages read along.
+    pub readahead_pages: i64,
+    /// Folios that became dirty.
+    pub dirtied: i64,
+}
+
+/// A thread and what interrupted it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Interrupt {
+    /// Thread.
+    pub tid: i64,
+    /// Its name.
+    pub comm: Option<String>,
+    /// Kind and name of the interrupt.
+    pub name: String,
+    /// How many.
+    pub interrupts: i64,
+    /// Time of their handlers.
+    pub total_ns: i64,
+}
+
+impl Layers {
+    /// Takes the numbers from a session.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub(crate) fn build(db: &Db) -> Result<Self, ReportError> {
+        let times = times(db)?;
+        Ok(Layers {
+            total_ns: times.iter().map(|time| time.self_ns).sum(),
+            times,
+            devices: rows(db, &format!("FROM by_device LIMIT {TOP}"), |row| {
+                Ok(Device {
+                    device: row.text("device")?,
+                    op: row.text("op")?,
+                    requests: row.int("requests")?,
+                    recorded: row.int("recorded")?,
+                    bytes: row.int("bytes")?,
+                    queue_p50_ns: row.maybe_int("queue_p50_ns")?,
+                    device_p50_ns: row.maybe_int("device_p50_ns")?,
+                    device_p99_ns: row.maybe_int("device_p99_ns")?,
+                    device_max_ns: row.maybe_int("device_max_ns")?,
+                    max_depth: row.maybe_int("max_depth")?,
+                })
+            })?,
+            waits: rows(db, &format!("FROM by_wait LIMIT {TOP}"), |row| {
+                Ok(Wait {
+                    reason: row.text("reason")?,
+                    waker: row.maybe_text("waker")?,
+                    waits: row.int("waits")?,
+                    total_ns: row.int("total_ns")?,
+                    run_queue_ns: row.int("run_queue_ns")?,
+                    p99_ns: row.maybe_int("p99_ns")?,
+                    max_ns: row.maybe_int("max_ns")?,
+                })
+            })?,
+            cached: rows(
+                db,
+                &format!("FROM by_cached_file WHERE pages > 0 OR dirtied > 0 LIMIT {TOP}"),
+                |row| {
+                    Ok(CachedFile {
+                        file_id: row.maybe_int("file_id")?,
+                        path: row.maybe_text("path")?,
+                        pages: row.int("pages")?,
+                        hits: row.int("hits")?,
+                        misses: row.int("misses")?,
+                        readahead_pages: row.int("readahead_pages")?,
+                        dirtied: row.int("dirtied")?,
+                    })
+                },
+            )?,
+            interrupts: rows(
+                db,
+                &format!(
+                    "SELECT tid, comm, kind || ' ' || name AS name, interrupts, total_ns \
+                     FROM by_interrupt LIMIT {TOP}"
+                ),
+                |row| {
+                    Ok(Interrupt {
+                        tid: row.int("tid")?,
+                        comm: row.maybe_text("comm")?,
+                        name: row.text("name")?,
+                        interrupts: row.int("interrupts")?,
+                        total_ns: row.int("total_ns")?,
+                    })
+                },
+            )?,
+        })
+    }
+
+    /// The tables of the report.
+    pub(crate) fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        let times: Vec<_> = self.times.iter().filter(|t| t.self_ns > 0).collect();
+        if times.len() > 1 {
+            sections.push(Section {
+                title: "Time by layer",
+                note: format!("{} in all requests", duration(self.total_ns)),
+                columns: vec![
+                    ("layer", Left),
+                    ("visits", Right),
+                    ("time", Right),
+                    ("share", Right),
+                ],
+                rows: times
+                    .iter()
+                    .map(|t| {
+                        vec![
+                            t.layer.clone(),
+                            t.visits.map_or("-".into(), count),
+                            duration(t.self_ns),
+                            part(t.self_ns, self.total_ns),
+                        ]
+                    })
+                    .collect(),
+            });
+        }
+        sections.push(Section {
+            title: "Devices",
+            note: "requests of everybody on the machine".into(),
+            columns: vec![
+                ("device", Left),
+                ("op", Left),
+                ("requests", Right),
+                ("of recorded", Right),
+                ("bytes", Right),
+                ("queued p50", Right),
+                ("device p50", Right),
+                ("p99", Right),
+                ("max", Right),
+                ("depth", Right),
+            ],
+            rows: self
+                .devices
+                .iter()
+                .map(|d| {
+                    vec![
+                        d.device.clone(),
+                        d.op.clone(),
+                        count(d.requests),
+                        count(d.recorded),
+                        bytes(d.bytes),
+                        time(d.queue_p50_ns),
+                        time(d.device_p50_ns),
+                        time(d.device_p99_ns),
+                        time(d.device_max_ns),
+                        d.max_depth.map_or("-".into(), count),
+                    ]
+                })
+                .collect(),
+        });
+        sections.push(Section {
+            title: "Waits in requests",
+            note: String::new(),
+            columns: vec![
+                ("reason", Left),
+                ("woken by", Flexible),
+                ("waits", Right),
+                ("p99", Right),
+                ("max", Right),
+                ("in run queue", Right),
+                ("total", Right),
+            ],
+            rows: self
+                .waits
+                .iter()
+                .map(|w| {
+                    vec![
+                        w.reason.clone(),
+                        w.waker.clone().unwrap_or_else(|| "-".into()),
+                        count(w.waits),
+                        time(w.p99_ns),
+                        time(w.max_ns),
+                        duration(w.run_queue_ns),
+                        duration(w.total_ns),
+                    ]
+                })
+                .collect(),
+        });
+        sections.push(Section {
+            title: "Page cache by file",
+            note: String::new(),
+            columns: vec![
+                ("path", Flexible),
+                ("pages read", Right),
+                ("misses", Right),
+                ("hit ratio", Right),
+                ("read along", Right),
+                ("made dirty", Right),
+            ],
+            rows: self
+                .cached
+                .iter()
+                .map(|c| {
+                    vec![
+                        c.path
+                            .clone()
+                            .unwrap_or_else(|| "(file without a known path)".into()),
+                        count(c.pages),
+                        count(c.misses),
+                        part(c.hits, c.pages),
+                        count(c.readahead_pages),
+                        count(c.dirtied),
+                    ]
+                })
+                .collect(),
+        });
+        sections.push(Section {
+            title: "Interrupts in requests",
+            note: String::new(),
+            columns: vec![
+                ("thread", Right),
+                ("name", Flexible),
+                ("interrupt", Left),
+                ("number", Right),
+                ("total", Right),
+            ],
+            rows: self
+                .interrupts
+                .iter()
+                .map(|i| {
+                    vec![
+                        i.tid.to_string(),
+                        i.comm.clone().unwrap_or_default(),
+                        i.name.clone(),
+                        count(i.interrupts),
+                        duration(i.total_ns),
+                    ]
+                })
+                .collect(),
+        });
+        sections.retain(|section| !section.rows.is_empty());
+        sections
+    }
+}
+
+/// Time of the layers below, and what is left for the requests themselves.
+fn times(db: &Db) -> Result<Vec<LayerTime>, ReportError> {
+    let mut times = rows(
+        db,
+        "SELECT layer, count(*) AS visits, sum(self_ns)::BIGINT AS self_ns FROM slices \
+         WHERE depth > 0 GROUP BY layer ORDER BY self_ns DESC, layer",
+        |row| {
+            Ok(LayerTime {
+                layer: row.text("layer")?,
+                visits: row.maybe_int("visits")?,
+                self_ns: row.int("self_ns")?,
+            })
+        },
+    )?;
+    let whole = rows(
+        db,
+        "SELECT coalesce((SELECT sum(dur_ns) FROM syscalls), 0)::BIGINT AS calls, \
+         coalesce((SELECT sum(dur_ns) FROM faults), 0)::BIGINT AS faults, \
+         coalesce((SELECT sum(dur_ns) FROM slices WHERE depth = 0 AND layer = 'pagecache') \
+         - (SELECT sum(self_ns) FROM slices WHERE depth = 0 AND layer = 'pagecache'), 0)::BIGINT \
+         AS below_faults",
+        |row| {
+            Ok((
+                row.int("calls")?,
+                row.int("faults")?,
+                row.int("below_faults")?,
+            ))
+        },
+    )?;
+    let (calls, faults, below_faults) = whole.first().copied().unwrap_or_default();
+    let below: i64 = times.iter().map(|t| t.self_ns).sum();
+    for (layer, self_ns) in [
+        ("page fault", faults - below_faults),
+        ("syscall", calls - (below - below_faults)),
+    ] {
+        times.push(LayerTime {
+            layer: layer.into(),
+            visits: None,
+            self_ns,
+        });
+    }
+    times.sort_by_key(|time| std::cmp::Reverse(time.self_ns));
+    Ok(times)
+}
+
+fn time(ns: Option<i64>) -> String {
+    ns.map_or("-".into(), duration)
+}
+
+fn part(of: i64, all: i64) -> String {
+    share(of as f64, all as f64).map_or("-".into(), percent)
+}
+
+/// How a column is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Left,
+    Right,
+    /// Text that gives way.
+    Flexible,
+}
+use Layout::{Flexible, Left, Right};
+
+/// A table of the report.
+pub(crate) struct Section {
+    pub(crate) title: &'static str,
+    pub(crate) note: String,
+    pub(crate) columns: Vec<(&'static str, Layout)>,
+    pub(crate) rows: Vec<Vec<String>>,
+}

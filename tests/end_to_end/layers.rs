@@ -1,0 +1,252 @@
+//! The layers below the calls: requests to devices against the kernel's own counters,
+//! who is blamed for them, and that the time of a request adds up.
+
+use std::fs::{self, File};
+
+use fathom_tests::environment::must_run;
+use fathom_tests::session::meta;
+use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
+
+/// A mount namespace of its own, which takes what is mounted with it when it ends.
+const APART: [&str; 4] = ["unshare", "--mount", "--propagation", "private"];
+
+/// Every kind of request, on the file system in image $1 mounted at $2. The counters of
+/// the device are read before and after, and both readings are in the recording.
+const EVERY_KIND: &str = r#"set -e
+mount -o loop "$1" "$2"
+stat=$(readlink -f "/sys/block/$(basename "$(findmnt -no SOURCE "$2")")")/stat
+run() { fio --output=/dev/null --size=4M --bs=4k --number_ios=100 "$@"; }
+sync -f "$2"; cat "$stat"
+run --name=write --directory="$2" --rw=write --bs=64k --fsync=8
+file=$2/write.0.0
+run --name=direct --filename="$file" --rw=randread --direct=1 --ioengine=psync
+run --name=uring --filename="$file" --rw=randread --direct=1 --ioengine=io_uring --iodepth=8
+run --name=aio --filename="$file" --rw=randrw --direct=1 --ioengine=libaio --iodepth=8
+run --name=cold --filename="$file" --rw=read --invalidate=1 --ioengine=psync
+run --name=warm --filename="$file" --rw=read --invalidate=0 --ioengine=psync
+run --name=mapped --filename="$file" --rw=randread --ioengine=mmap
+dd if=/dev/zero of="$2/lazy" bs=4k count=64 2> /dev/null
+sync -f "$2"
+cat "$stat"
+umount "$2"
+"#;
+
+/// Records the script on a new file system.
+fn record(scratch: &Scratch, fs_type: &str, script: &str) -> Recording {
+    let image = scratch.root().join("image");
+    File::create(&image).unwrap().set_len(400 << 20).unwrap();
+    let force = if fs_type == "ext4" { "-F" } else { "-f" };
+    let make = format!("mkfs.{fs_type}");
+    must_run(make, ["-q".as_ref(), force.as_ref(), image.as_os_str()]);
+    let mounted = scratch.root().join("mounted");
+    fs::create_dir(&mounted).unwrap();
+    let recording = Record::new(scratch)
+        .by(APART)
+        .options(["--layers", "all"])
+        .command(["sh", "-c", script, "script"])
+        .command([image, mounted])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    recording
+}
+
+/// The time of every request adds up, and every record is stored.
+fn adds_up(recording: &Recording) {
+    let wrong = recording.rows(
+        "WITH own AS (SELECT rid, sum(self_ns) AS own_ns FROM all_slices GROUP BY rid),
+         requests AS (SELECT rid, dur_ns FROM syscalls UNION ALL
+             SELECT rid, dur_ns FROM faults WHERE dur_ns IS NOT NULL)
+         SELECT count(*) AS requests, count(*) FILTER (own_ns IS DISTINCT FROM dur_ns) AS wrong
+         FROM requests LEFT JOIN own USING (rid)",
+    );
+    assert!(wrong[0].int("requests").unwrap() > 0, "{wrong:?}");
+    assert_eq!(wrong[0].int("wrong"), Some(0), "{wrong:?}");
+    let twice =
+        "SELECT count(*) AS n FROM (SELECT rid FROM syscalls UNION ALL SELECT rid FROM faults
+         UNION ALL SELECT rid FROM writeback) GROUP BY rid HAVING n > 1";
+    assert!(
+        recording.rows(twice).is_empty(),
+        "a rid stands for two requests"
+    );
+    let counts = &meta(&recording.session)["totals"]["layers"];
+    assert_eq!(counts["lost"], 0);
+    for table in ["block", "waits", "irqs", "pagecache"] {
+        let rows = recording.rows(&format!("SELECT count(*) AS n FROM {table}"));
+        assert_eq!(rows[0].int("n"), counts[table].as_i64(), "{table}");
+    }
+}
+
+fn counters_agree(fs_type: &str) {
+    let scratch = Scratch::new();
+    let recording = record(&scratch, fs_type, EVERY_KIND);
+    let text = recording.text();
+    let mut readings = text.lines().map(|line| {
+        let numbers = line.split_whitespace().map(|w| w.parse().unwrap());
+        numbers.collect::<Vec<i64>>()
+    });
+    let (before, after) = (readings.next().unwrap(), readings.next().unwrap());
+    let grown = |field: usize| after[field] - before[field];
+    // Between the two readings, on the device whose counters they are.
+    let rows = recording.rows(
+        "WITH readings AS (
+             SELECT regexp_extract(path, '/block/([^/]+)/stat$', 1) AS device,
+                 min(ts_ns) AS begin_ns, max(ts_ns) AS end_ns
+             FROM syscalls WHERE syscall = 'openat' AND path LIKE '%/block/%/stat' GROUP BY 1)
+         SELECT count(*) FILTER (op = 'read') AS reads, count(*) FILTER (op = 'write') AS writes,
+             count(*) FILTER (op = 'flush') AS flushes,
+             count(*) FILTER (op = 'discard') AS discards,
+             coalesce(sum(bytes) FILTER (op = 'read'), 0) // 512 AS read_sectors,
+             coalesce(sum(bytes) FILTER (op = 'write'), 0) // 512 AS written_sectors,
+             coalesce(sum(bytes) FILTER (op = 'discard'), 0) // 512 AS discarded_sectors,
+             count(*) FILTER (issued_ns IS NULL) AS not_issued,
+             count(*) FILTER (coalesce(queued_ns, 0) > issued_ns OR issued_ns > completed_ns)
+                 AS backwards
+         FROM block JOIN readings USING (device) WHERE completed_ns BETWEEN begin_ns AND end_ns",
+    );
+    // Documentation/block/stat.rst
+    for (name, field) in [
+        ("reads", 0),
+        ("read_sectors", 2),
+        ("writes", 4),
+        ("written_sectors", 6),
+        ("discards", 11),
+        ("discarded_sectors", 13),
+        ("flushes", 15),
+    ] {
+        assert_eq!(rows[0].int(name), Some(grown(field)), "{name}: {rows:?}");
+    }
+    assert_eq!(rows[0].int("backwards"), Some(0), "{rows:?}");
+    adds_up(&recording);
+    blamed(&recording);
+    cached(&recording);
+}
+
+/// Requests to the device name the requests that fio says it made.
+fn blamed(recording: &Recording) {
+    let count = |sql: &str| recording.rows(sql)[0].int("n").unwrap();
+    // Some of btrfs's go by way of the page cache, but all to the device.
+    for syscall in ["IORING_OP_READ", "IOCB_CMD_PREAD", "IOCB_CMD_PWRITE"] {
+        let asked = count(&format!(
+            "SELECT count(*) AS n FROM syscalls WHERE syscall = '{syscall}' AND bytes > 0"
+        ));
+        let read = count(&format!(
+            "SELECT count(DISTINCT rid) AS n FROM bios JOIN syscalls USING (rid)
+             WHERE syscall = '{syscall}'"
+        ));
+        assert!(asked > 20, "{syscall}: {asked}");
+        // A write may leave its pages to the page cache.
+        if syscall != "IOCB_CMD_PWRITE" {
+            assert_eq!(read, asked, "{syscall}");
+        }
+    }
+    let direct = count(
+        "SELECT count(DISTINCT rid) AS n FROM bios JOIN syscalls USING (rid)
+         WHERE syscall = 'pread64' AND submit_rid = rid",
+    );
+    assert!(direct >= 100, "{direct}");
+    // dd dirties; others write it back.
+    let lazy = recording.rows(
+        "SELECT coalesce(sum(x.bytes), 0) AS bytes, count(*) FILTER (s.syscall <> 'write') AS others,
+             count(*) FILTER (x.submit_rid = x.rid) AS own
+         FROM bios x JOIN syscalls s USING (rid)
+         WHERE x.origin = 'writeback' AND x.path LIKE '%/lazy'",
+    );
+    assert_eq!(lazy[0].int("bytes"), Some(64 * 4096), "{lazy:?}");
+    assert_eq!(lazy[0].int("others"), Some(0), "{lazy:?}");
+    assert_eq!(lazy[0].int("own"), Some(0), "{lazy:?}");
+}
+
+/// The page cache answers what was read before, and nothing that was thrown out.
+fn cached(recording: &Recording) {
+    let rows = recording.rows(
+        "SELECT count(*) AS calls, sum(pages) AS pages, sum(hits) AS hits, sum(misses) AS misses,
+             sum(readahead_pages) AS ahead, min(ts) AS ts
+         FROM (SELECT p.*, s.pid, s.ts_ns AS ts FROM pagecache p JOIN syscalls s USING (rid)
+             WHERE p.pages IS NOT NULL AND s.syscall = 'pread64' AND s.path LIKE '%/write.0.0')
+         GROUP BY pid HAVING calls = 100 ORDER BY ts",
+    );
+    let [cold, warm] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    for run in [cold, warm] {
+        assert_eq!(run.int("calls"), Some(100), "{rows:?}");
+        assert_eq!(run.int("pages"), Some(100), "{rows:?}");
+    }
+    assert!(cold.int("misses").unwrap() > 0, "{rows:?}");
+    assert!(cold.int("ahead").unwrap() > 0, "{rows:?}");
+    assert_eq!(warm.int("hits"), Some(100), "{rows:?}");
+}
+
+#[test]
+fn requests_to_a_device_under_ext4() {
+    need_root!();
+    need_program!("unshare", "mkfs.ext4", "fio", "findmnt");
+    counters_agree("ext4");
+}
+
+#[test]
+fn requests_to_a_device_under_xfs() {
+    need_root!();
+    need_program!("unshare", "mkfs.xfs", "fio", "findmnt");
+    counters_agree("xfs");
+}
+
+#[test]
+fn requests_to_a_device_under_btrfs() {
+    need_root!();
+    need_program!("unshare", "mkfs.btrfs", "fio", "findmnt");
+    counters_agree("btrfs");
+}
+
+/// A thread that waits in a call is told from one that could run, and so is who woke it.
+#[test]
+fn waits_have_a_waker() {
+    need_root!();
+    need_program!("fio");
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .command(["fio", "--output=/dev/null", "--name=sync", "--rw=write"])
+        .command(["--bs=64k", "--size=2M", "--fsync=1", "--ioengine=psync"])
+        .command([format!("--directory={}", scratch.work().display())])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    adds_up(&recording);
+    let rows = recording.rows(
+        "SELECT count(*) AS n FROM waits WHERE dur_ns < 0 OR run_queue_ns < 0 OR run_queue_ns > dur_ns
+             OR (reason = 'preempted' AND woken_ns IS NOT NULL) OR waker = ''",
+    );
+    assert_eq!(rows[0].int("n"), Some(0));
+    // Waits of a call lie in it.
+    let outside = recording.rows(
+        "SELECT count(*) AS n FROM waits w JOIN syscalls s USING (rid)
+         WHERE w.ts_ns < s.ts_ns OR w.ts_ns + w.dur_ns > s.ts_ns + s.dur_ns OR w.tid <> s.tid",
+    );
+    assert_eq!(outside[0].int("n"), Some(0));
+}
+
+#[test]
+fn layers_that_were_not_asked_for() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .options(["--layers", "syscall"])
+        .command(["cat", "/etc/passwd"])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    for table in [
+        "block",
+        "bios",
+        "waits",
+        "irqs",
+        "pagecache",
+        "slices",
+        "faults",
+    ] {
+        let rows = recording.rows(&format!("SELECT count(*) AS n FROM {table}"));
+        assert_eq!(rows[0].int("n"), Some(0), "{table}");
+    }
+    adds_up(&recording);
+}
