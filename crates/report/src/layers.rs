@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::ReportError;
 use crate::fetch::rows;
-use crate::units::{bytes, count, duration, percent, share};
+use fathom_model::units::{bytes, count, duration, percent, share};
 
 /// Rows of each ranking.
 const TOP: usize = 8;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{Column, ColumnType, Table};
+use fathom_model::tables::{ColumnType, Table};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};

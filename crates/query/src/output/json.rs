@@ -24,7 +24,7 @@ pub(super) fn write(
 
 /// Lines without brackets and commas.
 pub(super) fn write_lines(
-    rows: &mut Rows<'_>,
+    rows: &mut dyn Batches,
     out: &mut dyn Write,
     count: &mut u64,
 ) -> Result<(), QueryError> {
@@ -36,7 +36,7 @@ pub(super) fn write_lines(
 
 /// Gives each row to `push`, which adds it to a text; tells it which is the first.
 fn objects(
-    rows: &mut Rows<'_>,
+    rows: &mut dyn Batches,
     out: &mut dyn Write,
     count: &mut u64,
     push: impl Fn(&mut String, bool, &str),
