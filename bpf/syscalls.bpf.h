@@ -136,7 +136,7 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 			}
 			bool moves =
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
-			if (moves && is_seekable(mode)) {
+			if (!config.counters && moves && is_seekable(mode)) {
 				state->entry_pos = READ(file, f_pos);
 				state->call_flags |= STASH_SEEKABLE;
 				if (READ(file, f_flags) & O_APPEND)
@@ -502,7 +502,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		call.fd = fd_argument(regs, desc->fd, compat);
 		/* When another thread gave the descriptor to another file
 		 * meanwhile, nobody can tell which of the two the call found. */
-		if (!desc->releases && !pending && descriptors_are_shared(task)) {
+		if (call.file && !desc->releases && !pending && descriptors_are_shared(task)) {
 			struct file *file = file_of_fd(task, call.fd);
 			if (file && (__u64)file != state->file_ptr)
 				call.file = 0;
@@ -513,6 +513,16 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		call.size = likely(desc->size_hi == NO_ARG)
 				    ? size_argument(regs, desc->size, compat)
 				    : long_argument(regs, desc->size, desc->size_hi, compat);
+	if (config.counters) {
+		if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
+			struct file *file = file_of_fd(task, ret);
+			if (file)
+				call.file = handle_of(state, file, now);
+		}
+		if (!pending)
+			count_call(&call, flags);
+		return;
+	}
 	if (desc->aux != NO_ARG)
 		call.aux = argument(regs, desc->aux, compat);
 	bool at_position = flags & DESC_POSITION;

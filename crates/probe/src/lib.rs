@@ -24,7 +24,7 @@ pub use command::{Command, CommandExit, Conditions, SpawnError, User};
 pub use error::ProbeError;
 pub use filter::{FilterArgs, FilterError, Filters};
 pub use layers::{Layers, LayersError};
-pub use load::{Counters, Losses, Probe, ProbeOptions};
+pub use load::{Counters, Losses, NO_PROCESS, Probe, ProbeOptions};
 pub use privilege::{Privilege, missing_privilege};
 pub use rings::Crossed;
 pub use selection::{Selection, SelectionError};

@@ -49,6 +49,9 @@ pub struct ProbeOptions {
     pub content_max: u32,
     /// Which tasks and files, and what calls must come to.
     pub filters: Filters,
+    /// Count calls in the kernel instead of recording each; with
+    /// [`Detail::Fds`] by file, too.
+    pub counters: bool,
 }
 
 /// Counts of the kernel side, all CPUs together.
@@ -125,7 +128,14 @@ pub struct Probe {
     paths: bool,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
+    /// The array for what found no room may have something.
+    counted_overflows: bool,
 }
+
+/// Counters that the kernel has room for.
+const MAX_COUNTED: usize = 1 << 16;
+/// Process of what was counted without one.
+pub const NO_PROCESS: u32 = u32::MAX;
 
 impl Probe {
     /// Loads the programs; nothing is recorded before [`Probe::attach`].
@@ -207,10 +217,11 @@ impl Probe {
             cpus,
             all_tasks: options.all_tasks,
             faults,
-            paths: options.detail != Detail::Raw,
+            paths: options.detail != Detail::Raw || options.counters,
             spare: Vec::new(),
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
+            counted_overflows: false,
             object,
         })
     }
@@ -441,6 +452,65 @@ impl Probe {
         Ok(losses)
     }
 
+    /// Of a recording with counters: what was counted so far, by processor, call,
+    /// process and file. What the kernel had no room to split has
+    /// [`NO_PROCESS`] for a process.
+    pub fn counted(&self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        let refused = |source| ProbeError::Refused {
+            what: "the counters".into(),
+            source,
+        };
+        let counted = map(&self.object, "counted")?;
+        let mut values = Vec::new();
+        for key in counted.keys() {
+            let value = counted.lookup(&key, MapFlags::ANY).map_err(refused)?;
+            if let (Some(key), Some(value)) = (
+                ShedKey::parse(&key),
+                value.as_deref().and_then(ShedValue::parse),
+            ) {
+                values.push((key, value));
+            }
+        }
+        if values.len() < MAX_COUNTED && !self.counted_overflows {
+            return Ok(values);
+        }
+        let rest = map(&self.object, "counted_rest")?;
+        for cpu in 0..self.cpus as u32 {
+            for syscall in 0..SYSCALLS.len() as u32 {
+                let index = (cpu * MAX_SYSCALLS + syscall).to_ne_bytes();
+                let value = rest.lookup(&index, MapFlags::ANY).map_err(refused)?;
+                if let Some(value) = value.as_deref().and_then(ShedValue::parse)
+                    && value.count > 0
+                {
+                    let key = ShedKey {
+                        cpu,
+                        syscall,
+                        pid: NO_PROCESS,
+                        file: 0,
+                    };
+                    values.push((key, value));
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Makes room: forgets counters of processes that have ended.
+    pub fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
+        // What found no room before stays in the array for the rest.
+        self.counted_overflows = true;
+        let counted = map(&self.object, "counted")?;
+        for key in keys {
+            counted
+                .delete(&key.to_bytes())
+                .map_err(|source| ProbeError::Refused {
+                    what: "the counters".into(),
+                    source,
+                })?;
+        }
+        Ok(())
+    }
+
     /// Highest share of a CPU's slot ring that was ever in use, 0 to 1.
     pub fn ring_peak(&self) -> f64 {
         self.slots.peak as f64 / self.slots.capacity() as f64
@@ -490,6 +560,15 @@ fn configure(open: &mut OpenObject, options: &ProbeOptions, room: &Room) -> Resu
             },
         ),
         ("lost", cpus * MAX_SYSCALLS as usize),
+        ("counted", if options.counters { MAX_COUNTED } else { 1 }),
+        (
+            "counted_rest",
+            if options.counters {
+                cpus * MAX_SYSCALLS as usize
+            } else {
+                1
+            },
+        ),
         ("rules", options.filters.rules().len().max(1)),
     ];
     let config = ProbeConfig {
@@ -510,6 +589,8 @@ fn configure(open: &mut OpenObject, options: &ProbeOptions, room: &Room) -> Resu
         },
         content_max: options.content_max.min(MAX_CONTENT),
         content_room: wide_bytes / 4 * 3,
+        counters: options.counters.into(),
+        reserved: 0,
     };
     let constants = [
         (".rodata.config", config.to_bytes().to_vec()),

@@ -35,10 +35,9 @@ FROM (
         GROUP BY class
         UNION ALL
         SELECT
-            coalesce(class, 'unknown'), sum(count), 0, sum(count), sum(errors), sum(bytes),
+            coalesce(class, 'unknown'), sum(count), 0, sum(lost), sum(errors), sum(bytes),
             sum(dur_ns), max(max_dur_ns), NULL
-        FROM losses LEFT JOIN call_classes USING (syscall)
-        WHERE layer <> 'pagecache'
+        FROM unstored LEFT JOIN call_classes USING (syscall)
         GROUP BY 1
     )
     GROUP BY class

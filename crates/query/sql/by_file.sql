@@ -44,12 +44,11 @@ FROM (
         GROUP BY file_id
         UNION ALL
         SELECT
-            nullif(file_id, -1), sum(count), sum(count), sum(errors), sum(bytes),
+            file_id, sum(count), sum(lost), sum(errors), sum(bytes),
             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0),
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
             sum(dur_ns), max(max_dur_ns), NULL
-        FROM losses
-        WHERE layer <> 'pagecache'
+        FROM unstored
         GROUP BY 1
     )
     GROUP BY file_id

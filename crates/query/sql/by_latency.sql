@@ -17,13 +17,12 @@ FROM (
     FROM syscalls
     GROUP BY 1, 2
     UNION ALL
-    SELECT syscall, bucket, sum(count), sum(count)
+    SELECT syscall, bucket, sum(count), sum(count) FILTER (is_lost)
     FROM (
         SELECT
-            syscall, unnest(hist) AS count,
+            syscall, lost > 0 AS is_lost, unnest(hist) AS count,
             (generate_subscripts(hist, 1) - 1)::INTEGER AS bucket
-        FROM losses
-        WHERE layer <> 'pagecache'
+        FROM unstored
     )
     WHERE count > 0
     GROUP BY 1, 2

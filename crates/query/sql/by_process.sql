@@ -51,12 +51,11 @@ FROM (
         GROUP BY pid
         UNION ALL
         SELECT
-            nullif(pid, -1), 0, sum(count), sum(count), sum(errors), sum(bytes),
+            nullif(pid, -1), 0, sum(count), sum(lost), sum(errors), sum(bytes),
             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0),
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
             sum(dur_ns), max(max_dur_ns), NULL
-        FROM losses
-        WHERE layer <> 'pagecache'
+        FROM unstored
         GROUP BY 1
     )
     GROUP BY pid

@@ -36,10 +36,9 @@ FROM (
         GROUP BY syscall
         UNION ALL
         SELECT
-            syscall, sum(count), 0, sum(count), sum(errors), sum(bytes), sum(dur_ns),
+            syscall, sum(count), 0, sum(lost), sum(errors), sum(bytes), sum(dur_ns),
             max(max_dur_ns), NULL
-        FROM losses
-        WHERE layer <> 'pagecache'
+        FROM unstored
         GROUP BY syscall
     )
     GROUP BY syscall

@@ -237,6 +237,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         exit_status: None,
         cost: Default::default(),
         content: None,
+        history: Default::default(),
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())
 }

@@ -15,16 +15,18 @@
 //! about twice a second; a recorder that is killed loses what came after the
 //! last one. Small parts are merged in the background and at the end.
 //!
-//! Nothing is flushed to the device while recording, which would slow down
-//! what is being recorded: after a power failure the last minute may be
-//! missing. [`SessionWriter::finish`] flushes what it merges and
-//! `session.json`.
+//! A part is not flushed to the device when it is written, which could slow down
+//! what is being recorded; one that was merged is, before the others go. A machine
+//! that dies loses what the kernel had not written back by itself, in general
+//! half a minute; with [`WriterOptions::durable`] parts are flushed, and it loses
+//! a second. [`SessionWriter::finish`] flushes what it merges and `session.json`.
 //!
 //! [`SessionWriter`] writes a session, [`Session`] reads one.
 
 mod catalog;
 mod compact;
 mod create;
+mod durable;
 mod decode;
 mod encode;
 mod error;
@@ -34,7 +36,12 @@ mod losses;
 mod part;
 mod queue;
 mod reader;
+mod rebuild;
+mod repair;
+mod ring;
+mod save;
 mod schema;
+mod settle;
 mod shared;
 mod storage;
 mod worker;
@@ -44,4 +51,7 @@ pub use catalog::PartInfo;
 pub use error::SessionError;
 pub use layout::PartRange;
 pub use reader::Session;
+pub use repair::{Repair, repair};
+pub use ring::REFRESH;
+pub use save::SaveRequest;
 pub use writer::{Finished, SessionWriter, Stats, TableStats, WriterOptions};

@@ -363,6 +363,7 @@ pub fn meta() -> SessionMeta {
             ring_peak: Some(0.03),
         },
         content: None,
+        history: Default::default(),
     }
 }
 

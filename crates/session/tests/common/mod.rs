@@ -22,6 +22,7 @@ pub fn meta() -> SessionMeta {
         exit_status: None,
         cost: Cost::default(),
         content: None,
+        history: Default::default(),
     }
 }
 
