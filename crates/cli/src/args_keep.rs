@@ -123,7 +123,9 @@ mod tests {
         ] {
             assert_eq!(keep_limit(text), Ok(limit), "{text}");
         }
-        for text in ["", "60", "s", "-1s", "0s", "1ms", "1KiB", "2GB", "m", "1e300h", "NaNs", "NaNG"] {
+        for text in [
+            "", "60", "s", "-1s", "0s", "1ms", "1KiB", "2GB", "m", "1e300h", "NaNs", "NaNG",
+        ] {
             assert!(keep_limit(text).is_err(), "{text}");
         }
     }

@@ -36,8 +36,12 @@ fn snapshot(args: &SnapshotArgs) -> anyhow::Result<u8> {
     let session = Session::open(&dir)?;
     let last = |session: &Session| session.meta().history.saves.last().map(|s| s.at_ns);
     let before = last(&session);
-    kill_process(pid, Signal::USR1)
-        .with_context(|| format!("can't signal the recorder, process {}", pid.as_raw_nonzero()))?;
+    kill_process(pid, Signal::USR1).with_context(|| {
+        format!(
+            "can't signal the recorder, process {}",
+            pid.as_raw_nonzero()
+        )
+    })?;
     let save = wait(session, before)?;
     if let Some(error) = save.error {
         bail!("the recorder could not save: {error}");
@@ -75,7 +79,10 @@ fn wait(mut session: Session, before: Option<i64>) -> anyhow::Result<Save> {
             return Ok(save.clone());
         }
         if !session.is_live() {
-            bail!("the recording has ended; its session is {}", session.dir().display());
+            bail!(
+                "the recording has ended; its session is {}",
+                session.dir().display()
+            );
         }
         if Instant::now() > deadline {
             bail!(

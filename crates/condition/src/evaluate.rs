@@ -126,7 +126,9 @@ fn like(text: &[u8], pattern: &[u8]) -> bool {
         t = taken + 1;
         p = at + 1;
     }
-    pattern.get(p..).is_none_or(|rest| rest.iter().all(|c| *c == b'%'))
+    pattern
+        .get(p..)
+        .is_none_or(|rest| rest.iter().all(|c| *c == b'%'))
 }
 
 /// Where the character after the one at `at` begins.

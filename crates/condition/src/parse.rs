@@ -246,7 +246,9 @@ impl Parser {
             Kind::Sign("<=") => Comparison::LessOrEqual,
             Kind::Sign(">") => Comparison::Greater,
             Kind::Sign(">=") => Comparison::GreaterOrEqual,
-            _ => return Err(self.wrong("a comparison (=, <>, <, <=, >, >=, IN, LIKE, BETWEEN, IS)")),
+            _ => {
+                return Err(self.wrong("a comparison (=, <>, <, <=, >, >=, IN, LIKE, BETWEEN, IS)"));
+            }
         };
         self.at += 1;
         let right = self.like(&left)?;

@@ -11,7 +11,14 @@ fn batch() -> Batch {
     let mut strings = StringTable::new();
     let mut rows = SyscallRows::default();
     for (name, class, dur, ret, errno, path) in [
-        ("write", "data", 60_000_000, 100, "", "/var/lib/a_b/gr\u{fc}n"),
+        (
+            "write",
+            "data",
+            60_000_000,
+            100,
+            "",
+            "/var/lib/a_b/gr\u{fc}n",
+        ),
         ("openat", "metadata", 900, -2, "ENOENT", ""),
     ] {
         let mut text = |s: &str| match s {
@@ -124,19 +131,43 @@ fn the_first_row_counts() {
 #[test]
 fn what_is_no_condition_says_why() {
     for (text, reason) in [
-        ("", "at character 1: expected a column, a number or 'text', found the end"),
+        (
+            "",
+            "at character 1: expected a column, a number or 'text', found the end",
+        ),
         ("dur_ns", "at character 7: expected a comparison"),
         ("dur_ns >", "at character 9: expected a column"),
-        ("dur_ns > 5 5", "at character 12: expected AND, OR or the end, found 5"),
-        ("duration > 5", "at character 1: syscalls has no column 'duration'; it has rid,"),
-        ("dur_ns > 'x'", "at character 10: text cannot be compared with a number"),
-        ("syscall = 5", "at character 11: a number cannot be compared with text"),
-        ("syscall = \"write\"", "at character 11: syscalls has no column 'write'"),
+        (
+            "dur_ns > 5 5",
+            "at character 12: expected AND, OR or the end, found 5",
+        ),
+        (
+            "duration > 5",
+            "at character 1: syscalls has no column 'duration'; it has rid,",
+        ),
+        (
+            "dur_ns > 'x'",
+            "at character 10: text cannot be compared with a number",
+        ),
+        (
+            "syscall = 5",
+            "at character 11: a number cannot be compared with text",
+        ),
+        (
+            "syscall = \"write\"",
+            "at character 11: syscalls has no column 'write'",
+        ),
         ("syscall = 'write", "at character 11: no ' ends this"),
         ("(ret = 0", "at character 9: expected ')', found the end"),
-        ("ret = 0)", "at character 8: expected AND, OR or the end, found ')'"),
+        (
+            "ret = 0)",
+            "at character 8: expected AND, OR or the end, found ')'",
+        ),
         ("ret in 0", "at character 8: expected '(', found 0"),
-        ("ret not 0", "at character 9: expected IN, LIKE or BETWEEN after NOT"),
+        (
+            "ret not 0",
+            "at character 9: expected IN, LIKE or BETWEEN after NOT",
+        ),
         ("ret is 0", "at character 8: expected NULL"),
         ("ret like '1'", "expected a column of text before LIKE"),
         ("ret = 5ms", "at character 7: 5ms is no number"),

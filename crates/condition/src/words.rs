@@ -12,7 +12,10 @@ pub(crate) struct Word {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A name or a word of the language; `quoted`: surely a name.
-    Name { text: String, quoted: bool },
+    Name {
+        text: String,
+        quoted: bool,
+    },
     Number(Number),
     Text(String),
     /// An operator or a parenthesis or comma.

@@ -105,8 +105,8 @@ mod tests {
         }
     }
 
-    fn counts(batch: &Batch) -> Vec<i64> {
-        let at = batch.table.columns.iter().position(|c| c.name == "count");
+    fn column(batch: &Batch, name: &str) -> Vec<i64> {
+        let at = batch.table.columns.iter().position(|c| c.name == name);
         match &batch.columns[at.unwrap()] {
             ColumnData::I64(v) => v.clone(),
             other => panic!("{other:?}"),
@@ -116,18 +116,26 @@ mod tests {
     #[test]
     fn rows_have_what_came_since() {
         let mut counters = Counters::default();
-        let first = [(key(0, 1), value(5)), (key(1, 1), value(2)), (key(0, 2), value(1))];
+        let first = [
+            (key(0, 1), value(5)),
+            (key(1, 1), value(2)),
+            (key(0, 2), value(1)),
+        ];
         let batch = counters.rows(10, 20, &first, |_| 0);
-        assert_eq!(counts(&batch), [7, 1]);
-        assert_eq!(batch.columns[0], ColumnData::I64(vec![10, 10]));
-        let second = [(key(0, 1), value(5)), (key(1, 1), value(6)), (key(0, 2), value(1))];
+        assert_eq!(column(&batch, "count"), [7, 1]);
+        assert_eq!(column(&batch, "ts_ns"), [10, 10]);
+        let second = [
+            (key(0, 1), value(5)),
+            (key(1, 1), value(6)),
+            (key(0, 2), value(1)),
+        ];
         let batch = counters.rows(10, 30, &second, |_| 0);
-        assert_eq!(counts(&batch), [4]);
-        assert_eq!(batch.columns[0], ColumnData::I64(vec![20]));
+        assert_eq!(column(&batch, "count"), [4]);
+        assert_eq!(column(&batch, "ts_ns"), [20]);
         // Process 2 was forgotten, and its id is used again.
         let third = [(key(0, 1), value(5)), (key(1, 1), value(6))];
         assert!(counters.rows(10, 40, &third, |_| 0).is_empty());
         let batch = counters.rows(10, 50, &second, |_| 0);
-        assert_eq!(counts(&batch), [1]);
+        assert_eq!(column(&batch, "count"), [1]);
     }
 }

@@ -340,15 +340,11 @@ impl Enricher {
     /// Rows of table `counters` for what the kernel has counted since the last
     /// time: `read` has its counters as they were at `now_ns`, those of the first
     /// time count from `start_ns`.
-    pub fn counters(
-        &mut self,
-        start_ns: u64,
-        now_ns: u64,
-        read: &[(ShedKey, ShedValue)],
-    ) -> Batch {
+    pub fn counters(&mut self, start_ns: u64, now_ns: u64, read: &[(ShedKey, ShedValue)]) -> Batch {
         let files = &mut self.files;
-        self.counters
-            .rows(start_ns, now_ns, read, |handle| files.by_handle(handle, now_ns).id)
+        self.counters.rows(start_ns, now_ns, read, |handle| {
+            files.by_handle(handle, now_ns).id
+        })
     }
 
     /// The row of table `losses` for records that arrived damaged, so that

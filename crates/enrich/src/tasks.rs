@@ -83,7 +83,10 @@ impl Tasks {
     pub(crate) fn used(&mut self, tid: u32, now_ns: u64) -> Option<&str> {
         if let Some(age) = self.refresh_ns {
             let pid = self.threads.get(&tid).map(|t| t.pid);
-            for tid in [Some(tid), pid.filter(|pid| *pid != tid)].into_iter().flatten() {
+            for tid in [Some(tid), pid.filter(|pid| *pid != tid)]
+                .into_iter()
+                .flatten()
+            {
                 let thread = self.threads.get(&tid);
                 if thread.is_some_and(|t| now_ns.saturating_sub(t.written_ns) > age) {
                     self.write(tid, now_ns);

@@ -17,7 +17,7 @@ FROM (
     FROM syscalls
     GROUP BY 1, 2
     UNION ALL
-    SELECT syscall, bucket, sum(count), sum(count) FILTER (is_lost)
+    SELECT syscall, bucket, sum(count), coalesce(sum(count) FILTER (is_lost), 0)
     FROM (
         SELECT
             syscall, lost > 0 AS is_lost, unnest(hist) AS count,

@@ -26,8 +26,8 @@
 mod catalog;
 mod compact;
 mod create;
-mod durable;
 mod decode;
+mod durable;
 mod encode;
 mod error;
 mod layout;

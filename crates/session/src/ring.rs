@@ -85,9 +85,7 @@ pub(crate) fn expire(shared: &Shared, keep: &Keep) -> Result<(), SessionError> {
         };
         while bytes() > limit {
             let requests = (0..TABLES.len()).filter(|i| losses::counts(TABLES[*i]));
-            let oldest = requests
-                .filter_map(|i| Some((oldest(shared, i)?, i)))
-                .min();
+            let oldest = requests.filter_map(|i| Some((oldest(shared, i)?, i))).min();
             let Some((_, i)) = oldest else { break };
             dropped.first_of(shared, i);
         }
@@ -104,10 +102,7 @@ pub(crate) fn expire(shared: &Shared, keep: &Keep) -> Result<(), SessionError> {
                 }
                 _ => false,
             };
-            while expires(table)
-                && !losses::counts(table)
-                && old(&shared.catalog.table(i))
-            {
+            while expires(table) && !losses::counts(table) && old(&shared.catalog.table(i)) {
                 dropped.first_of(shared, i);
             }
         }

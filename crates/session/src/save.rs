@@ -54,6 +54,13 @@ pub(crate) fn link(shared: &Shared, request: &SaveRequest) -> Result<Copy, Sessi
     meta.clock.end_realtime_ns = Some(request.realtime_ns);
     meta.history.saves.clear();
     meta.history.saved_because = request.because.clone();
+    // What the kernel saw since the last row came is not of this copy.
+    meta.totals.seen = 0;
+    meta.totals.faults.seen = 0;
+    meta.totals.writeback.seen = 0;
+    let mode = fs::metadata(shared.storage.dir()).map(|m| m.permissions());
+    mode.and_then(|mode| fs::set_permissions(&request.to, mode))
+        .map_err(SessionError::io("set permissions of", &request.to))?;
     storage.write_meta(&meta, false)?;
     // The tables of requests come first, those that they refer to last: what a
     // request refers to was written before it.
@@ -95,7 +102,13 @@ impl Copy {
     /// Makes a closed session of the copy.
     pub(crate) fn close(mut self, schemas: &[TableSchema]) -> Save {
         let request = self.request.clone();
-        let done = settle::settle(&self.storage, schemas, &mut self.parts, &mut self.meta, false);
+        let done = settle::settle(
+            &self.storage,
+            schemas,
+            &mut self.parts,
+            &mut self.meta,
+            false,
+        );
         let done = done.and_then(|()| {
             self.meta.state = State::Complete;
             self.storage.write_meta(&self.meta, false)

@@ -1,8 +1,8 @@
 //! What the threads of a recorder share.
 
 use std::sync::Mutex;
-use std::thread::Thread;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Thread;
 
 use fathom_model::meta::{Counts, Keep, Save, SessionMeta, Totals};
 use fathom_model::tables::{FAULTS, SYSCALLS, TABLES, Table, WRITEBACK};

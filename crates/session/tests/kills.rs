@@ -70,7 +70,8 @@ fn files(turn: u64) -> Batch {
         rows.ino.push(2);
         rows.generation.push(3);
         rows.file_tag.push(strings.intern(b"1|2|3"));
-        rows.path.push(strings.intern(format!("/{turn}").as_bytes()));
+        rows.path
+            .push(strings.intern(format!("/{turn}").as_bytes()));
         rows.path_raw.push(StrId::NULL);
         rows.file_type.push(strings.intern(b"regular"));
         rows.fs_type.push(StrId::NULL);
@@ -116,8 +117,8 @@ fn assert_in_sequence(rids: &[i64], what: &str) {
     }
 }
 
-/// Kills a recorder after `micros` and looks at what it leaves. Returns how many
-/// sorts of traces of being killed there were.
+/// Kills a recorder after `micros` and looks at what it leaves. Returns 1 when it
+/// was in the middle of a part or of a merge.
 fn kill(dir: &Path, ring: bool, micros: u64) -> usize {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -162,7 +163,11 @@ fn kill(dir: &Path, ring: bool, micros: u64) -> usize {
 
     let planned = repair(dir, false).unwrap();
     let same = Session::open(dir).unwrap();
-    assert_eq!(read(&same), before, "{what}: a dry run has changed something");
+    assert_eq!(
+        read(&same),
+        before,
+        "{what}: a dry run has changed something"
+    );
     let done = repair(dir, true).unwrap();
     assert_eq!(planned.found, done.found, "{what}");
     assert!(!done.found.is_empty(), "{what}");
@@ -194,17 +199,22 @@ fn kill(dir: &Path, ring: bool, micros: u64) -> usize {
         let entries = fs::read_dir(dir.join(table)).unwrap();
         for entry in entries {
             let name = entry.unwrap().file_name();
-            assert!(name.to_string_lossy().ends_with(".parquet"), "{what}: {name:?}");
+            assert!(
+                name.to_string_lossy().ends_with(".parquet"),
+                "{what}: {name:?}"
+            );
         }
     }
     let of = |text: &str| usize::from(done.found.iter().any(|f| f.contains(text)));
     fs::remove_dir_all(dir).unwrap();
-    of("removed") + of("merged into another") + of("had no name yet")
+    of("removed").max(of("had no name yet"))
 }
 
 #[test]
 fn a_thousand_kills() {
-    let temp = tempfile::tempdir().unwrap();
+    // In memory, if there is such a place: flushing is not what is tested.
+    let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let temp = temp.unwrap();
     // Two at a time: most of the time goes into waiting.
     let hits: usize = std::thread::scope(|scope| {
         let halves: Vec<_> = (0..2u64)

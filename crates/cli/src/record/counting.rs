@@ -26,10 +26,7 @@ impl Counting {
 
     /// All counters. Those of processes that have ended make room for others when
     /// there are many; they are in what is returned once more.
-    pub fn read(
-        &mut self,
-        probe: &mut Probe,
-    ) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+    pub fn read(&mut self, probe: &mut Probe) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
         // Who has ended before the counters are read does not count any more.
         let mut ended = BTreeMap::new();
         let before = probe.counted()?;

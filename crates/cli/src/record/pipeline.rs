@@ -313,7 +313,11 @@ impl Running {
             return Vec::new();
         };
         let told = saves.told;
-        let new: Vec<Save> = saves.made.drain(..).filter(|s| Some(s.at_ns) > told).collect();
+        let new: Vec<Save> = saves
+            .made
+            .drain(..)
+            .filter(|s| Some(s.at_ns) > told)
+            .collect();
         saves.told = told.max(new.iter().map(|s| s.at_ns).max());
         new
     }

@@ -110,7 +110,9 @@ pub fn request(output: &Path, because: &str) -> SaveRequest {
         name.push(".fathom");
         output.with_file_name(name)
     };
-    let to = (0..1000).map(free).find(|to| to.symlink_metadata().is_err());
+    let to = (0..1000)
+        .map(free)
+        .find(|to| to.symlink_metadata().is_err());
     SaveRequest {
         to: to.unwrap_or_else(|| free(0)),
         because: because.to_owned(),

@@ -42,7 +42,11 @@ fn a_life() {
     let mut exit = record(TASK_EXIT, 20, 20, 2, "ls");
     (exit.ts_ns, exit.exit_code) = (9, 3 << 8);
     tasks.event(&exit, b"", b"", b"");
-    assert_eq!(tasks.used(20, 0), Some("ls"), "its last calls may still come");
+    assert_eq!(
+        tasks.used(20, 0),
+        Some("ls"),
+        "its last calls may still come"
+    );
     let (rows, strings) = tasks.take();
     assert_eq!(
         (rows.tid.as_slice(), rows.end_ns[0], rows.exit_status[0]),
@@ -160,9 +164,7 @@ fn proc_describes_the_threads_of_a_process() {
 #[test]
 fn rows_that_are_referred_to_are_written_again() {
     let mut tasks = Tasks::new(100).refreshed_after(Some(1000));
-    let mut record = record(TASK_FORK, 10, 10);
-    record.ts_ns = 5000;
-    tasks.event(&record, b"", b"", b"");
+    tasks.event(&record(TASK_FORK, 10, 10, 5000, "a"), b"", b"", b"");
     assert_eq!(tasks.take().0.tid, [10]);
     tasks.used(10, 6000);
     assert!(tasks.take().0.tid.is_empty());
