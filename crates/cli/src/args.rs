@@ -238,7 +238,7 @@ pub struct ReportArgs {
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Tables: syscalls, faults, writeback, files, file_paths, processes, losses.
+    after_help = "Tables: syscalls, faults, writeback, files, file_paths, processes, losses, counters.
 Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
 by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.

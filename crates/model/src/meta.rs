@@ -131,7 +131,7 @@ pub struct Content {
 /// Options of a recording.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// raw, fds or full.
+    /// counters, raw, fds or full.
     pub detail: String,
     /// Selection of calls as given: `storage`, names, classes.
     pub syscalls: Vec<String>,

@@ -1,7 +1,7 @@
 -- One row a class of calls, lost calls included.
 --
 -- class: data, metadata, directory, xattr, memory or async.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- pending: Of which had not ended when they were written; their time so far counts.
 -- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
 -- errors: Calls that failed.

@@ -5,7 +5,7 @@
 -- path: Its path, the latest known.
 -- file_type: regular, directory, symlink, block, char, fifo, socket, anonymous or unknown.
 -- fs_type: Type of the file system.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
 -- errors: Calls that failed.
 -- bytes: Bytes moved.

@@ -5,7 +5,7 @@
 -- bucket: Power of two where the bucket begins, 0 to 39; the last takes all above.
 -- from_ns: Shortest duration in the bucket, nanoseconds (bucket 0: from 0).
 -- below_ns: Where the next bucket begins; null for the last.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- lost: Of which are not in table syscalls.
 SELECT
     syscall, bucket,

@@ -7,7 +7,7 @@
 -- exe: Path of the executable.
 -- cmdline: Command line.
 -- threads: Threads that made calls, as far as they are stored.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- lost: Of which are not in table syscalls; exact in all columns but threads and the
 --   percentiles.
 -- errors: Calls that failed.

@@ -12,7 +12,7 @@ use fathom_model::Batch;
 use fathom_model::meta::{Save, SessionMeta, State, Totals};
 use fathom_model::tables::TABLES;
 
-use crate::catalog::{PartInfo, lock};
+use crate::catalog::{PartInfo, PartTimes, lock};
 use crate::compact;
 use crate::create;
 use crate::durable;
@@ -376,7 +376,17 @@ fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), Ses
         rows: 0,
         bytes: bytes.len() as u64,
     };
-    shared.catalog.table(i).parts.push(info);
+    let mut table = shared.catalog.table(i);
+    if shared.keep.is_some() {
+        let now = Instant::now();
+        let times = PartTimes {
+            first: now,
+            last: now,
+            end_ns: 0,
+        };
+        table.times.insert(range.last, times);
+    }
+    table.parts.push(info);
     Ok(())
 }
 

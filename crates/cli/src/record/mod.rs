@@ -82,7 +82,12 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         layers,
         detail,
         selection,
-        ring_mib: args.ring_mib,
+        // Only files and tasks go through the rings then.
+        ring_mib: if counters {
+            args.ring_mib.min(4)
+        } else {
+            args.ring_mib
+        },
         all_tasks: args.command.is_empty() && pids.is_empty(),
         follow: !args.command.is_empty() || args.children,
         content: content.content,
