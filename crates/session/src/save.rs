@@ -34,6 +34,13 @@ pub struct SaveRequest {
     pub realtime_ns: i64,
 }
 
+/// A copy that the compactor is to make.
+pub(crate) struct PendingSave {
+    pub(crate) request: SaveRequest,
+    /// Number of the first part of each table that is not of the copy.
+    pub(crate) next: Vec<u64>,
+}
+
 /// A copy whose parts are there and that is to be settled.
 pub(crate) struct Copy {
     storage: Storage,
@@ -43,9 +50,10 @@ pub(crate) struct Copy {
     _lock: RecorderLock,
 }
 
-/// Links all parts that there are into a new session. On the thread that merges
+/// Links the parts of a copy into a new session. On the thread that merges
 /// and drops parts, so that none goes meanwhile.
-pub(crate) fn link(shared: &Shared, request: &SaveRequest) -> Result<Copy, SessionError> {
+pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, SessionError> {
+    let request = &pending.request;
     let lock = create::prepare(&request.to, false)?;
     let storage = Storage::new(&request.to);
     let mut meta = shared.meta();
@@ -65,18 +73,18 @@ pub(crate) fn link(shared: &Shared, request: &SaveRequest) -> Result<Copy, Sessi
     // The tables of requests come first, those that they refer to last: what a
     // request refers to was written before it.
     let mut parts = Vec::with_capacity(TABLES.len());
-    for (i, table) in TABLES.iter().enumerate() {
+    for (i, (table, next)) in TABLES.iter().zip(&pending.next).enumerate() {
         let dir = storage.table_dir(table.name);
         match fs::create_dir(&dir) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             result => result.map_err(SessionError::io("create", &dir))?,
         }
         let mut linked = shared.catalog.table(i).parts.clone();
+        linked.retain(|part| part.range.last < *next);
         for part in &linked {
             let from = shared.storage.part(table.name, part.range);
             link_or_copy(&from, &storage.part(table.name, part.range))?;
         }
-        linked.shrink_to_fit();
         parts.push(linked);
     }
     Ok(Copy {

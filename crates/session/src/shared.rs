@@ -10,7 +10,7 @@ use fathom_model::tables::{FAULTS, SYSCALLS, TABLES, Table, WRITEBACK};
 use crate::catalog::{Catalog, lock};
 use crate::error::SessionError;
 use crate::queue::Queue;
-use crate::save::SaveRequest;
+use crate::save::PendingSave;
 use crate::schema::TableSchema;
 use crate::storage::Storage;
 
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     /// How much is kept; `None` for all.
     pub(crate) keep: Option<Keep>,
     /// Copies to make, by the compactor, since nobody else removes parts.
-    pub(crate) saves: Mutex<Vec<SaveRequest>>,
+    pub(crate) saves: Mutex<Vec<PendingSave>>,
     /// The thread of the compactor.
     pub(crate) compactor: Mutex<Option<Thread>>,
     meta: Mutex<Meta>,

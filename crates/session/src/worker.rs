@@ -19,6 +19,7 @@ use crate::error::SessionError;
 use crate::layout::PartRange;
 use crate::losses::{self, RowCounts, WriteLosses};
 use crate::queue::Popped;
+use crate::save::PendingSave;
 use crate::shared::{Shared, index_of};
 use crate::writer::WriterOptions;
 use crate::{decode, part};
@@ -113,7 +114,14 @@ impl Worker {
                 Popped::Batch(batch) => self.push(&batch)?,
                 Popped::Save(request) => {
                     self.close_parts()?;
-                    lock(&self.shared.saves).push(request);
+                    // Parts that come later are not of the copy.
+                    let tables = 0..TABLES.len();
+                    let next = tables.map(|i| self.shared.catalog.table(i).next());
+                    let pending = PendingSave {
+                        request,
+                        next: next.collect(),
+                    };
+                    lock(&self.shared.saves).push(pending);
                     if let Some(compactor) = &*lock(&self.shared.compactor) {
                         compactor.unpark();
                     }

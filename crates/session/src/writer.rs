@@ -401,15 +401,33 @@ pub(crate) fn schemas(dir: &Path, meta: &SessionMeta) -> Result<Vec<TableSchema>
 
 /// Makes the copies that were asked for, as far as their parts go.
 fn link_saves(shared: &Shared) -> Vec<save::Copy> {
-    let requests = std::mem::take(&mut *lock(&shared.saves));
+    let pending = std::mem::take(&mut *lock(&shared.saves));
     let mut copies = Vec::new();
-    for request in requests {
-        match save::link(shared, &request) {
+    for pending in pending {
+        match save::link(shared, &pending) {
             Ok(copy) => copies.push(copy),
-            Err(e) => shared.add_save(save::outcome(&request, Err(e))),
+            Err(e) => shared.add_save(save::outcome(&pending.request, Err(e))),
         }
     }
     copies
+}
+
+/// Makes the copies that were asked for, and drops what is not to be kept.
+fn save_and_expire(shared: &Arc<Shared>, closing: &mut Vec<JoinHandle<()>>) {
+    for copy in link_saves(shared) {
+        let owner = shared.clone();
+        let close = move || owner.add_save(copy.close(&owner.schemas));
+        match spawn("fathom-save", shared.storage.dir(), close) {
+            Ok(thread) => closing.push(thread),
+            Err(e) => shared.note(&e),
+        }
+    }
+    closing.retain(|thread| !thread.is_finished());
+    if let Some(keep) = &shared.keep
+        && let Err(e) = ring::expire(shared, keep)
+    {
+        shared.note(&e);
+    }
 }
 
 /// Merges parts as they pile up, makes copies that are asked for, and drops what
@@ -418,25 +436,11 @@ fn compact_while_recording(shared: &Arc<Shared>, merges: bool, interval: Duratio
     let mut failed = vec![!merges; TABLES.len()];
     let mut closing = Vec::new();
     while !shared.stop.load(Ordering::Relaxed) {
-        for copy in link_saves(shared) {
-            let owner = shared.clone();
-            let close = move || owner.add_save(copy.close(&owner.schemas));
-            match spawn("fathom-save", shared.storage.dir(), close) {
-                Ok(thread) => closing.push(thread),
-                Err(e) => shared.note(&e),
-            }
-        }
-        closing.retain(|thread| !thread.is_finished());
-        if let Some(keep) = &shared.keep
-            && let Err(e) = ring::expire(shared, keep)
-        {
-            shared.note(&e);
-        }
+        save_and_expire(shared, &mut closing);
         for (i, failed) in failed.iter_mut().enumerate() {
             while !*failed && !shared.stop.load(Ordering::Relaxed) {
-                if !lock(&shared.saves).is_empty() {
-                    break;
-                }
+                // However many parts there are to merge, these must not wait.
+                save_and_expire(shared, &mut closing);
                 let parts = {
                     let table = shared.catalog.table(i);
                     let run = match &shared.keep {

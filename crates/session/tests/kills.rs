@@ -224,7 +224,7 @@ fn a_thousand_kills() {
                     let mut random = common::Random::new(91 + half);
                     let kills = (0..KILLS / 2).map(|i| {
                         let dir = temp.join(format!("{half}-{i}.fathom"));
-                        kill(&dir, i % 2 == 1, random.below(40_000))
+                        kill(&dir, i % 2 == 1, random.below(30_000))
                     });
                     kills.sum::<usize>()
                 })

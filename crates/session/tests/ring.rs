@@ -17,7 +17,7 @@ fn writer(dir: &Path, keep: Option<Keep>) -> SessionWriter {
     let mut meta = common::meta();
     meta.history.keep = keep;
     let options = WriterOptions {
-        part_rows: 1,
+        part_rows: 2000,
         part_interval: Duration::from_millis(5),
         compact_interval: Duration::from_millis(5),
         ..WriterOptions::default()
@@ -81,10 +81,14 @@ fn a_ring_has_the_latest_rows_and_a_flat_size() {
     let mut appended = 0;
     let mut largest = 0;
     let expired = |writer: &SessionWriter| writer.stats().tables[0].expired;
-    // Goes round at least three times, however slow the machine.
-    while expired(&writer) < 3 * writer.stats().tables[0].rows.max(20_000) {
-        writer.append(workload.batch(500)).unwrap();
-        appended += 500;
+    // Goes round twice, however slow the machine.
+    while expired(&writer) < 2 * writer.stats().tables[0].rows.max(20_000) {
+        writer.append(workload.batch(2000)).unwrap();
+        appended += 2000;
+        // What is not written back waits.
+        while writer.stats().queue_bytes > 1 << 20 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if appended % 20_000 == 0 {
             largest = largest.max(bytes_below(&dir));
         }
