@@ -250,14 +250,16 @@ static __always_inline __u32 base_directory(struct task_state *state, struct tas
 }
 
 /* Appends the string at `address` to the record at `at`; returns its length,
- * -1 when it can't be read. */
+ * a negative number when it can't be read. An empty one has no length in older
+ * kernels, and counts its end in newer ones. */
 static __always_inline long append_string(struct scratch *scratch, __u32 at, __u64 address)
 {
 	if (!address)
 		return 0;
 	long n = bpf_probe_read_user_str(scratch->data + (at & (SCRATCH_BYTES / 2 - 1)), MAX_PATH,
 					 (void *)address);
-	return n > 0 ? n - 1 : -1;
+	/* Right here: older verifiers forget what was compared elsewhere. */
+	return n - (n > 0);
 }
 
 /* struct stat begins with st_dev; struct statx: include/uapi/linux/stat.h. */
@@ -481,78 +483,80 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
 	const volatile struct call_desc *desc = desc_of(state->number, compat);
 	__u32 flags = desc->flags;
-	struct call_record call;
-	call.kind = RECORD_CALL;
-	call.flags = pending ? CALL_PENDING : 0;
-	call.syscall = desc->syscall;
-	call.fd = -1;
-	call.ts_ns = state->enter_ns;
-	call.dur_ns = now - state->enter_ns;
-	call.pid = READ_TYPED(task, tgid);
-	call.tid = READ_TYPED(task, pid);
-	call.ret = ret;
-	call.file = state->file;
-	call.aux = 0;
-	call.offset = NO_OFFSET;
-	call.size = NO_SIZE;
+	/* Not on the stack, of which older kernels have little. */
+	struct call_record *call = &state->call;
+	call->kind = RECORD_CALL;
+	call->flags = pending ? CALL_PENDING : 0;
+	call->syscall = desc->syscall;
+	call->fd = -1;
+	call->ts_ns = state->enter_ns;
+	call->dur_ns = now - state->enter_ns;
+	call->pid = READ_TYPED(task, tgid);
+	call->tid = READ_TYPED(task, pid);
+	call->ret = ret;
+	call->file = state->file;
+	call->aux = 0;
+	call->offset = NO_OFFSET;
+	call->size = NO_SIZE;
 	state->enter_ns = 0;
 
 	bool wide = flags & DESC_WIDE;
 	if (desc->fd != NO_ARG) {
-		call.fd = fd_argument(regs, desc->fd, compat);
+		call->fd = fd_argument(regs, desc->fd, compat);
 		/* When another thread gave the descriptor to another file
 		 * meanwhile, nobody can tell which of the two the call found. */
-		if (call.file && !desc->releases && !pending && descriptors_are_shared(task)) {
-			struct file *file = file_of_fd(task, call.fd);
+		if (call->file && !desc->releases && !pending && descriptors_are_shared(task)) {
+			struct file *file = file_of_fd(task, call->fd);
 			if (file && (__u64)file != state->file_ptr)
-				call.file = 0;
+				call->file = 0;
 		}
 	} else if (desc->ring != NO_ARG)
-		call.fd = argument(regs, desc->ring, compat);
+		call->fd = argument(regs, desc->ring, compat);
 	if (desc->size != NO_ARG)
-		call.size = likely(desc->size_hi == NO_ARG)
-				    ? size_argument(regs, desc->size, compat)
-				    : long_argument(regs, desc->size, desc->size_hi, compat);
+		call->size = likely(desc->size_hi == NO_ARG)
+				     ? size_argument(regs, desc->size, compat)
+				     : long_argument(regs, desc->size, desc->size_hi, compat);
 	if (config.counters) {
 		if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
 			struct file *file = file_of_fd(task, ret);
 			if (file)
-				call.file = handle_of(state, file, now);
+				call->file = handle_of(state, file, now);
 		}
 		if (!pending)
-			count_call(&call, flags);
+			count_call(call, flags);
 		return;
 	}
 	if (desc->aux != NO_ARG)
-		call.aux = argument(regs, desc->aux, compat);
+		call->aux = argument(regs, desc->aux, compat);
 	bool at_position = flags & DESC_POSITION;
 	if (desc->offset != NO_ARG) {
-		call.offset = long_argument(regs, desc->offset, desc->offset_hi, compat)
-			      << desc->offset_shift;
+		call->offset = long_argument(regs, desc->offset, desc->offset_hi, compat)
+			       << desc->offset_shift;
 		/* preadv2 and pwritev2: -1 stands for the position. */
-		if (call.offset == -1 && desc->iov != NO_ARG)
+		if (call->offset == -1 && desc->iov != NO_ARG)
 			at_position = true;
 	}
 	if (desc->iov != NO_ARG && config.detail != DETAIL_RAW && !pending)
-		call.size = iov_bytes(argument(regs, desc->iov, compat),
-				      argument(regs, desc->iovcnt, compat), compat);
+		call->size = iov_bytes(argument(regs, desc->iov, compat),
+				       argument(regs, desc->iovcnt, compat), compat);
 	if (state->call_flags & STASH_SEEKABLE) {
-		struct file *file = file_of_fd(task, call.fd);
+		struct file *file = file_of_fd(task, call->fd);
 		bool same = file && (__u64)file == state->file_ptr;
 		if (at_position) {
-			call.offset = state->entry_pos;
+			call->offset = state->entry_pos;
 			if (same && !pending) {
-				call.offset = READ(file, f_pos);
+				call->offset = READ(file, f_pos);
 				if (ret > 0)
-					call.offset -= ret;
+					call->offset -= ret;
 				if (state->call_flags & STASH_SHARED) {
-					call.flags |= CALL_SHARED_POSITION;
+					call->flags |= CALL_SHARED_POSITION;
 					if (desc->aux == NO_ARG)
 						/* Not `file`: arithmetic on a kernel
 						 * pointer is refused. */
-						call.aux = *(volatile __u64 *)&state->file_ptr >> 6;
-					if (call.offset != state->entry_pos) {
-						call.flags |= CALL_POSITION_RACED;
+						call->aux =
+							*(volatile __u64 *)&state->file_ptr >> 6;
+					if (call->offset != state->entry_pos) {
+						call->flags |= CALL_POSITION_RACED;
 						wide = true;
 					}
 				}
@@ -560,18 +564,18 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		} else if (same && state->call_flags & STASH_APPEND && flags & DESC_WRITES &&
 			   ret > 0) {
 			/* pwrite(2): Linux appends whatever the offset. */
-			call.offset = READ(READ(file, f_inode), i_size) - ret;
+			call->offset = READ(READ(file, f_inode), i_size) - ret;
 		}
 	} else if (at_position) {
-		call.offset = NO_OFFSET;
+		call->offset = NO_OFFSET;
 	}
 	if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
 		struct file *file = file_of_fd(task, ret);
 		if (file)
-			call.file = handle_of(state, file, now);
+			call->file = handle_of(state, file, now);
 	}
 	if (flags & DESC_CHDIR && ret == 0 && config.detail != DETAIL_RAW && !pending)
-		call.file = handle_of_cwd(state, task, now);
+		call->file = handle_of_cwd(state, task, now);
 
 #if HAVE_FAULTS
 	/* Calls on mapped memory (msync): the file that is mapped there. */
@@ -582,8 +586,8 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
 		struct file *file = found ? mapped_file(vma) : NULL;
 		if (file) {
-			call.file = handle_of(state, file, now);
-			call.offset = mapped_offset(vma, address);
+			call->file = handle_of(state, file, now);
+			call->offset = mapped_offset(vma, address);
 		}
 	}
 #endif
@@ -591,23 +595,23 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 #if HAVE_CONTENT
 	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
 		/* Vectors of 32-bit programs are others. */
-		if (!compat && data_call(state, regs, &call)) {
+		if (!compat && data_call(state, regs, call)) {
 			COUNT(wide_calls);
 			return;
 		}
-		call.flags |= CALL_NO_CONTENT;
+		call->flags |= CALL_NO_CONTENT;
 	}
 #endif
 	bool sent;
 	if (wide) {
-		sent = wide_call(task, state, regs, &call, pending);
+		sent = wide_call(task, state, regs, call, pending);
 		if (sent)
 			COUNT(wide_calls);
 	} else {
-		sent = slot_output(&call);
+		sent = slot_output(call);
 	}
 	if (unlikely(!sent))
-		lose(&call, flags);
+		lose(call, flags);
 }
 
 /* `regs` as for enter(). */

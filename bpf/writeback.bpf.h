@@ -19,13 +19,28 @@ struct page_place {
 	__u64 index; /* in the file, pages */
 };
 
+/* A folio and its pages lie in a block of less than this, and no page at the end
+ * of the address space. */
+#define MASK_BYTES (1ull << 30)
+
+/* The address of the first page of the folio that a page belongs to. */
+static __always_inline __u64 first_page(__u64 address)
+{
+	if (bpf_core_field_exists(struct page___info, compound_info)) {
+		__u64 info = BPF_CORE_READ((struct page___info *)address, compound_info);
+		if (!(info & 1))
+			return address;
+		return info > -MASK_BYTES ? address & info : info - 1;
+	}
+	__u64 head = BPF_CORE_READ((struct page *)address, compound_head);
+	return head & 1 ? head - 1 : address;
+}
+
 /* Where a page of a request lies. */
 static __always_inline struct page_place place_of_page(__u64 address)
 {
 	struct page_place place = {};
-	struct page *page = (struct page *)address;
-	__u64 head = BPF_CORE_READ(page, compound_head);
-	__u64 first = head & 1 ? head - 1 : address;
+	__u64 first = first_page(address);
 	struct page *folio = (struct page *)first;
 	__u64 flags = 0;
 	bpf_probe_read_kernel(&flags, 8, folio);

@@ -19,7 +19,9 @@ kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop'
 kernel_filters=(kernel:: ground_truth::every_storage_call names::paths_follow
 	processes::a_daemon waiting::killed_in_a_read)
 # A kernel whose tests take longer than this many seconds is counted as failed.
-kernel_patience=540
+kernel_patience=900
+# Machines at a time: each has one processor and 3 GiB of memory.
+kernel_machines=2
 
 kernel_names() { awk 'NF { print $1 }' <<<"$kernel_table"; }
 
@@ -145,28 +147,27 @@ boot_kernel() {
 	return "$status"
 }
 
-# skip_kernel NAME REASON
-skip_kernel() {
-	say "SKIPPED: kernel $1: $2"
-	tests_skipped=$((tests_skipped + 1))
-}
+# kernel_counts FILE PASSED FAILED SKIPPED: leaves the counts of one kernel.
+kernel_counts() { printf '%s\n' "$2 $3 $4" >"$1"; }
 
-# test_kernel NAME PROGRAM [FILTER...]
+# test_kernel NAME PROGRAM COUNTS [FILTER...]: says what came of the tests, and
+# leaves their counts in the file COUNTS. For a subshell: several run at a time.
 test_kernel() {
-	local name=$1 program=$2 dir=.deps/kernels/$1 share reason version start=$SECONDS
+	local name=$1 program=$2 counts=$3 dir=.deps/kernels/$1 share reason version start=$SECONDS
 	local passed failed ignored skipped status=0
-	shift 2
+	shift 3
 	[ $# -gt 0 ] || set -- "${kernel_filters[@]}"
 	mkdir -p .deps/kernels
 	reason=$(fetch_kernel "$name" "$root/$dir") || {
-		skip_kernel "$name" "${reason:-it could not be fetched}"
+		say "SKIPPED: kernel $name: ${reason:-it could not be fetched}"
+		kernel_counts "$counts" 0 0 1
 		return
 	}
 	version=$(<"$dir/version")
-	note "tests on Linux $version, emulated (kernel $name)"
 	share=$(mktemp -d "$root/$dir/run.XXXXXX")
 	make_initramfs "$dir" || {
-		skip_kernel "$name" "its initramfs could not be made"
+		say "SKIPPED: kernel $name: its initramfs could not be made"
+		kernel_counts "$counts" 0 0 1
 		return
 	}
 	{
@@ -178,11 +179,13 @@ test_kernel() {
 	boot_kernel "$dir" "$share" || status=$?
 	# 124: timeout(1) ended it.
 	if [ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [ ! -e "$share/started" ]; then
-		skip_kernel "$name" "the emulator did not start: $(tail -n 1 "$share/console")"
+		say "SKIPPED: kernel $name: the emulator did not start: $(tail -n 1 "$share/console")"
+		kernel_counts "$counts" 0 0 1
 		return
 	fi
 	read -r passed failed ignored < <(count_results "$share/log")
 	skipped=$(grep -c '^SKIPPED: ' "$share/skips" 2>/dev/null || true)
+	skipped=${skipped:-0}
 	if [ "$(cat "$share/status" 2>/dev/null)" != 0 ] && [ "$failed" -eq 0 ]; then
 		note "FAILED: the tests on Linux $version did not run to their end; the machine's last words:"
 		tail -n 15 "$share/console" >&2
@@ -197,15 +200,12 @@ test_kernel() {
 	fi
 	passed=$((passed - skipped))
 	say "kernel $version: $passed passed, $failed failed, $((ignored + skipped)) skipped in $((SECONDS - start)) s"
-	tests_passed=$((tests_passed + passed))
-	tests_failed=$((tests_failed + failed))
-	tests_ignored=$((tests_ignored + ignored))
-	tests_skipped=$((tests_skipped + skipped))
+	kernel_counts "$counts" "$passed" "$failed" "$((ignored + skipped))"
 }
 
 # test_kernels [NAME [FILTER...]]: the tests on one kernel or on all.
 test_kernels() {
-	local names name program
+	local names name program results passed failed skipped running=0
 	names=$(kernel_names)
 	if [ $# -gt 0 ]; then
 		grep -qx -- "$1" <<<"$names" || die 2 "no kernel named $1" "one of: $(tr '\n' ' ' <<<"$names")"
@@ -213,7 +213,10 @@ test_kernels() {
 		shift
 	fi
 	if [ "$(uname -m)" != x86_64 ]; then
-		for name in $names; do skip_kernel "$name" "the emulated machine is an x86-64 one"; done
+		for name in $names; do
+			say "SKIPPED: kernel $name: the emulated machine is an x86-64 one"
+			tests_skipped=$((tests_skipped + 1))
+		done
 		return
 	fi
 	program=$(cargo test --release --locked --workspace --no-run 2>&1 |
@@ -222,7 +225,27 @@ test_kernels() {
 	# Nothing can be compiled over there.
 	"$program" --exact workloads::every_workload_compiles >/dev/null ||
 		die 1 "a workload of the tests does not compile" "$program workloads:: says why"
+	note "tests on other kernels, emulated: $(tr '\n' ' ' <<<"$names")"
+	results=$(mktemp -d .deps/kernels.XXXXXX)
 	for name in $names; do
-		test_kernel "$name" "$root/$program" "$@"
+		if [ "$running" -ge "$kernel_machines" ]; then
+			wait -n || true
+			running=$((running - 1))
+		fi
+		# Its words in one piece, once it is over.
+		(
+			test_kernel "$name" "$root/$program" "$results/$name" "$@" >"$results/$name.says" 2>&1
+			cat -- "$results/$name.says"
+		) &
+		running=$((running + 1))
 	done
+	wait
+	for name in $names; do
+		# No counts: its subshell has failed.
+		read -r passed failed skipped < <(cat "$results/$name" 2>/dev/null || echo 0 1 0)
+		tests_passed=$((tests_passed + passed))
+		tests_failed=$((tests_failed + failed))
+		tests_skipped=$((tests_skipped + skipped))
+	done
+	rm -rf -- "$results"
 }

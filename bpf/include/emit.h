@@ -114,8 +114,7 @@ VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags)
 		bpf_map_update_elem(&counted, &key, &zero, BPF_NOEXIST);
 		v = bpf_map_lookup_elem(&counted, &key);
 		if (!v) {
-			__u32 index =
-				key.cpu * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
+			__u32 index = key.cpu * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
 			v = bpf_map_lookup_elem(&counted_rest, &index);
 		}
 	}

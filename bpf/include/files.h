@@ -183,49 +183,52 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 {
 	struct inode *inode = (struct inode *)inode_address;
 	struct dentry *dentry = (struct dentry *)dentry_address;
-	struct file_key key = {
-		.inode = inode_address,
-		.dentry = dentry_address,
-		.mnt = mnt,
-		.ino = BPF_CORE_READ(inode, i_ino),
-		.name_hash = BPF_CORE_READ(dentry, d_name.hash_len),
-		.generation = BPF_CORE_READ(inode, i_generation),
-		.dev = device_of(inode),
-	};
-	__u32 epoch = rename_epoch;
-	struct file_value *value = bpf_map_lookup_elem(&files, &key);
-	bool by_path = filters(1 << RULE_PATH);
-	if (value && value->epoch == epoch) {
-		if (value->sent)
-			return value->handle | NAME_HOLDS | name_verdict(value);
-		if (by_path && !wanted && value->verdict == VERDICT_LEFT)
-			return NAME_HOLDS | name_verdict(value);
-	}
 	struct scratch *scratch = scratch_get();
 	if (!scratch)
-		return value ? value->handle : 0;
-	walk_path(scratch, key.mnt, key.dentry, 0, false);
+		return 0;
+	/* Not on the stack: the frames of all callers share 512 bytes. */
+	struct file_key *key = &scratch->key;
+	key->inode = inode_address;
+	key->dentry = dentry_address;
+	key->mnt = mnt;
+	key->ino = BPF_CORE_READ(inode, i_ino);
+	key->name_hash = BPF_CORE_READ(dentry, d_name.hash_len);
+	key->generation = BPF_CORE_READ(inode, i_generation);
+	key->dev = device_of(inode);
+	__u32 epoch = rename_epoch;
+	__u64 handle = 0;
+	struct file_value *value = bpf_map_lookup_elem(&files, key);
+	bool by_path = filters(1 << RULE_PATH);
+	if (value && value->epoch == epoch) {
+		if (value->sent) {
+			handle = value->handle | NAME_HOLDS | name_verdict(value);
+			goto found;
+		}
+		if (by_path && !wanted && value->verdict == VERDICT_LEFT) {
+			handle = NAME_HOLDS | name_verdict(value);
+			goto found;
+		}
+	}
+	walk_path(scratch, mnt, dentry_address, 0, false);
 	__u64 path_hash = scratch->walk.hash;
 	if (!value) {
-		/* Not on the stack: the frames of all callers share 512 bytes. */
 		struct file_value *fresh = (void *)scratch->data;
 		__builtin_memset(fresh, 0, sizeof(*fresh));
 		fresh->handle = next_handle(scratch);
-		bpf_map_update_elem(&files, &key, fresh, BPF_NOEXIST);
-		value = bpf_map_lookup_elem(&files, &key);
+		bpf_map_update_elem(&files, key, fresh, BPF_NOEXIST);
+		value = bpf_map_lookup_elem(&files, key);
 	}
-	__u64 handle = 0;
 	if (value) {
 		handle = value->handle;
 		if (by_path && (value->path_hash != path_hash || !value->verdict)) {
-			walk_path(scratch, key.mnt, key.dentry, 0, true);
+			walk_path(scratch, mnt, dentry_address, 0, true);
 			value->verdict = judge_name(scratch, inode);
 		}
 		if (value->path_hash != path_hash)
 			value->sent = 0;
 		bool announces = wanted || !by_path || value->verdict != VERDICT_LEFT;
 		if (!value->sent && announces)
-			value->sent = send_file(scratch, &key, handle, now);
+			value->sent = send_file(scratch, key, handle, now);
 		value->path_hash = path_hash;
 		value->epoch = epoch;
 		if (!announces)
@@ -236,6 +239,7 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 			COUNT(file_retry);
 		handle |= name_verdict(value);
 	}
+found:
 	scratch_put(scratch);
 	return handle;
 }

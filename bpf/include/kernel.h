@@ -349,6 +349,12 @@ struct page {
 	unsigned long compound_head;
 } CORE;
 
+/* From 7.1 on: of a page that is not the first of its folio, either the address
+ * of the first with bit 0 set, or a mask for its own address with bit 0 set. */
+struct page___info {
+	unsigned long compound_info;
+} CORE;
+
 /* From 6.16 on a page has no index; that of its folio counts. */
 struct folio {
 	unsigned long index;

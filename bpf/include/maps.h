@@ -7,6 +7,7 @@
 
 #include "compat.h"
 #include "record.h"
+#include "state.h"
 
 #define NO_OFFSET ((__s64)(1ULL << 63))
 #define NO_SIZE (~0ULL)
@@ -22,72 +23,8 @@ const volatile struct call_desc descs[2 * MAX_NUMBERS] SEC(".rodata.descs");
  * stale. Never 0. */
 __u32 rename_epoch = 1;
 
-/* A file as one task last used it. Handle and path are good for as long as
- * every pointer and number is still the same. One cache line. */
-struct cached_file {
-	__u64 inode;
-	__u64 dentry;
-	__u64 mnt;
-	__u64 ino;
-	__u32 generation;
-	__u32 epoch; /* 0: the file is still to be announced */
-	__u32 handle; /* 0: not announced, as nothing recorded used it */
-	__u32 verdict; /* enum verdict of the filter of paths */
-	__u32 reserved[4];
-};
-
 /* What the filter of paths says of a name. */
 enum verdict { VERDICT_NONE, VERDICT_TAKEN, VERDICT_LEFT };
-
-enum { CACHED_FILES = 8 };
-
-enum task_flag {
-	/* The command's task before it executes the command: not recorded. */
-	TASK_WAITS_FOR_EXEC = 1,
-	/* Its task record has been sent. Without it, its next call sends one. */
-	TASK_ANNOUNCED = 2,
-	/* The filters of tasks do not let it pass: not recorded. */
-	TASK_LEFT = 4,
-};
-
-/* The page fault that a task is in, see faults.bpf.h. */
-struct fault_state {
-	__u64 began_ns; /* 0: in none */
-	__u64 address;
-	__u64 around_first; /* pages that were mapped along */
-	__u64 around_last;
-	__u64 noted_inode; /* inode last noted for write-back */
-	__u32 error_code;
-	__u32 around; /* 1: the range above is set */
-	/* The mapping last found, good while no mapping of the process changed. */
-	__u64 mm; /* 0: none */
-	__u64 vma;
-	__u64 vma_start;
-	__u64 vma_end;
-	__u32 mm_sequence;
-	__u32 reserved;
-};
-
-/* What hangs on every recorded task. The call members are valid between entry
- * and exit of a call that is recorded, when enter_ns is not 0. */
-struct task_state {
-	__u64 enter_ns;
-	__u64 file_ptr; /* struct file behind the descriptor */
-	__s64 entry_pos; /* its position at entry, NO_OFFSET if it has none */
-	__u32 number; /* system call number */
-	__u32 file; /* handle */
-	__u32 file2;
-	__u32 call_flags; /* enum stash_flag */
-	__u32 flags; /* enum task_flag */
-	__u32 calls; /* that were recorded of the task */
-	__u64 timed_ns; /* what the entry took, if this call is timed */
-	__u64 aio_ns; /* what aio_enter() took at the entry */
-	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
-	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
-	__u32 reserved;
-	struct fault_state fault;
-	struct cached_file files[CACHED_FILES];
-};
 
 enum stash_flag {
 	STASH_SHARED = 1, /* others may move the position */
@@ -218,16 +155,7 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-/* Positions in a CPU's slot ring; on cache lines of their own, because one
- * side writes each. They count up without end. */
-struct slot_cursor {
-	__u64 head; /* next slot to write */
-	__u32 busy; /* claim_number() */
-	__u32 pad0;
-	__u64 pad1[14];
-	__u64 tail; /* next slot to read; written by user space */
-	__u64 pad2[15];
-};
+/* Positions in a CPU's slot ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -319,9 +247,10 @@ struct {
 	__type(value, struct file_value);
 } files SEC(".maps");
 
-/* Room to build records of variable length: two a CPU, claimed by `busy`, so
- * that a program that interrupts another one has its own. */
-enum { SCRATCH_BYTES = 16384, SCRATCHES = 2 };
+/* Room to build records of variable length: three a CPU, claimed by `busy`. A call
+ * with paths takes one, and another one for each file that it names; a program that
+ * interrupts it takes the third. */
+enum { SCRATCH_BYTES = 16384, SCRATCHES = 3 };
 /* A walk from a name up to the root of its tree (files.h). It lies in map
  * memory, not on the stack, so that the verifier does not follow its values
  * through every turn of the loop. */
@@ -341,6 +270,7 @@ struct scratch {
 	__u32 index; /* which of the CPU's it is */
 	__u64 turn; /* next_handle() */
 	struct walk walk;
+	struct file_key key; /* file_handle() */
 	__u8 data[SCRATCH_BYTES];
 };
 struct {

@@ -1,5 +1,5 @@
 //! Generates the Rust side of the files that the kernel side is built from:
-//! `bpf/include/record.h` (layouts), `bpf/syscalls.def` (calls) and
+//! `bpf/include/record.h` and `state.h` (layouts), `bpf/syscalls.def` (calls) and
 //! `bpf/i386.def` (their numbers in 32-bit programs),
 //! `bpf/operations.def` (operations of io_uring and AIO).
 
@@ -12,7 +12,14 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 fn main() -> Result<()> {
     let bpf = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf");
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    generate(&bpf.join("include/record.h"), &out.join("abi.rs"), abi)?;
+    // Of structures, which those in the second file have members of.
+    let mut sizes = Vec::new();
+    for (from, to) in [
+        ("include/record.h", "abi.rs"),
+        ("include/state.h", "state.rs"),
+    ] {
+        generate(&bpf.join(from), &out.join(to), |text| abi(text, &mut sizes))?;
+    }
     let mut calls = Calls::default();
     for (file, row) in [
         ("syscalls.def", syscall as Row),
@@ -30,7 +37,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn generate(from: &Path, to: &Path, with: fn(&str) -> Result<String>) -> Result<()> {
+fn generate(from: &Path, to: &Path, with: impl FnOnce(&str) -> Result<String>) -> Result<()> {
     println!("cargo::rerun-if-changed={}", from.display());
     let text = fs::read_to_string(from).map_err(|e| format!("{}: {e}", from.display()))?;
     let code = with(&text).map_err(|e| format!("{}: {e}", from.display()))?;
@@ -48,10 +55,9 @@ struct Member {
     doc: String,
 }
 
-fn abi(text: &str) -> Result<String> {
+fn abi(text: &str, sizes: &mut Vec<(String, usize)>) -> Result<String> {
     let mut out = String::new();
     let mut doc = String::new();
-    let mut sizes: Vec<(String, usize)> = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         let line = line.trim();
@@ -91,7 +97,7 @@ fn abi(text: &str) -> Result<String> {
                     break;
                 }
                 members.push(
-                    member(line, &sizes)
+                    member(line, sizes)
                         .ok_or_else(|| format!("line {}: not a member: {line}", n + 1))?,
                 );
             }
@@ -175,6 +181,7 @@ fn emit_struct(out: &mut String, name: &str, doc: &str, members: &[Member]) -> R
     let mut fields = String::new();
     let mut parse = String::new();
     let mut write = String::new();
+    let mut offsets = String::new();
     let mut offset = 0;
     for m in members {
         let align = if m.ty.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -201,7 +208,24 @@ fn emit_struct(out: &mut String, name: &str, doc: &str, members: &[Member]) -> R
             format!("[{ty}; {elements}]")
         };
         writeln!(fields, "    #[doc = {doc:?}]\n    pub {name}: {ty_full},")?;
-        if nested {
+        writeln!(
+            offsets,
+            "    /// Byte at which `{name}` begins.\n    pub const {}_AT: usize = {offset};",
+            name.to_uppercase()
+        )?;
+        if nested && *elements > 0 {
+            let at = |i: usize| offset + i * size;
+            let each: Vec<_> = (0..*elements)
+                .map(|i| format!("{ty}::parse(&b[{}..{}])?", at(i), at(i + 1)))
+                .collect();
+            writeln!(parse, "            {name}: [{}],", each.join(", "))?;
+            writeln!(
+                write,
+                "        for (i, v) in self.{name}.iter().enumerate() {{ \
+                 b[{offset} + i * {size}..{offset} + (i + 1) * {size}]\
+                 .copy_from_slice(&v.to_bytes()); }}"
+            )?;
+        } else if nested {
             writeln!(
                 parse,
                 "            {name}: {ty}::parse(&b[{offset}..{end}])?,"
@@ -247,7 +271,7 @@ pub struct {camel} {{
 impl {camel} {{
     /// Bytes that the struct takes.
     pub const SIZE: usize = {offset};
-
+{offsets}
     /// Reads the struct from the beginning of `bytes`; `None` when they are
     /// too few.
     #[inline]

@@ -14,7 +14,6 @@ mod content;
 mod damage;
 mod detail;
 mod filters;
-mod filters_operations;
 mod fio;
 mod fio_async;
 mod ground_truth;

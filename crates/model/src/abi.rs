@@ -1,5 +1,6 @@
 //! Records and configuration as they cross between kernel and user space:
-//! generated from `bpf/include/record.h`.
+//! generated from `bpf/include/record.h`; and state of the kernel side, from
+//! `bpf/include/state.h`.
 
 #![allow(
     clippy::identity_op,
@@ -23,6 +24,7 @@ fn array<const N: usize, const S: usize>(bytes: &[u8; S], at: usize) -> [u8; N] 
 }
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+include!(concat!(env!("OUT_DIR"), "/state.rs"));
 
 impl CpuStats {
     /// Calls seen: what the rings took and what found no room, without what is
@@ -56,6 +58,14 @@ mod tests {
         assert!(crate::syscalls::SYSCALLS.len() <= LOST_WRITEBACK.min(LOST_FAULT) as usize);
         assert!(LOST_FAULT.max(LOST_WRITEBACK) < MAX_SYSCALLS);
         assert_eq!(FaultRecord::SIZE, SLOT_BYTES as usize);
+        let files = TaskState::SIZE - TaskState::FILES_AT;
+        assert_eq!(files, CACHED_FILES as usize * CachedFile::SIZE);
+    }
+
+    #[test]
+    fn each_side_of_a_ring_writes_cache_lines_of_its_own() {
+        const { assert!(SlotCursor::TAIL_AT - SlotCursor::HEAD_AT >= 128) };
+        const { assert!(SlotCursor::SIZE - SlotCursor::TAIL_AT >= 128) };
     }
 
     #[test]
@@ -70,5 +80,10 @@ mod tests {
             bytes
         );
         assert_eq!(CallRecord::parse(&bytes[..63]), None);
+        let bytes: Vec<u8> = (0..TaskState::SIZE).map(|i| (i % 251) as u8).collect();
+        let state = TaskState::parse(&bytes).unwrap();
+        assert_eq!(state.to_bytes().as_slice(), bytes);
+        let flags = &bytes[TaskState::FLAGS_AT..TaskState::FLAGS_AT + 4];
+        assert_eq!(state.flags.to_ne_bytes(), flags);
     }
 }

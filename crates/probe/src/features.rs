@@ -2,7 +2,9 @@
 //! information: distributions carry features back into older versions, so the
 //! version tells little.
 
-use libbpf_rs::btf::{Btf, types};
+use std::path::Path;
+
+use libbpf_rs::btf::{Btf, BtfType, ReferencesType, types};
 
 use crate::error::ProbeError;
 
@@ -51,5 +53,40 @@ impl Features {
         self.kernel
             .type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))
             .is_some()
+    }
+
+    /// Whether programs can be attached to the classic tracepoint `event`:
+    /// `sched/sched_process_exit`.
+    pub(crate) fn has_event(&self, event: &str) -> bool {
+        let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+        let id = |root: &&str| Path::new(root).join("events").join(event).join("id");
+        roots.iter().any(|root| id(root).exists())
+    }
+
+    /// Whether the tracepoint `name` takes so many arguments, the first of them a
+    /// pointer to a structure of this name.
+    pub(crate) fn tracepoint_takes(
+        &self,
+        name: &str,
+        arguments: usize,
+        first: Option<&str>,
+    ) -> bool {
+        let Some(proto) = self
+            .kernel
+            .type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))
+            .and_then(|t| t.referenced_type().next_type())
+            .and_then(|t| types::FuncProto::try_from(t).ok())
+        else {
+            return false;
+        };
+        // Its first parameter is the tracer's own.
+        let mut parameters = proto.iter().skip(1);
+        let pointed = parameters
+            .next()
+            .and_then(|p| self.kernel.type_by_id::<BtfType<'_>>(p.ty))
+            .and_then(|pointer| pointer.next_type())
+            .map(|t| t.skip_mods_and_typedefs());
+        let pointed = pointed.and_then(|t| t.name()?.to_str());
+        parameters.count() + 1 == arguments && (first.is_none() || pointed == first)
     }
 }

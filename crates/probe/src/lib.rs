@@ -4,16 +4,18 @@
 
 mod adopt;
 mod command;
+mod counted;
+mod counters;
+mod descriptors;
 mod error;
-mod faults;
 mod features;
 mod filter;
 mod hooks;
 mod layers;
 mod load;
 mod mounts;
-mod operations;
 mod privilege;
+mod probe;
 mod rings;
 mod selection;
 mod signals;
@@ -21,11 +23,13 @@ pub mod system;
 mod variant;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
+pub use counted::NO_PROCESS;
+pub use counters::{Counters, Losses};
 pub use error::ProbeError;
 pub use filter::{FilterArgs, FilterError, Filters};
 pub use layers::{Layers, LayersError};
-pub use load::{Counters, Losses, NO_PROCESS, Probe, ProbeOptions};
 pub use privilege::{Privilege, missing_privilege};
+pub use probe::{Probe, ProbeOptions};
 pub use rings::Crossed;
 pub use selection::{Selection, SelectionError};
 pub use signals::{Arrived, Signals};

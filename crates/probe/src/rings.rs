@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_model::abi::{
     CpuStats, RECORD_CALL, RECORD_DATA_CALL, RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL,
-    SLOT_BYTES, SLOT_LAP,
+    SLOT_BYTES, SLOT_LAP, SlotCursor,
 };
 use fathom_model::raw::{RawChunk, Ring};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
@@ -86,9 +86,6 @@ impl Drop for Shared {
     }
 }
 
-/// Bytes of `struct slot_cursor`: head and tail, 128 bytes apart.
-const CURSOR_BYTES: usize = 256;
-const TAIL_AT: usize = 128;
 const SLOT: usize = SLOT_BYTES as usize;
 
 /// The slot rings of all CPUs (`bpf/include/maps.h`).
@@ -114,7 +111,7 @@ impl SlotRings {
             slots: Shared::new(slots, cpus * per_cpu * SLOT, "the slot rings")?,
             cursors: Shared::new(
                 cursors,
-                cpus * CURSOR_BYTES,
+                cpus * SlotCursor::SIZE,
                 "the cursors of the slot rings",
             )?,
             cpus,
@@ -127,7 +124,7 @@ impl SlotRings {
     /// Calls that CPU `cpu` has put into its ring since the beginning.
     pub(crate) fn written(&self, cpu: usize) -> u64 {
         self.cursors
-            .word(cpu * CURSOR_BYTES)
+            .word(cpu * SlotCursor::SIZE + SlotCursor::HEAD_AT)
             .load(Ordering::Acquire)
     }
 
@@ -145,9 +142,11 @@ impl SlotRings {
         for cpu in 0..self.cpus {
             let head = self
                 .cursors
-                .word(cpu * CURSOR_BYTES)
+                .word(cpu * SlotCursor::SIZE + SlotCursor::HEAD_AT)
                 .load(Ordering::Acquire);
-            let tail_word = self.cursors.word(cpu * CURSOR_BYTES + TAIL_AT);
+            let tail_word = self
+                .cursors
+                .word(cpu * SlotCursor::SIZE + SlotCursor::TAIL_AT);
             let tail = tail_word.load(Ordering::Relaxed);
             let waiting = head.wrapping_sub(tail) as usize;
             if waiting == 0 {
@@ -285,5 +284,24 @@ impl Stats {
                 CpuStats::parse(&bytes)
             })
             .collect()
+    }
+}
+
+/// The count of recorded tasks that are alive. Read from memory: while a call of
+/// bpf(2) looks into a map, the kernel runs no program of a classic tracepoint on
+/// that CPU, not even for another task when the caller was preempted.
+pub(crate) struct LiveTasks(Shared);
+
+impl LiveTasks {
+    pub(crate) fn new(map: BorrowedFd<'_>) -> Result<Self, ProbeError> {
+        Ok(Self(Shared::new(map, 8, "the count of tasks")?))
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.word(0).load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, tasks: u64) {
+        self.0.word(0).store(tasks, Ordering::Relaxed);
     }
 }

@@ -73,7 +73,7 @@ impl Target {
         signals: &[Arrived],
         status: &mut StatusLine,
     ) -> anyhow::Result<Ended> {
-        let live = probe.live_tasks()?;
+        let live = probe.live_tasks();
         let Some(command) = &mut self.command else {
             return Ok(if live == 0 && !self.open_ended || !signals.is_empty() {
                 Ended::Yes
@@ -85,7 +85,7 @@ impl Target {
             self.exit = command.try_wait()?;
             if self.exit.is_some() {
                 self.cpu_ns = Some(system::children_cpu_ns());
-                if probe.live_tasks()? > 0 {
+                if probe.live_tasks() > 0 {
                     status.note(
                         "the command has ended, processes that it started have not: recording \
                          until they do; Ctrl-C to end it now",
@@ -103,7 +103,7 @@ impl Target {
             }
         }
         // Descendants may outlive the command.
-        let ended = self.exit.is_some() && probe.live_tasks()? == 0;
+        let ended = self.exit.is_some() && probe.live_tasks() == 0;
         Ok(if ended { Ended::Yes } else { Ended::No })
     }
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * State of the kernel side of which user space makes or reads a part. Written as
+ * record.h is, from which and from here fathom-model generates its Rust side.
+ */
+#ifndef FATHOM_STATE_H
+#define FATHOM_STATE_H
+
+enum state_limits {
+	/* Files that each task remembers. */
+	CACHED_FILES = 8,
+};
+
+enum task_flag {
+	/* The command's task before it executes the command: not recorded. */
+	TASK_WAITS_FOR_EXEC = 1,
+	/* Its task record has been sent. Without it, its next call sends one. */
+	TASK_ANNOUNCED = 2,
+	/* The filters of tasks do not let it pass: not recorded. */
+	TASK_LEFT = 4,
+};
+
+/* Positions in a CPU's slot ring; on cache lines of their own, because one
+ * side writes each. They count up without end. */
+struct slot_cursor {
+	__u64 head; /* next slot to write */
+	__u32 busy; /* claim_number() */
+	__u32 pad0; /* 0 */
+	__u64 pad1[14]; /* 0 */
+	__u64 tail; /* next slot to read; written by user space */
+	__u64 pad2[15]; /* 0 */
+};
+
+/* A file as one task last used it. Handle and path are good for as long as
+ * every pointer and number is still the same. One cache line. */
+struct cached_file {
+	__u64 inode; /* struct inode */
+	__u64 dentry; /* struct dentry, of the name */
+	__u64 mnt; /* struct vfsmount */
+	__u64 ino; /* inode number */
+	__u32 generation; /* inode generation */
+	__u32 epoch; /* 0: the file is still to be announced */
+	__u32 handle; /* 0: not announced, as nothing recorded used it */
+	__u32 verdict; /* enum verdict of the filter of paths */
+	__u32 reserved[4]; /* 0 */
+};
+
+/* The page fault that a task is in, see faults.bpf.h. */
+struct fault_state {
+	__u64 began_ns; /* 0: in none */
+	__u64 address; /* that was touched */
+	__u64 around_first; /* first page that was mapped along */
+	__u64 around_last; /* last of them */
+	__u64 noted_inode; /* inode last noted for write-back */
+	__u32 error_code; /* of the processor */
+	__u32 around; /* 1: the range above is set */
+	__u64 mm; /* of the mapping last found, good while none changed; 0: none */
+	__u64 vma; /* that mapping */
+	__u64 vma_start; /* its first address */
+	__u64 vma_end; /* the address behind it */
+	__u32 mm_sequence; /* moves when a mapping of the process changes */
+	__u32 reserved; /* 0 */
+};
+
+/* What hangs on every recorded task. The call members are valid between entry
+ * and exit of a call that is recorded, when enter_ns is not 0. */
+struct task_state {
+	__u64 enter_ns; /* entry of the call; 0: in none that is recorded */
+	__u64 file_ptr; /* struct file behind the descriptor */
+	__s64 entry_pos; /* its position at entry, NO_OFFSET if it has none */
+	__u32 number; /* system call number */
+	__u32 file; /* handle */
+	__u32 file2; /* handle of the second file */
+	__u32 call_flags; /* enum stash_flag */
+	__u32 flags; /* enum task_flag */
+	__u32 calls; /* that were recorded of the task */
+	__u64 timed_ns; /* what the entry took, if this call is timed */
+	__u64 aio_ns; /* what aio_enter() took at the entry */
+	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
+	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
+	__u32 reserved; /* 0 */
+	struct fault_state fault; /* of page faults */
+	struct cached_file files[8]; /* CACHED_FILES of them */
+	struct call_record call; /* of the call that returns, as it is made */
+};
+
+#endif

@@ -1,0 +1,105 @@
+//! How to record each call and operation: what the programs find by its number.
+
+use fathom_model::abi::{
+    CallDesc, MAX_NUMBERS, MAX_OPERATIONS, WATCH_AIO_DESTROY, WATCH_AIO_EXIT, WATCH_AIO_REAP,
+    WATCH_AIO_SUBMIT,
+};
+use fathom_model::syscalls::{Api, I386, SYSCALLS, Syscall};
+
+use crate::filter::Filters;
+use crate::selection::Selection;
+
+/// One descriptor a system call number, then one a number of 32-bit programs.
+pub(crate) fn of_calls(selection: &Selection, filters: &Filters) -> Vec<u8> {
+    let mut bytes = vec![0; 2 * MAX_NUMBERS as usize * CallDesc::SIZE];
+    let mut put = |number: usize, call: usize, mut desc: CallDesc| {
+        // Renames are watched even when they are not recorded.
+        desc.selected = selection.calls.contains(&call).into();
+        let at = number * CallDesc::SIZE;
+        if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE) {
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    };
+    for (index, call) in SYSCALLS.iter().enumerate() {
+        if let Some(number) = call.number().filter(|_| call.api == Api::Syscall) {
+            put(number.into(), index, call.desc(index));
+        }
+    }
+    if cfg!(target_arch = "x86_64") {
+        for call in &I386 {
+            if let Some((index, desc)) = call.desc() {
+                put(MAX_NUMBERS as usize + usize::from(call.number), index, desc);
+            }
+        }
+    }
+    if selects_aio(selection) {
+        watch_aio(&mut bytes);
+    }
+    if filters.by_user() {
+        watch_credentials(&mut bytes);
+    }
+    bytes
+}
+
+/// Whether operations of AIO are recorded.
+pub(crate) fn selects_aio(selection: &Selection) -> bool {
+    let is_aio = |index: &usize| SYSCALLS.get(*index).is_some_and(|s| s.api == Api::Aio);
+    selection.calls.iter().any(is_aio)
+}
+
+/// One descriptor an operation, by its place.
+pub(crate) fn of_operations(selection: &Selection) -> Vec<u8> {
+    let mut bytes = vec![0; MAX_OPERATIONS as usize * CallDesc::SIZE];
+    for (index, call) in SYSCALLS.iter().enumerate() {
+        let Some(place) = call.operation() else {
+            continue;
+        };
+        let mut desc = call.desc(index);
+        desc.selected = selection.calls.contains(&index).into();
+        let at = usize::from(place) * CallDesc::SIZE;
+        if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE) {
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
+    bytes
+}
+
+/// Marks the calls with which operations of AIO begin and end, in the
+/// descriptors of all calls.
+fn watch_aio(descs: &mut [u8]) {
+    let number = |name: &str| SYSCALLS.get(Syscall::index_of(name)?)?.number();
+    let exit_group = u16::try_from(libc::SYS_exit_group).ok();
+    for (number, watch) in [
+        (number("io_submit"), WATCH_AIO_SUBMIT),
+        (number("io_getevents"), WATCH_AIO_REAP),
+        (number("io_pgetevents"), WATCH_AIO_REAP),
+        (number("io_destroy"), WATCH_AIO_DESTROY),
+        (exit_group, WATCH_AIO_EXIT),
+    ] {
+        let at = number.map(|n| usize::from(n) * CallDesc::SIZE);
+        let slot = at.and_then(|at| descs.get_mut(at..at + CallDesc::SIZE));
+        let Some(slot) = slot else { continue };
+        if let Some(mut desc) = CallDesc::parse(slot) {
+            desc.selected |= watch as u8;
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
+}
+
+/// Marks the calls that change the user of a task, which are not recorded.
+fn watch_credentials(descs: &mut [u8]) {
+    let native = [libc::SYS_setuid, libc::SYS_setreuid, libc::SYS_setresuid].map(|n| n as usize);
+    // setuid, setreuid and setresuid of 32-bit programs, with ids of 16 and of
+    // 32 bits.
+    let compat = [23, 70, 164, 213, 203, 208].map(|n| MAX_NUMBERS as usize + n);
+    let compat = compat.into_iter().filter(|_| cfg!(target_arch = "x86_64"));
+    for number in native.into_iter().chain(compat) {
+        let at = number * CallDesc::SIZE;
+        if let Some(slot) = descs.get_mut(at..at + CallDesc::SIZE)
+            && let Some(mut desc) = CallDesc::parse(slot)
+        {
+            desc.credentials = 1;
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Where the programs hang: which of them fit this kernel, what became of them,
+//! and what is missing without them. `rows` lists them all.
+
+mod faults;
+mod perf;
+mod rows;
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use fathom_model::meta::Hook;
+use libbpf_rs::{Link, Object, OpenObject};
+
+use crate::error::ProbeError;
+use crate::features::Features;
+use rows::{At, ROWS, Row};
+
+pub(crate) use faults::fault_config;
+
+/// What hooks serve. The programs of a feature that is not wanted are not
+/// loaded; of those, the optional ones, that the kernel refuses neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// System calls and tasks: always wanted.
+    Calls,
+    /// Operations of io_uring.
+    Uring,
+    /// Operations of AIO.
+    Aio,
+    /// Page faults on mapped files, and write-back.
+    Faults,
+}
+
+impl Feature {
+    /// Features without which the programs are loaded again when the kernel
+    /// refuses them, and what is missing then.
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 1] = [(
+        Feature::Faults,
+        "page faults",
+        "page faults on mapped files are not recorded",
+    )];
+}
+
+/// A program that was chosen for a row.
+struct Chosen {
+    program: &'static str,
+    at: At,
+    row: &'static Row,
+}
+
+/// The hooks of one recording.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    /// What was chosen, and what became of it.
+    pub(crate) list: Vec<Hook>,
+    /// In the order of attaching.
+    chosen: Vec<Chosen>,
+    /// Attached programs and their hooks in `list`.
+    attached: Vec<(&'static str, usize)>,
+}
+
+/// A program of the object and its section.
+struct Built {
+    program: String,
+    section: String,
+}
+
+impl Hooks {
+    /// Chooses a program for each hook of the features in `wanted`, before loading;
+    /// has the others left out, and those whose place this kernel does not have:
+    /// one of them would keep the whole object from being loaded. Programs that
+    /// are not in the list (iterators) stay.
+    ///
+    /// # Errors
+    /// When there is no place for a hook without which nothing can be recorded.
+    pub(crate) fn choose(
+        open: &mut OpenObject,
+        features: &Features,
+        wanted: &[Feature],
+    ) -> Result<Self, ProbeError> {
+        let built: Vec<Built> = open
+            .progs()
+            .map(|program| Built {
+                program: program.name().to_string_lossy().into_owned(),
+                section: program.section().to_string_lossy().into_owned(),
+            })
+            .collect();
+        let section = |name: &str| {
+            let found = built.iter().find(|b| b.program == name);
+            found.map(|b| b.section.as_str())
+        };
+        let is_built = |row: &Row| row.forms.iter().any(|f| section(f.program).is_some());
+        let mut hooks = Hooks::default();
+        for row in ROWS.iter().filter(|row| wanted.contains(&row.feature)) {
+            // That a build has nothing of a feature its note says (variant.rs).
+            let of_feature = |other: &&Row| other.feature == row.feature;
+            if !ROWS.iter().filter(of_feature).any(is_built) {
+                continue;
+            }
+            let fitting = row.forms.iter().find(|form| {
+                section(form.program).is_some_and(|section| fits(form.at, section, features))
+            });
+            match fitting {
+                Some(form) => hooks.chosen.push(Chosen {
+                    program: form.program,
+                    at: form.at,
+                    row,
+                }),
+                None => {
+                    let name = row.forms.last().map_or_else(String::new, |form| {
+                        let section = section(form.program).unwrap_or(form.program);
+                        place(form.at, section)
+                    });
+                    if row.required {
+                        return Err(ProbeError::NoHook(name));
+                    }
+                    hooks.miss(&name, row.without, "this kernel has no such place");
+                }
+            }
+        }
+        hooks.drop_useless_faults();
+        for mut program in open.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            let mut listed = ROWS.iter().flat_map(|row| row.forms);
+            if listed.any(|form| form.program == name) && !hooks.has(&name) {
+                program.set_autoload(false);
+            }
+        }
+        Ok(hooks)
+    }
+
+    /// Whether `program` was chosen.
+    pub(crate) fn has(&self, program: &str) -> bool {
+        self.chosen.iter().any(|chosen| chosen.program == program)
+    }
+
+    /// Whether anything was chosen for `feature`.
+    pub(crate) fn serve(&self, feature: Feature) -> bool {
+        self.chosen.iter().any(|c| c.row.feature == feature)
+    }
+
+    /// Notes that `name` is not there, what is missing without it, and why.
+    pub(crate) fn miss(&mut self, name: &str, without: &str, why: &str) {
+        self.list.push(Hook {
+            name: name.to_string(),
+            attached: false,
+            note: format!("{without} ({why})"),
+            skipped: 0,
+        });
+    }
+
+    /// Attaches the programs that were chosen and loaded. What the kernel refuses
+    /// is noted; only without the required ones is it an error.
+    pub(crate) fn attach(
+        &mut self,
+        object: &mut Object,
+        cpus: usize,
+    ) -> Result<Vec<Link>, ProbeError> {
+        let mut links = Vec::new();
+        for chosen in &self.chosen {
+            let program = object
+                .progs_mut()
+                .find(|program| program.name() == chosen.program)
+                .ok_or(ProbeError::Object("program"))?;
+            let name = place(chosen.at, &program.section().to_string_lossy());
+            let attached = match chosen.at {
+                At::Perf { config, .. } => perf::attach(&program, config, cpus, &mut links),
+                _ => program.attach().map(|link| links.push(link)),
+            };
+            let (attached, note) = match attached {
+                Ok(()) => (true, chosen.note()),
+                Err(source) if chosen.row.required => {
+                    return Err(ProbeError::Refused { what: name, source });
+                }
+                Err(source) => (false, format!("{} ({source})", chosen.row.without)),
+            };
+            if attached {
+                self.attached.push((chosen.program, self.list.len()));
+            }
+            self.list.push(Hook {
+                name,
+                attached,
+                note,
+                skipped: 0,
+            });
+        }
+        Ok(links)
+    }
+
+    /// Asks the kernel how often it left a program out.
+    pub(crate) fn count_skipped(&mut self, object: &Object) {
+        for (name, at) in &self.attached {
+            let program = object.progs().find(|program| program.name() == *name);
+            if let (Some(program), Some(hook)) = (program, self.list.get_mut(*at)) {
+                hook.skipped = skipped(program.as_fd().as_raw_fd());
+            }
+        }
+    }
+}
+
+impl Chosen {
+    fn note(&self) -> String {
+        match (self.at, self.row.forms.last()) {
+            (At::Classic, Some(usual)) => format!(
+                "instead of tp_btf/{}, runs of which this kernel leaves out; costs more",
+                usual.program
+            ),
+            _ => String::new(),
+        }
+    }
+}
+
+/// How a place is called: the section of its program, but for events of perf.
+fn place(at: At, section: &str) -> String {
+    match at {
+        At::Perf { event, .. } => format!("perf/{event}"),
+        _ => section.to_string(),
+    }
+}
+
+/// Whether a program with this section can be attached there.
+fn fits(at: At, section: &str, features: &Features) -> bool {
+    let exists = || match section.split_once('/') {
+        Some(("tp_btf", tracepoint)) => features.has_tracepoint(tracepoint),
+        Some(("tracepoint", event)) => features.has_event(event),
+        _ => true,
+    };
+    match at {
+        At::Section => exists(),
+        At::Classic => features.preempts_tracepoints() && exists(),
+        At::Typed { arguments, first } => section
+            .strip_prefix("tp_btf/")
+            .is_some_and(|name| features.tracepoint_takes(name, arguments, first)),
+        At::Perf { config, .. } => perf::is_there(config),
+    }
+}
+
+/// Times that the kernel left the program `fd` out; 0 where it does not say
+/// (before 5.12; it left none out then).
+fn skipped(fd: i32) -> u64 {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut bytes = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+    // SAFETY: `info` is as long as `bytes` says and outlives the call, and all
+    // its pointers are null with counts of zero, so that nothing else is written.
+    let refused = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd, &mut info, &mut bytes) };
+    if refused == 0 {
+        info.recursion_misses
+    } else {
+        0
+    }
+}

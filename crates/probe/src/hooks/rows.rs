@@ -1,0 +1,225 @@
+//! Every place where programs hang, in the order in which they are attached:
+//! what is missing without it, and what the kernel must have for it.
+
+use super::Feature;
+
+/// A place that is hooked while recording.
+pub(super) struct Row {
+    /// What the hook serves: it is loaded when that is wanted.
+    pub(super) feature: Feature,
+    /// Programs that can serve it; the first that fits the kernel is taken.
+    pub(super) forms: &'static [Form],
+    /// What is missing without it.
+    pub(super) without: &'static str,
+    /// Nothing can be recorded without it.
+    pub(super) required: bool,
+}
+
+/// A program, and which kernels it fits.
+pub(super) struct Form {
+    pub(super) program: &'static str,
+    pub(super) at: At,
+}
+
+/// Where a program hangs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum At {
+    /// On the tracepoint that its section names.
+    Section,
+    /// The same on a classic tracepoint, only for kernels that would leave out
+    /// runs of the other form (`HAVE_CLASSIC` in `bpf/include/compat.h`).
+    Classic,
+    /// On the BTF tracepoint that its section names, when that has this form.
+    Typed {
+        /// Arguments of the tracepoint.
+        arguments: usize,
+        /// Name of the structure that the first of them points to.
+        first: Option<&'static str>,
+    },
+    /// On each occurrence of a software event of perf, on every CPU.
+    Perf {
+        /// The event as perf calls it.
+        event: &'static str,
+        /// Its number.
+        config: u32,
+    },
+}
+
+/// On a tracepoint that all kernels have in one form.
+macro_rules! tracepoint {
+    ($feature:ident, $program:literal, $without:expr) => {
+        Row {
+            feature: Feature::$feature,
+            forms: &[Form {
+                program: $program,
+                at: At::Section,
+            }],
+            without: $without,
+            required: false,
+        }
+    };
+}
+
+/// On a BTF tracepoint, or on the classic one.
+macro_rules! call_or_task {
+    ($program:literal, $classic:literal, $required:literal, $without:expr) => {
+        Row {
+            feature: Feature::Calls,
+            forms: &[
+                Form {
+                    program: $classic,
+                    at: At::Classic,
+                },
+                Form {
+                    program: $program,
+                    at: At::Section,
+                },
+            ],
+            without: $without,
+            required: $required,
+        }
+    };
+}
+
+/// On a BTF tracepoint whose arguments differ between kernels.
+macro_rules! typed {
+    ($feature:ident, $without:expr, $($program:literal: $arguments:literal $first:expr),+) => {
+        Row {
+            feature: Feature::$feature,
+            forms: &[$(Form {
+                program: $program,
+                at: At::Typed {
+                    arguments: $arguments,
+                    first: $first,
+                },
+            }),+],
+            without: $without,
+            required: false,
+        }
+    };
+}
+
+macro_rules! perf {
+    ($program:literal, $event:literal, $config:expr) => {
+        Row {
+            feature: Feature::Faults,
+            forms: &[Form {
+                program: $program,
+                at: At::Perf {
+                    event: $event,
+                    config: $config,
+                },
+            }],
+            without: "page faults have no duration, and major and failed ones can't be told from \
+                      others",
+            required: false,
+        }
+    };
+}
+
+const NO_BEGIN: &str = "page faults have no duration and no access";
+
+/// Tasks first, so that no call is recorded of a task that is unknown.
+pub(super) const ROWS: &[Row] = &[
+    // Its classic form does not tell which thread is renamed.
+    tracepoint!(
+        Calls,
+        "task_rename",
+        "names that threads give themselves are missing"
+    ),
+    // Its classic form does not tell which task moves.
+    tracepoint!(
+        Calls,
+        "cgroup_attach_task",
+        "--cgroup and --container keep to the cgroup in which a task began"
+    ),
+    call_or_task!(
+        "sched_process_exit",
+        "sched_process_exit_classic",
+        false,
+        "ends of threads and calls that they were in are missing"
+    ),
+    call_or_task!(
+        "sched_process_exec",
+        "sched_process_exec_classic",
+        false,
+        "commands are not recorded from their start; command lines are missing"
+    ),
+    call_or_task!(
+        "sched_process_fork",
+        "sched_process_fork_classic",
+        false,
+        "children and new threads are not recorded"
+    ),
+    call_or_task!(
+        "sys_exit",
+        "sys_exit_classic",
+        true,
+        "no calls can be recorded"
+    ),
+    call_or_task!(
+        "sys_enter",
+        "sys_enter_classic",
+        true,
+        "no calls can be recorded"
+    ),
+    typed!(
+        Uring,
+        "operations of io_uring have no result and no end",
+        "uring_complete": 3 Some("io_ring_ctx"),
+        "uring_complete_values": 7 None
+    ),
+    typed!(
+        Uring,
+        "operations of io_uring are not recorded",
+        "uring_submit_req": 1 Some("io_kiocb"),
+        "uring_submit_sqe": 2 Some("io_kiocb")
+    ),
+    typed!(
+        Uring,
+        "operations of io_uring that the kernel refuses at once are not recorded",
+        "uring_req_failed": 3 Some("io_uring_sqe")
+    ),
+    typed!(
+        Uring,
+        "which operations of io_uring went through a worker thread is not known",
+        "uring_queue_async_work": 2 Some("io_kiocb")
+    ),
+    typed!(
+        Uring,
+        "operations that complete while the ring of completions is full have no result",
+        "uring_cqe_overflow": 5 None
+    ),
+    typed!(
+        Aio,
+        "the end of direct I/O of AIO is when its completion was found, not exact",
+        "aio_dio_complete": 3 Some("kiocb")
+    ),
+    tracepoint!(Faults, "page_fault_user", NO_BEGIN),
+    tracepoint!(Faults, "page_fault_kernel", NO_BEGIN),
+    tracepoint!(
+        Faults,
+        "mm_filemap_map_pages",
+        "which pages a fault mapped along is missing"
+    ),
+    tracepoint!(
+        Faults,
+        "signal_generate",
+        "faults that failed are not recorded"
+    ),
+    tracepoint!(
+        Faults,
+        "block_bio_queue",
+        "write-back of mapped files is not recorded"
+    ),
+    perf!(
+        "page_fault_minor",
+        "minor-faults",
+        libbpf_sys::PERF_COUNT_SW_PAGE_FAULTS_MIN
+    ),
+    perf!(
+        "page_fault_major",
+        "major-faults",
+        libbpf_sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ
+    ),
+];

@@ -1,0 +1,274 @@
+//! The eBPF programs at work: attached, told what to record, and read.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use fathom_model::abi::{CpuStats, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
+use fathom_model::meta::Hook;
+use fathom_model::raw::RawChunk;
+use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
+
+use crate::counted::Counted;
+use crate::counters::{Counters, Losses};
+use crate::error::ProbeError;
+use crate::filter::Filters;
+use crate::hooks::Hooks;
+use crate::layers::Layers;
+use crate::load::{self, Loaded, Room, map};
+use crate::mounts::Mounts;
+use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
+use crate::selection::Selection;
+use crate::{Content, Detail, adopt};
+
+/// What and how to record.
+#[derive(Clone, Debug)]
+pub struct ProbeOptions {
+    /// How much is read of each call.
+    pub detail: Detail,
+    /// Which calls.
+    pub selection: Selection,
+    /// Memory of the slot ring of one CPU, MiB; rounded up to a power of two.
+    pub ring_mib: u32,
+    /// Record every task on the machine.
+    pub all_tasks: bool,
+    /// Record the children of recorded processes too.
+    pub follow: bool,
+    /// Layers besides the system calls.
+    pub layers: Layers,
+    /// What becomes of the bytes that calls move.
+    pub content: Content,
+    /// Bytes of a call's content that are taken at most, up to
+    /// [`fathom_model::abi::MAX_CONTENT`].
+    pub content_max: u32,
+    /// Which tasks and files, and what calls must come to.
+    pub filters: Filters,
+    /// Count calls in the kernel instead of recording each; with
+    /// [`Detail::Fds`] by file, too.
+    pub counters: bool,
+}
+
+/// The programs, loaded.
+pub struct Probe {
+    // Links before the object: programs are detached before they go.
+    links: Vec<Link>,
+    object: Object,
+    slots: SlotRings,
+    wide: WideRings,
+    stats: Stats,
+    live: LiveTasks,
+    hooks: Hooks,
+    cpus: usize,
+    all_tasks: bool,
+    paths: bool,
+    spare: Vec<Vec<u8>>,
+    mounts: Option<Mounts>,
+    counted: Counted,
+}
+
+impl Probe {
+    /// Loads the programs; nothing is recorded before [`Probe::attach`].
+    pub fn load(options: &ProbeOptions) -> Result<Self, ProbeError> {
+        let (Loaded { object, hooks }, wide, Room { cpus, per_cpu, .. }) = load::load(options)?;
+        let slots = SlotRings::new(
+            map(&object, "slots")?.as_fd(),
+            map(&object, "cursors")?.as_fd(),
+            cpus,
+            per_cpu,
+        )?;
+        let stats = Stats::new(map(&object, "stats")?.as_fd(), cpus)?;
+        let live = LiveTasks::new(map(&object, ".data.live")?.as_fd())?;
+        Ok(Self {
+            links: Vec::new(),
+            slots,
+            wide,
+            stats,
+            live,
+            hooks,
+            cpus,
+            all_tasks: options.all_tasks,
+            paths: options.detail != Detail::Raw || options.counters,
+            spare: Vec::new(),
+            // Without /proc files in other namespaces have no path here.
+            mounts: Mounts::open().ok(),
+            counted: Counted::default(),
+            object,
+        })
+    }
+
+    /// Attaches the programs. A hook that the kernel refuses is noted in
+    /// [`Probe::hooks`]; only without the system call hooks is it an error.
+    pub fn attach(&mut self) -> Result<(), ProbeError> {
+        self.links = self.hooks.attach(&mut self.object, self.cpus)?;
+        Ok(())
+    }
+
+    /// The build of the programs that was chosen, and the hooks that were
+    /// attached or refused; after [`Probe::stop`] with the runs that the kernel
+    /// left out.
+    pub fn hooks(&self) -> &[Hook] {
+        &self.hooks.list
+    }
+
+    /// Records task `pidfd` from the moment when it executes a program.
+    pub fn record_from_exec(&self, pidfd: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        let tasks = map(&self.object, "tasks")?;
+        let mut state = vec![0; tasks.value_size() as usize];
+        state
+            .get_mut(TaskState::FLAGS_AT..TaskState::FLAGS_AT + 4)
+            .ok_or(ProbeError::Object("state of tasks"))?
+            .copy_from_slice(&TASK_WAITS_FOR_EXEC.to_ne_bytes());
+        let refused = |source| ProbeError::Refused {
+            what: "state for the command".into(),
+            source,
+        };
+        // Task storage takes the descriptor, the map that stands in for it the id.
+        let key = if tasks.map_type() == MapType::TaskStorage {
+            pidfd.as_raw_fd().to_ne_bytes()
+        } else {
+            pid_of(pidfd)?.to_ne_bytes()
+        };
+        tasks.update(&key, &state, MapFlags::ANY).map_err(refused)?;
+        self.live.set(1);
+        Ok(())
+    }
+
+    /// Records processes that are running, or all when the options say so, and
+    /// returns descriptions of them. To be called after [`Probe::attach`].
+    pub fn adopt(&mut self, pids: &[u32]) -> Result<RawChunk, ProbeError> {
+        for pid in pids {
+            let targets = map(&self.object, "targets")?;
+            if *pid == std::process::id() {
+                return Err(ProbeError::Itself(*pid));
+            }
+            targets
+                .update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|source| ProbeError::Refused {
+                    what: "the target".into(),
+                    source,
+                })?;
+        }
+        // Twice: a thread that a task not yet taken in makes during the first
+        // pass may come before the pass's position.
+        for _ in 0..2 {
+            self.iterate("adopt")?;
+        }
+        let chosen = (!self.all_tasks).then_some(pids);
+        adopt::descriptions(chosen, self.paths)
+    }
+
+    fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {
+        let refused = |source| ProbeError::Refused {
+            what: format!("the task iterator {name}"),
+            source,
+        };
+        let program = self
+            .object
+            .progs_mut()
+            .find(|program| program.name() == name)
+            .ok_or(ProbeError::Object("iterator"))?;
+        let link = program
+            .attach_iter_with_opts(IterOpts::None)
+            .map_err(refused)?;
+        let mut iter = libbpf_rs::Iter::new(&link).map_err(refused)?;
+        // The program writes nothing; reading runs it.
+        std::io::copy(&mut iter, &mut std::io::sink())
+            .map_err(|source| refused(libbpf_rs::Error::from(source)))?;
+        Ok(())
+    }
+
+    /// Recorded tasks that are alive.
+    pub fn live_tasks(&self) -> u64 {
+        self.live.get()
+    }
+
+    /// Takes what the programs have written so far.
+    pub fn drain(&mut self, out: &mut Vec<RawChunk>) {
+        out.extend(self.mounts.as_mut().and_then(Mounts::changed));
+        let spare = &mut self.spare;
+        self.slots.drain(out, |bytes| match spare.pop() {
+            Some(mut buffer) => {
+                buffer.clear();
+                buffer.reserve(bytes);
+                buffer
+            }
+            None => Vec::with_capacity(bytes),
+        });
+        self.wide.drain(out);
+    }
+
+    /// Gives memory of a chunk back, to be used again.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < 2 * self.cpus {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Stops recording: detaches the programs and records the calls that have
+    /// not returned. What is left to drain comes with the next
+    /// [`Probe::drain`].
+    pub fn stop(&mut self) -> Result<(), ProbeError> {
+        if self.links.is_empty() {
+            return Ok(());
+        }
+        self.links.clear();
+        // A program that another CPU was in when it was detached ends within
+        // microseconds; the kernel has no call that waits for it.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        self.hooks.count_skipped(&self.object);
+        self.iterate("pending")
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> Counters {
+        Counters::of(&self.cpu_stats())
+    }
+
+    fn cpu_stats(&self) -> Vec<CpuStats> {
+        let mut stats = self.stats.read();
+        for (cpu, stats) in stats.iter_mut().enumerate() {
+            stats.slot_calls = self.slots.written(cpu);
+        }
+        stats
+    }
+
+    /// Records that have been drained.
+    pub fn crossed(&self) -> Crossed {
+        let mut crossed = self.wide.crossed();
+        // Page faults go through the slots, too.
+        let faults: u64 = self.cpu_stats().iter().map(|cpu| cpu.faults).sum();
+        crossed.calls += self.slots.taken.saturating_sub(faults);
+        crossed.others += faults;
+        crossed
+    }
+
+    /// Losses so far.
+    pub fn losses(&self) -> Result<Losses, ProbeError> {
+        Losses::read(&self.object, self.cpus, self.cpu_stats())
+    }
+
+    /// Of a recording with counters: what was counted so far, by processor, call,
+    /// process and file. What the kernel had no room to split has
+    /// [`crate::NO_PROCESS`] for a process.
+    pub fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        self.counted.read(&self.object, self.cpus)
+    }
+
+    /// Makes room: forgets counters of processes that have ended.
+    pub fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
+        self.counted.forget(&self.object, keys)
+    }
+
+    /// Highest share of a CPU's slot ring that was ever in use, 0 to 1.
+    pub fn ring_peak(&self) -> f64 {
+        self.slots.peak as f64 / self.slots.capacity() as f64
+    }
+}
+
+/// Id of the process behind a descriptor, in the namespace of this process.
+fn pid_of(pidfd: BorrowedFd<'_>) -> Result<u32, ProbeError> {
+    let info = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+    let unknown = |source| ProbeError::NoProcess { pid: 0, source };
+    let text = std::fs::read_to_string(info).map_err(unknown)?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
+        .ok_or_else(|| unknown(std::io::Error::from_raw_os_error(libc::ESRCH)))
+}
