@@ -39,6 +39,9 @@ pub(crate) struct PartTimes {
     pub(crate) first: Instant,
     /// When the last one was.
     pub(crate) last: Instant,
+    /// End of the latest request that had come before the first row, CLOCK_MONOTONIC
+    /// nanoseconds.
+    pub(crate) start_ns: i64,
     /// End of the latest request that had come by then, CLOCK_MONOTONIC
     /// nanoseconds.
     pub(crate) end_ns: i64,
@@ -64,6 +67,7 @@ impl TableParts {
         let first = first.and_then(|p| self.times.get(&p.range.last)).copied();
         if let (Some(first), Some(last)) = (first, self.times.get_mut(&merged.range.last)) {
             last.first = first.first;
+            last.start_ns = first.start_ns;
         }
         let (from, to) = (merged.range.first, merged.range.last);
         self.times.retain(|last, _| !(from..to).contains(last));

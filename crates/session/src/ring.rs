@@ -2,7 +2,7 @@
 //!
 //! Whole parts go, the oldest first. A part of requests goes when all its rows
 //! came longer ago than is to be kept, or when the session has grown too large;
-//! the latest part of a table always stays.
+//! the latest part of a table stays until another one follows.
 //! The tables that requests refer to follow: the stages before write a row of
 //! files and processes again when it was last written [`REFRESH`] ago and a
 //! request refers to it, so what is older than that is referred to by nothing
@@ -29,6 +29,8 @@ pub const REFRESH: Duration = Duration::from_secs(10);
 const SLACK: Duration = Duration::from_secs(5);
 /// A merged part holds at most this share of what is kept, as parts go whole.
 const SHARE: u32 = 8;
+/// And no more than of so much time when only bytes matter.
+const SPAN: Duration = Duration::from_secs(60);
 
 fn expires(table: &Table) -> bool {
     table.name != LOSSES.name && table.name != COUNTERS.name
@@ -42,14 +44,15 @@ pub(crate) fn plan(table: &Table, parts: &TableParts, keep: &Keep) -> Option<Ran
     }
     let time = |part: &PartInfo| parts.times.get(&part.range.last);
     let span = keep.time_ns.map(|ns| Duration::from_nanos(ns) / SHARE);
+    let span = span.unwrap_or(SPAN);
     let bytes = keep.bytes.map_or(u64::MAX, |n| n / u64::from(SHARE));
     let mut from = 0;
     while let Some(first) = parts.parts.get(from) {
         let mut sum = 0;
         let fits = |part: &&PartInfo| {
             sum += part.bytes;
-            let near = match (time(first), time(part), span) {
-                (Some(first), Some(last), Some(span)) => {
+            let near = match (time(first), time(part)) {
+                (Some(first), Some(last)) => {
                     last.last.saturating_duration_since(first.first) <= span
                 }
                 _ => true,
@@ -90,9 +93,17 @@ pub(crate) fn expire(shared: &Shared, keep: &Keep) -> Result<(), SessionError> {
             dropped.first_of(shared, i);
         }
     }
-    let before = shared.keep_complete_from();
-    let cut = dropped.end_ns.max(before);
-    if let Some(cut) = cut {
+    // Of the oldest request that is left.
+    let starts = (0..TABLES.len()).filter(|i| losses::counts(TABLES[*i]));
+    let start = |i| {
+        let table = shared.catalog.table(i);
+        let first = table.parts.iter().find(|part| part.rows > 0)?;
+        table
+            .times
+            .get(&first.range.last)
+            .map(|times| times.start_ns)
+    };
+    if let Some(cut) = starts.filter_map(start).min() {
         let back = (REFRESH + SLACK).as_nanos() as i64;
         for (i, table) in TABLES.iter().enumerate() {
             let old = |parts: &TableParts| match parts.parts.as_slice() {

@@ -104,12 +104,6 @@ impl Shared {
         meta.changed = true;
     }
 
-    /// What [`Shared::set_complete_from`] was told last.
-    pub(crate) fn keep_complete_from(&self) -> Option<i64> {
-        let meta = lock(&self.meta);
-        meta.meta.history.keep.as_ref()?.complete_from_ns
-    }
-
     /// A copy was made, or could not be.
     pub(crate) fn add_save(&self, save: Save) {
         let mut meta = lock(&self.meta);

@@ -59,6 +59,8 @@ pub(crate) struct Worker {
     /// End of the latest request that came, CLOCK_MONOTONIC nanoseconds; of a
     /// ring only.
     end_ns: i64,
+    /// What that was when the rows of a table began that are not written yet.
+    start_ns: Vec<i64>,
     /// Takes parts that are to be made durable.
     durable: Option<Sender<PathBuf>>,
 }
@@ -88,6 +90,7 @@ impl Worker {
             reserve_due: Instant::now() + RESERVE_INTERVAL,
             failing: false,
             end_ns: 0,
+            start_ns: vec![0; TABLES.len()],
             durable,
             shared,
         })
@@ -158,7 +161,32 @@ impl Worker {
                 let _ = self.shared.storage.fill_reserve();
             }
         }
+        if self.shared.keep.is_some() {
+            self.follow_last_parts()?;
+        }
         self.shared.write_meta_if_changed();
+        Ok(())
+    }
+
+    /// The latest part of a table always stays, so that readers find the columns. So
+    /// that its rows can go all the same when no others come, an empty one follows.
+    fn follow_last_parts(&mut self) -> Result<(), SessionError> {
+        for i in (0..TABLES.len()).filter(|i| losses::counts(TABLES[*i])) {
+            let alone = {
+                let table = self.shared.catalog.table(i);
+                matches!(table.parts.as_slice(), [part] if part.rows > 0)
+            };
+            if !alone || self.encoders[i].rows() > 0 {
+                continue;
+            }
+            self.start_ns[i] = self.end_ns;
+            let schema = &self.shared.schemas[i];
+            let dir = self.shared.storage.table_dir(schema.table.name);
+            let bytes = part::empty(schema).map_err(SessionError::parquet(&dir))?;
+            if let Err(e) = self.write(i, &Held { bytes, rows: 0 }) {
+                self.shared.note(&e);
+            }
+        }
         Ok(())
     }
 
@@ -166,6 +194,9 @@ impl Worker {
         let Some(i) = index_of(batch.table).filter(|_| !batch.is_empty()) else {
             return Ok(());
         };
+        if self.encoders[i].rows() == 0 {
+            self.start_ns[i] = self.end_ns;
+        }
         if self.shared.keep.is_some() && losses::counts(batch.table) {
             self.end_ns = self.end_ns.max(latest_end(batch));
         }
@@ -241,6 +272,7 @@ impl Worker {
             let times = PartTimes {
                 first: now,
                 last: now,
+                start_ns: self.start_ns[i],
                 end_ns: self.end_ns,
             };
             table.times.insert(range.last, times);

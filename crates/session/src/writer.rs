@@ -382,6 +382,7 @@ fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), Ses
         let times = PartTimes {
             first: now,
             last: now,
+            start_ns: 0,
             end_ns: 0,
         };
         table.times.insert(range.last, times);
