@@ -295,13 +295,15 @@ impl Enricher {
         let ((files, file_strings), (file_paths, path_strings)) = self.files.take();
         let (processes, process_strings) = self.tasks.take();
         let [faults, writeback] = self.faults.take();
+        // What requests refer to comes first: whatever is written of these batches
+        // before the recorder is killed refers to nothing that is not.
         let mut batches = vec![
-            calls.into_batch(strings),
-            faults,
-            writeback,
             files.into_batch(file_strings),
             file_paths.into_batch(path_strings),
             processes.into_batch(process_strings),
+            calls.into_batch(strings),
+            faults,
+            writeback,
         ];
         batches.retain(|b| !b.is_empty());
         batches
