@@ -124,7 +124,7 @@ static __always_inline bool note_files(struct task_struct *task, struct task_sta
 			}
 			bool moves =
 				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
-			if (moves && is_seekable(mode)) {
+			if (!config.counters && moves && is_seekable(mode)) {
 				/* A call that fails does not move it. */
 				if (!late || filter.errors_only)
 					state->entry_pos = READ(file, f_pos);
@@ -579,6 +579,16 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		call->size = likely(desc->size_hi == NO_ARG)
 				     ? size_argument(regs, desc->size, compat)
 				     : long_argument(regs, desc->size, desc->size_hi, compat);
+	if (config.counters) {
+		if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
+			struct file *file = file_of_fd(task, ret);
+			if (file)
+				call->file = handle_of(state, file, now);
+		}
+		if (!pending)
+			count_call(call, flags);
+		return;
+	}
 	if (desc->aux != NO_ARG)
 		call->aux = argument(regs, desc->aux, compat);
 	bool at_position = flags & DESC_POSITION;

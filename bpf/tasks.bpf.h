@@ -68,7 +68,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 	if (strings) {
 		struct mm_struct *mm = READ_TYPED(task, mm);
 		/* Both are paths or memory of the program. */
-		if (mm && config.detail != DETAIL_RAW) {
+		if (mm && (config.detail != DETAIL_RAW || config.counters)) {
 			__u64 start = READ_TYPED(mm, arg_start);
 			__u64 len = READ_TYPED(mm, arg_end) - start;
 			if (len > MAX_CMDLINE - 1)

@@ -112,6 +112,34 @@ static __always_inline void lose_other(__u32 what, __u64 ts_ns, __u64 dur_ns, __
 	lose(&call, desc_flags);
 }
 
+/* Counts a call that has returned, by process and file: instead of its record. */
+VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags)
+{
+	if (!call)
+		return 0;
+	struct shed_key key = {
+		.cpu = bpf_get_smp_processor_id(),
+		.syscall = call->syscall,
+		.pid = call->pid,
+		.file = call->file,
+	};
+	bool error = is_error(desc_flags, call->ret);
+	bool moves = !error && desc_flags & DESC_RET_BYTES && call->size;
+	struct shed_value *v = bpf_map_lookup_elem(&counted, &key);
+	if (unlikely(!v)) {
+		static const struct shed_value zero;
+		bpf_map_update_elem(&counted, &key, &zero, BPF_NOEXIST);
+		v = bpf_map_lookup_elem(&counted, &key);
+		if (!v) {
+			__u32 index = key.cpu * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
+			v = bpf_map_lookup_elem(&counted_rest, &index);
+		}
+	}
+	if (v)
+		add_loss(v, call, moves ? call->ret : 0, error);
+	return 0;
+}
+
 /* Puts a record into the CPU's slot ring; false when there is no room. All
  * records of slots have the beginning of struct call_record. The first word is
  * written last: user space takes a slot once its SLOT_LAP is that of the turn. */

@@ -207,6 +207,23 @@ struct {
 	__type(value, struct shed_value);
 } shed SEC(".maps");
 
+/* With config.counters: calls by process and file, as far as there is room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* set before loading */
+	__type(key, struct shed_key);
+	__type(value, struct shed_value);
+} counted SEC(".maps");
+
+/* Those that found no room there, [CPU * MAX_SYSCALLS + call]. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set before loading */
+	__type(key, __u32);
+	__type(value, struct shed_value);
+} counted_rest SEC(".maps");
+
 /* What a file handle stands for: a name of an inode under a mount. A hard link
  * or another mount gets a handle of its own, so that calls keep the path by
  * which they came. */

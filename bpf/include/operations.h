@@ -318,6 +318,11 @@ __noinline int op_record(struct op_key *key, struct operation *op, struct op_end
 	call->aux = desc->aux != NO_ARG ? op->args[desc->aux & 7] : 0;
 	call->offset = end->offset;
 	call->size = op->size;
+	if (config.counters) {
+		if (!end->pending)
+			count_call(call, desc->flags);
+		return 0;
+	}
 	bool small = call->size < NO_SIZE32 || call->size == NO_SIZE;
 	bool sent;
 	if (desc->flags & DESC_WIDE || !small || call->ret != (__s32)call->ret ||

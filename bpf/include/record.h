@@ -673,6 +673,8 @@ struct probe_config {
 	__u32 content; /* enum content_mode */
 	__u32 content_max; /* bytes of a call's content that are taken at most */
 	__u32 content_room; /* bytes of a wide ring that content may fill */
+	__u32 counters; /* 1: calls are counted, not recorded; with detail FDS by file, too */
+	__u32 reserved; /* 0 */
 };
 
 enum content_mode {

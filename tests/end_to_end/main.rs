@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod aio;
+mod always_on;
 mod command;
 mod content;
 mod damage;

@@ -216,6 +216,13 @@ impl Running {
         self.stdout.take().expect("interactive")
     }
 
+    /// The recorder was killed: waits until it has ended.
+    pub fn killed(mut self) {
+        let status = self.child.wait().expect("state of the recorder");
+        self.done = true;
+        assert!(status.signal().is_some(), "not killed: {status}");
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Recording {
         drop(self.stdin.take());

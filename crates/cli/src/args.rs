@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
+
 /// What an application really asks of storage.
 #[derive(Debug, Parser)]
 #[command(
@@ -57,6 +59,10 @@ pub enum Action {
     Import(ImportArgs),
     /// What this kernel offers, what will be missing, how to mend it
     Doctor(DoctorArgs),
+    /// Have a recording that goes on save what it has so far, or keeps, as a session of its own
+    Snapshot(SnapshotArgs),
+    /// Repair a session whose recorder was killed or whose files are damaged
+    Repair(RepairArgs),
     /// Make a session from a raw capture (record --raw); needs no privilege
     Replay(ReplayArgs),
 }
@@ -64,6 +70,8 @@ pub enum Action {
 /// How much is read of each call.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DetailArg {
+    /// No calls at all, but exact counts, errors, bytes and latencies by process and call
+    Counters,
     /// Numbers only: no paths, no command lines, no memory of the program is read
     Raw,
     /// Files behind descriptors with their paths, no strings from arguments
@@ -96,7 +104,7 @@ pub enum HashInArg {
 #[derive(Debug, Args)]
 #[command(
     after_help = "While the command runs, signals go to it: Ctrl-C by the terminal, others \
-are passed on. A second one, or one when only its descendants are left, ends the recording."
+are passed on. SIGUSR1 saves what is kept (see snapshot). A second one, or one when only its descendants are left, ends the recording."
 )]
 pub struct RecordArgs {
     /// Directory of the session [default: NAME-DATE-TIME.fathom]
@@ -155,6 +163,9 @@ pub struct RecordArgs {
     #[arg(last = true, value_name = "CMD", required_unless_present_any =
           ["pid", "all", "tid", "comm", "uid", "cgroup", "container"])]
     pub command: Vec<OsString>,
+    /// Rings, saves, durability.
+    #[command(flatten)]
+    pub keep: KeepOptions,
     /// Which tasks, files and calls. Last, as its heading would go on.
     #[command(flatten)]
     pub filter: FilterOptions,
@@ -271,7 +282,8 @@ pub struct DiagnoseArgs {
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, files, file_paths, processes, losses.
+    after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, files,
+file_paths, processes, losses, counters.
 Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
 by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
@@ -461,7 +473,8 @@ fn moment(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-fn time(text: &str) -> Result<std::time::Duration, String> {
+/// A time with its unit.
+pub fn time(text: &str) -> Result<std::time::Duration, String> {
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());

@@ -143,6 +143,7 @@ fn checks() -> Vec<Check> {
         content: Content::None,
         content_max: 0,
         filters: Filters::none(),
+        counters: false,
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {

@@ -2,12 +2,15 @@
 //! prints, and turns what happened into an exit status.
 
 mod args;
+mod args_keep;
 mod doctor;
 mod exit;
 mod import;
 mod progress;
 mod record;
+mod repair;
 mod replay;
+mod snapshot;
 mod stages;
 
 #[cfg(feature = "analyse")]
@@ -39,6 +42,8 @@ fn main() -> ExitCode {
     let result = match arguments.action {
         Action::Record(options) => record::run(*options),
         Action::Replay(options) => replay::run(&options),
+        Action::Repair(options) => repair::run(&options),
+        Action::Snapshot(options) => snapshot::run(&options),
         Action::Doctor(options) => doctor::run(&options),
         #[cfg(feature = "analyse")]
         Action::Report(options) => analyse::report(&options),

@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use fathom_decode::Merge;
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{ShedKey, ShedValue, lost_is_other};
-use fathom_model::meta::{Options, SessionMeta, Totals};
+use fathom_model::meta::{Options, Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
-use fathom_session::{Finished, SessionWriter};
+use fathom_probe::Losses;
+use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
+
+use crate::record::Watch;
 
 /// Rows that are handed to the writer at once.
 const BATCH_ROWS: usize = 32 * 1024;
@@ -22,8 +25,13 @@ pub struct Stages {
     merge: Merge,
     enricher: Enricher,
     writer: SessionWriter,
+    watch: Option<Watch>,
     last_batch: Instant,
 }
+
+/// Files that a recording remembers which goes on for days: one that was not used
+/// for long gets another id when it is used again.
+const FILES_OF_A_RING: usize = 1 << 16;
 
 impl Stages {
     /// Stages that end in `writer`; `options` are those of the recording.
@@ -35,8 +43,63 @@ impl Stages {
                 ..EnrichOptions::default()
             }),
             writer,
+            watch: None,
             last_batch: Instant::now(),
         }
+    }
+
+    /// For a session that keeps its latest rows only; `watch` looks for a reason to
+    /// save them.
+    pub fn ring(mut self, options: &Options, watch: Option<Watch>) -> Self {
+        self.enricher = Enricher::new(EnrichOptions {
+            calls_left_out: options.leave_calls_out(),
+            max_files: FILES_OF_A_RING,
+            refresh_ns: Some(REFRESH.as_nanos() as u64),
+            ..EnrichOptions::default()
+        });
+        self.watch = watch;
+        self
+    }
+
+    /// Why what is kept is to be saved now.
+    pub fn wants_save(&mut self) -> Option<String> {
+        self.watch.as_mut()?.take()
+    }
+
+    /// Stores what was lost so far.
+    pub fn note_losses(&mut self, losses: &Losses) -> anyhow::Result<()> {
+        let rows = self.enricher.losses(&losses.by_cpu, &losses.split);
+        if !rows.is_empty() {
+            self.writer.append(rows)?;
+        }
+        Ok(())
+    }
+
+    /// Saves what has come so far, with what was lost until then.
+    pub fn save(&mut self, request: SaveRequest, losses: &Losses) -> anyhow::Result<()> {
+        hand_over(&mut self.enricher, &self.writer, &mut self.watch)?;
+        self.note_losses(losses)?;
+        self.writer.save(request);
+        Ok(())
+    }
+
+    /// Copies that were made, or could not be.
+    pub fn saves(&self) -> Vec<Save> {
+        self.writer.saves()
+    }
+
+    /// Stores what the kernel has counted instead of recording it.
+    pub fn note_counted(
+        &mut self,
+        start_ns: u64,
+        now_ns: u64,
+        read: &[(ShedKey, ShedValue)],
+    ) -> anyhow::Result<()> {
+        let rows = self.enricher.counters(start_ns, now_ns, read);
+        if !rows.is_empty() {
+            self.writer.append(rows)?;
+        }
+        Ok(())
     }
 
     /// Takes records; everything before `watermark_ns` has been pushed.
@@ -48,6 +111,7 @@ impl Stages {
             merge,
             enricher,
             writer,
+            watch,
             ..
         } = self;
         let mut failed = Ok(());
@@ -56,13 +120,13 @@ impl Stages {
             let full =
                 enricher.pending_rows() >= BATCH_ROWS || enricher.pending_bytes() >= BATCH_BYTES;
             if full && failed.is_ok() {
-                failed = hand_over(enricher, writer);
+                failed = hand_over(enricher, writer, watch);
             }
         });
         failed?;
         if self.last_batch.elapsed() >= BATCH_TIME {
             self.last_batch = Instant::now();
-            hand_over(&mut self.enricher, &self.writer)?;
+            hand_over(&mut self.enricher, &self.writer, &mut self.watch)?;
         }
         Ok(())
     }
@@ -108,7 +172,7 @@ impl Stages {
         } = self;
         merge.drain_all(|cpu, event| enricher.event(cpu, event));
         enricher.finish();
-        hand_over(&mut enricher, &writer)?;
+        hand_over(&mut enricher, &writer, &mut None)?;
         let losses = enricher.losses(lost, split);
         if !losses.is_empty() {
             writer.append(losses)?;
@@ -134,8 +198,15 @@ impl Stages {
     }
 }
 
-fn hand_over(enricher: &mut Enricher, writer: &SessionWriter) -> anyhow::Result<()> {
+fn hand_over(
+    enricher: &mut Enricher,
+    writer: &SessionWriter,
+    watch: &mut Option<Watch>,
+) -> anyhow::Result<()> {
     for batch in enricher.take() {
+        if let Some(watch) = watch {
+            watch.look(&batch);
+        }
         if !batch.is_empty() {
             writer.append(batch)?;
         }

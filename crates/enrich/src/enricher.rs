@@ -14,6 +14,7 @@ use fathom_model::{StrId, StringTable, errno};
 use crate::args::{self, Call};
 use crate::cache::{self, FileMemo, Recent, Small, Texts};
 use crate::content::{self, ContentCounts, Contents};
+use crate::counters::Counters;
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::layers::requests::{Key, Kind};
@@ -49,6 +50,10 @@ pub struct EnrichOptions {
     pub max_threads: usize,
     /// Whether filters left calls out that may have moved positions.
     pub calls_left_out: bool,
+    /// Rows of files and threads that are older are written again when a request
+    /// refers to them, in the time of the requests, nanoseconds: for sessions that
+    /// keep their latest rows only. `None`: rows are written when they change.
+    pub refresh_ns: Option<u64>,
 }
 
 impl Default for EnrichOptions {
@@ -57,6 +62,7 @@ impl Default for EnrichOptions {
             max_files: 1 << 20,
             max_threads: 1 << 18,
             calls_left_out: false,
+            refresh_ns: None,
         }
     }
 }
@@ -81,6 +87,7 @@ pub struct Enricher {
     tasks: Tasks,
     positions: Positions,
     losses: Losses,
+    counters: Counters,
     /// Rows of table `syscalls` that were made.
     calls: u64,
     faults: Faults,
@@ -117,10 +124,11 @@ impl Enricher {
             strings: StringTable::new(),
             spare: Vec::new(),
             epoch: 1,
-            files: Files::new(options.max_files),
-            tasks: Tasks::new(options.max_threads),
+            files: Files::new(options.max_files).refreshed_after(options.refresh_ns),
+            tasks: Tasks::new(options.max_threads).refreshed_after(options.refresh_ns),
             positions: Positions::new(options.calls_left_out),
             losses: Losses::default(),
+            counters: Counters::default(),
             calls: 0,
             faults: Faults::new(),
             layers: Layers::default(),
@@ -243,7 +251,7 @@ impl Enricher {
                     &self.tasks,
                 );
                 self.faults
-                    .fault(rid, cpu, record, &mut self.files, &self.tasks);
+                    .fault(rid, cpu, record, &mut self.files, &mut self.tasks);
             }
             Event::Writeback(record) => {
                 let rid = self.layers.requests.next();
@@ -305,13 +313,15 @@ impl Enricher {
         let ((files, file_strings), (file_paths, path_strings)) = self.files.take();
         let (processes, process_strings) = self.tasks.take();
         let [faults, writeback] = self.faults.take();
+        // What requests refer to comes first: whatever is written of these batches
+        // before the recorder is killed refers to nothing that is not.
         let mut batches = vec![
-            calls.into_batch(strings),
-            faults,
-            writeback,
             files.into_batch(file_strings),
             file_paths.into_batch(path_strings),
             processes.into_batch(process_strings),
+            calls.into_batch(strings),
+            faults,
+            writeback,
         ];
         batches.extend(self.layers.take());
         batches.retain(|b| !b.is_empty());
@@ -352,6 +362,16 @@ impl Enricher {
         let files = &mut self.files;
         self.losses
             .rows(per_cpu, split, |key| files.by_handle(key.file, now).id)
+    }
+
+    /// Rows of table `counters` for what the kernel has counted since the last
+    /// time: `read` has its counters as they were at `now_ns`, those of the first
+    /// time count from `start_ns`.
+    pub fn counters(&mut self, start_ns: u64, now_ns: u64, read: &[(ShedKey, ShedValue)]) -> Batch {
+        let files = &mut self.files;
+        self.counters.rows(start_ns, now_ns, read, |handle| {
+            files.by_handle(handle, now_ns).id
+        })
     }
 
     /// The row of table `losses` for records that arrived damaged, so that
@@ -614,7 +634,7 @@ impl Enricher {
         if let Some(comm) = self.recent_threads.get(tid, self.epoch) {
             return comm;
         }
-        let comm = match self.tasks.comm(tid) {
+        let comm = match self.tasks.used(tid, self.last_ns) {
             Some(comm) => self.strings.intern(comm.as_bytes()),
             None => StrId::NULL,
         };

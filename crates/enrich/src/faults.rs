@@ -80,13 +80,13 @@ impl Faults {
         cpu: u32,
         r: &FaultRecord,
         files: &mut Files,
-        tasks: &Tasks,
+        tasks: &mut Tasks,
     ) {
         let flags = u32::from(r.flags);
         let has = |flag: u32| flags & flag != 0;
         let (begin, end) = (!has(FAULT_NO_BEGIN), !has(FAULT_NO_END));
         let file = self.file(r.file, r.ts_ns.saturating_add(r.dur_ns), files);
-        let comm = self.comm(r.tid, tasks);
+        let comm = self.comm(r.tid, r.ts_ns, tasks);
         let access = match (has(FAULT_WRITE), has(FAULT_EXEC)) {
             (true, _) => "write",
             (false, true) => "exec",
@@ -223,12 +223,12 @@ impl Faults {
         memo
     }
 
-    fn comm(&mut self, tid: u32, tasks: &Tasks) -> StrId {
+    fn comm(&mut self, tid: u32, now_ns: u64, tasks: &mut Tasks) -> StrId {
         if let Some(comm) = self.recent_threads.get(tid, self.epoch) {
             return comm;
         }
         let comm = tasks
-            .comm(tid)
+            .used(tid, now_ns)
             .map_or(StrId::NULL, |comm| self.strings.intern(comm.as_bytes()));
         self.recent_threads.put(tid, self.epoch, comm);
         comm

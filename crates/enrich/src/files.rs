@@ -55,6 +55,8 @@ struct File {
     known_paths: Vec<u64>,
     /// Batch and place of its row, when it has one in the present batch.
     row: Option<(u32, usize)>,
+    /// When its row was written last.
+    written_ns: u64,
     /// Used since it was last considered for being forgotten.
     used: bool,
 }
@@ -90,6 +92,7 @@ pub(crate) struct Files {
     aliases: Aliases,
     mounts: Mounts,
     limit: usize,
+    refresh_ns: Option<u64>,
     last_id: i64,
     epoch: u32,
     rows: FileRows,
@@ -114,6 +117,7 @@ impl Files {
             aliases: Aliases::default(),
             mounts: Mounts::default(),
             limit: limit.clamp(1, u32::MAX as usize),
+            refresh_ns: None,
             last_id: 0,
             epoch: 0,
             rows: FileRows::default(),
@@ -122,6 +126,12 @@ impl Files {
             path_strings: StringTable::new(),
             hasher: DefaultHashBuilder::default(),
         }
+    }
+
+    /// Has rows written again that are so much older than what refers to them.
+    pub(crate) fn refreshed_after(mut self, age_ns: Option<u64>) -> Self {
+        self.refresh_ns = age_ns;
+        self
     }
 
     /// Takes note of what the kernel side says of a handle.
@@ -246,10 +256,12 @@ impl Files {
             && let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut)
         {
             file.used = true;
-            return FileRef {
+            let found = FileRef {
                 id: file.id,
                 path: known.path.clone(),
             };
+            self.refresh(slot, found.path.as_deref().is_some(), handle, now_ns);
+            return found;
         }
         let slot = self.add(now_ns);
         let id = self
@@ -269,6 +281,33 @@ impl Files {
         FileRef { id, path: None }
     }
 
+    /// Writes the row of a file again that a row refers to at `now_ns`, and the path
+    /// by which `handle` reaches it, when that was done long ago.
+    fn refresh(&mut self, slot: u32, has_path: bool, handle: u32, now_ns: u64) {
+        let Some(age) = self.refresh_ns else { return };
+        let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        if now_ns.saturating_sub(file.written_ns) <= age {
+            return;
+        }
+        file.written_ns = now_ns;
+        let (id, complete, mnt_ns) = (file.id, file.path_complete, file.mnt_ns);
+        self.write(slot);
+        let known = self.handles.get(&handle).filter(|_| has_path);
+        if let Some(path) = known.and_then(|handle| handle.path.clone()) {
+            let text = text::lossless(&path);
+            self.path_rows.file_id.push(id);
+            self.path_rows.ts_ns.push(signed(now_ns));
+            self.path_rows
+                .path
+                .push(self.path_strings.intern(text.as_bytes()));
+            self.path_rows.path_complete.push(complete);
+            self.path_rows.deleted.push(false);
+            self.path_rows.mnt_ns.push(namespace(mnt_ns));
+        }
+    }
+
     /// Path of the file behind a handle, when it is known.
     pub(crate) fn path_of(&self, handle: u32) -> Option<&[u8]> {
         let known = self.handles.get(&handle)?;
@@ -284,7 +323,9 @@ impl Files {
             && let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut)
         {
             file.used = true;
-            return file.id;
+            let id = file.id;
+            self.refresh(slot, false, 0, now_ns);
+            return id;
         }
         if let Some(slot) = path.and_then(|path| self.opened_elsewhere(ino, path)) {
             self.add_alias(slot, (dev, ino));
@@ -443,6 +484,7 @@ impl Files {
             host_path: None,
             known_paths: Vec::new(),
             row: None,
+            written_ns: now_ns,
             used: false,
         };
         let slot = match self.free.pop() {

@@ -32,6 +32,7 @@
 mod args;
 mod cache;
 mod content;
+mod counters;
 mod enricher;
 mod faults;
 mod files;

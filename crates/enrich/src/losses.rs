@@ -20,7 +20,8 @@ pub(crate) struct Losses {
     written: BTreeSet<Key>,
 }
 
-const NOTHING: ShedValue = ShedValue {
+/// What a counter begins with.
+pub(crate) const NOTHING: ShedValue = ShedValue {
     count: 0,
     errors: 0,
     bytes: 0,
@@ -137,7 +138,8 @@ fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v
     out.hist.push(v.hist.iter().map(|n| signed(*n)).collect());
 }
 
-fn add(to: &mut ShedValue, value: &ShedValue) {
+/// Adds `value` to another counter.
+pub(crate) fn add(to: &mut ShedValue, value: &ShedValue) {
     to.first_ns = match to.count {
         0 => value.first_ns,
         _ => to.first_ns.min(value.first_ns),

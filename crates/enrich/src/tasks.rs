@@ -38,6 +38,8 @@ struct Thread {
     program: Option<Arc<Program>>,
     /// Batch and place of its row, when it has one in the present batch.
     row: Option<(u32, usize)>,
+    /// When the row was written last.
+    written_ns: u64,
 }
 
 /// The threads that are known.
@@ -50,6 +52,7 @@ pub(crate) struct Tasks {
     /// Threads that ended in this batch and in the one before.
     ended: [Vec<(u32, u64)>; 2],
     limit: usize,
+    refresh_ns: Option<u64>,
     epoch: u32,
     rows: ProcessRows,
     strings: StringTable,
@@ -62,14 +65,34 @@ impl Tasks {
             order: VecDeque::new(),
             ended: [Vec::new(), Vec::new()],
             limit: limit.max(1),
+            refresh_ns: None,
             epoch: 0,
             rows: ProcessRows::default(),
             strings: StringTable::new(),
         }
     }
 
-    /// Name of thread `tid`, `None` when it is not known.
-    pub(crate) fn comm(&self, tid: u32) -> Option<&str> {
+    /// Has rows written again that are so much older than what refers to them.
+    pub(crate) fn refreshed_after(mut self, age_ns: Option<u64>) -> Self {
+        self.refresh_ns = age_ns;
+        self
+    }
+
+    /// Name of thread `tid`, to which a row refers at `now_ns`; `None` when it is
+    /// not known.
+    pub(crate) fn used(&mut self, tid: u32, now_ns: u64) -> Option<&str> {
+        if let Some(age) = self.refresh_ns {
+            let pid = self.threads.get(&tid).map(|t| t.pid);
+            for tid in [Some(tid), pid.filter(|pid| *pid != tid)]
+                .into_iter()
+                .flatten()
+            {
+                let thread = self.threads.get(&tid);
+                if thread.is_some_and(|t| now_ns.saturating_sub(t.written_ns) > age) {
+                    self.write(tid, now_ns);
+                }
+            }
+        }
         self.threads.get(&tid).map(|t| &*t.comm)
     }
 
@@ -122,7 +145,7 @@ impl Tasks {
             TASK_EXEC => (thread.end_ns, thread.exit_status) = (None, None),
             _ => debug_assert!(matches!(event, TASK_SEEN | TASK_FORK | TASK_COMM)),
         }
-        self.write(tid);
+        self.write(tid, record.ts_ns);
         if event == TASK_EXEC {
             self.end_siblings(record);
         }
@@ -142,7 +165,7 @@ impl Tasks {
             if let Some(thread) = self.threads.get_mut(&tid) {
                 thread.program = Some(Arc::clone(&program));
             }
-            self.write(tid);
+            self.write(tid, record.ts_ns);
         }
     }
 
@@ -163,7 +186,7 @@ impl Tasks {
                     ended.push(key);
                 }
             }
-            self.write(tid);
+            self.write(tid, record.ts_ns);
         }
     }
 
@@ -202,12 +225,13 @@ impl Tasks {
             comm: Box::default(),
             program,
             row: None,
+            written_ns: 0,
         };
         self.threads.insert(record.tid, thread);
     }
 
     /// Brings the row of a thread up to date.
-    fn write(&mut self, tid: u32) {
+    fn write(&mut self, tid: u32, now_ns: u64) {
         let Self {
             threads,
             strings,
@@ -222,6 +246,7 @@ impl Tasks {
             s.filter(|s| !s.is_empty())
                 .map_or(StrId::NULL, |s| strings.intern(s.as_bytes()))
         };
+        thread.written_ns = thread.written_ns.max(now_ns);
         let program = thread.program.as_deref();
         let comm = intern(Some(&thread.comm));
         let exe = intern(program.map(|p| p.exe.as_str()));

@@ -101,6 +101,7 @@ fn replay(bytes: &[u8]) -> (Vec<Batch>, u64) {
         max_files: 64,
         max_threads: 64,
         calls_left_out: false,
+        ..EnrichOptions::default()
     });
     let mut batches = Vec::new();
     while let Ok(Some(frame)) = reader.next_frame() {
@@ -236,6 +237,7 @@ fn random_records_of_every_call() {
             max_files: 8,
             max_threads: 8,
             calls_left_out: false,
+            ..EnrichOptions::default()
         });
         let (mut rows, mut calls) = (0, 0);
         for _ in 0..20 {

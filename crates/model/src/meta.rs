@@ -54,6 +54,9 @@ pub struct SessionMeta {
     /// The log that the session was made of; null when it was recorded.
     #[serde(default)]
     pub source: Option<Source>,
+    /// What became of the session besides being recorded.
+    #[serde(default)]
+    pub history: History,
 }
 
 /// What an imported session was made of.
@@ -75,6 +78,52 @@ pub struct Source {
     /// What the log does not tell, a phrase each: such columns are null.
     #[serde(default)]
     pub not_observable: Vec<String>,
+}
+
+/// What became of a session besides being recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// Of a recording that keeps its latest rows only; null when it keeps all.
+    #[serde(default)]
+    pub keep: Option<Keep>,
+    /// Copies that were saved while it was recorded, the latest last.
+    #[serde(default)]
+    pub saves: Vec<Save>,
+    /// Of such a copy: why it was saved. Empty for a recording itself.
+    #[serde(default)]
+    pub saved_because: String,
+    /// What was found and done when the session was repaired.
+    #[serde(default)]
+    pub repairs: Vec<String>,
+}
+
+/// How much a recording keeps (`--keep`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    /// Rows that came in so many nanoseconds stay; null when time does not matter.
+    #[serde(default)]
+    pub time_ns: Option<u64>,
+    /// Bytes on disk beyond which the oldest go; null for no limit.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Everything that ended later is there, CLOCK_MONOTONIC nanoseconds; null as
+    /// long as nothing was dropped.
+    #[serde(default)]
+    pub complete_from_ns: Option<i64>,
+}
+
+/// A copy of a recording that was saved while that went on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Save {
+    /// Directory of the copy.
+    pub path: String,
+    /// Why: `signal`, or the condition that held.
+    pub because: String,
+    /// When it was asked for, CLOCK_MONOTONIC nanoseconds.
+    pub at_ns: i64,
+    /// Why there is no copy; null when there is one.
+    #[serde(default)]
+    pub error: Option<String>,
 }
 
 /// The content of calls that moved data: how it was recorded, and of how many
@@ -106,7 +155,7 @@ pub struct Content {
 /// Options of a recording.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// raw, fds or full.
+    /// counters, raw, fds or full.
     pub detail: String,
     /// Selection of calls as given: `storage`, names, classes.
     pub syscalls: Vec<String>,
@@ -182,7 +231,8 @@ pub struct Hook {
     pub skipped: u64,
 }
 
-/// Counts of calls. Always: seen = stored + lost.
+/// Counts of calls. Always: seen = stored + lost + expired + counted + missing,
+/// of which the last three are 0 in most sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Calls that passed the filters in the kernel.
@@ -191,6 +241,16 @@ pub struct Totals {
     pub stored: u64,
     /// Calls in table `losses`.
     pub lost: u64,
+    /// Rows that were stored and dropped again, as only the latest are kept.
+    #[serde(default)]
+    pub expired: u64,
+    /// Calls that are in table `counters` instead of having rows.
+    #[serde(default)]
+    pub counted: u64,
+    /// Calls that had been seen when the recorder was killed and are in no table:
+    /// known once the session was repaired.
+    #[serde(default)]
+    pub missing: u64,
     /// Calls by 32-bit programs, which are not recorded and not in `seen`.
     #[serde(default)]
     pub compat: u64,
@@ -243,7 +303,8 @@ impl LayerCounts {
     }
 }
 
-/// Counts of what a table has besides calls. Always: seen = stored + lost.
+/// Counts of what a table has besides calls. Always: seen = stored + lost + expired +
+/// missing, as in [`Totals`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// What passed the filters in the kernel.
@@ -252,6 +313,12 @@ pub struct Counts {
     pub stored: u64,
     /// What is in table `losses` instead.
     pub lost: u64,
+    /// As in [`Totals`].
+    #[serde(default)]
+    pub expired: u64,
+    /// As in [`Totals`].
+    #[serde(default)]
+    pub missing: u64,
 }
 
 /// Records that crossed from the kernel to user space, counted as they arrived:

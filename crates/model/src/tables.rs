@@ -738,6 +738,37 @@ tables! {
         /// Durations: entry b counts those from 2^b to below 2^(b+1) ns.
         hist: list set,
     }
+
+    /// Recorded with --detail counters, which makes no rows of calls: one row a
+    /// second, process, call and, with --count-files, file, for what took place in
+    /// that second. The counts of all rows add up to what the kernel saw.
+    COUNTERS counters CounterRows key [] {
+        /// When the second began, CLOCK_MONOTONIC nanoseconds: the counters of the
+        /// kernel were read then and at end_ns.
+        ts_ns: i64 set,
+        /// When it ended, CLOCK_MONOTONIC nanoseconds.
+        end_ns: i64 set,
+        /// Name of the call or operation, as in table syscalls.
+        syscall: str set,
+        /// Process, -1 when the kernel had no room to tell.
+        pid: i32 set,
+        /// File, in table files; null when files were not asked for, when there was
+        /// none or the kernel had no room to tell.
+        file_id: i64 null,
+        /// Calls that returned.
+        count: i64 set,
+        /// Bytes that they moved.
+        bytes: i64 set,
+        /// Calls that failed.
+        errors: i64 set,
+        /// Sum of their durations, nanoseconds.
+        dur_ns: i64 set,
+        /// Longest duration until then, nanoseconds: of this process, call and
+        /// file since the recording began.
+        max_dur_ns: i64 set,
+        /// Durations: entry b counts those from 2^b to below 2^(b+1) ns.
+        hist: list set,
+    }
 }
 
 /// The table `name`, if there is one.

@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         content: Content::None,
         content_max: 0,
         filters: Filters::none(),
+        counters: false,
     })?;
     probe.attach()?;
     // SAFETY: an all-zero set is a valid, empty one.

@@ -4,6 +4,7 @@
 
 mod adopt;
 mod command;
+mod counted;
 mod counters;
 mod descriptors;
 mod error;
@@ -22,6 +23,7 @@ pub mod system;
 mod variant;
 
 pub use command::{Command, CommandExit, Conditions, SpawnError, User};
+pub use counted::NO_PROCESS;
 pub use counters::{Counters, Losses};
 pub use error::ProbeError;
 pub use filter::{FilterArgs, FilterError, Filters};

@@ -10,6 +10,7 @@ use fathom_model::abi::{
 use fathom_model::meta::Hook;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 
+use crate::counted::MAX_COUNTED;
 use crate::error::ProbeError;
 use crate::features::Features;
 use crate::filter::Filters;
@@ -120,6 +121,15 @@ fn configure(
             },
         ),
         ("lost", cpus * MAX_SYSCALLS as usize),
+        ("counted", if options.counters { MAX_COUNTED } else { 1 }),
+        (
+            "counted_rest",
+            if options.counters {
+                cpus * MAX_SYSCALLS as usize
+            } else {
+                1
+            },
+        ),
         ("rules", options.filters.rules().len().max(1)),
         ("bios", block(65_536)),
         ("requests", block(32_768)),
@@ -144,6 +154,8 @@ fn configure(
         },
         content_max: options.content_max.min(MAX_CONTENT),
         content_room: wide_bytes / 4 * 3,
+        counters: options.counters.into(),
+        reserved: 0,
     };
     // In the sections that the kernel side has for them.
     let constants = [

@@ -2,11 +2,12 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use fathom_model::abi::{CpuStats, TASK_WAITS_FOR_EXEC, TaskState};
+use fathom_model::abi::{CpuStats, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
 use fathom_model::meta::Hook;
 use fathom_model::raw::RawChunk;
 use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
 
+use crate::counted::Counted;
 use crate::counters::{Counters, Losses};
 use crate::error::ProbeError;
 use crate::filter::Filters;
@@ -40,6 +41,9 @@ pub struct ProbeOptions {
     pub content_max: u32,
     /// Which tasks and files, and what calls must come to.
     pub filters: Filters,
+    /// Count calls in the kernel instead of recording each; with
+    /// [`Detail::Fds`] by file, too.
+    pub counters: bool,
 }
 
 /// The programs, loaded.
@@ -57,6 +61,7 @@ pub struct Probe {
     paths: bool,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
+    counted: Counted,
 }
 
 impl Probe {
@@ -80,10 +85,11 @@ impl Probe {
             hooks,
             cpus,
             all_tasks: options.all_tasks,
-            paths: options.detail != Detail::Raw,
+            paths: options.detail != Detail::Raw || options.counters,
             spare: Vec::new(),
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
+            counted: Counted::default(),
             object,
         })
     }
@@ -241,6 +247,18 @@ impl Probe {
     /// Losses so far.
     pub fn losses(&self) -> Result<Losses, ProbeError> {
         Losses::read(&self.object, self.cpus, self.cpu_stats())
+    }
+
+    /// Of a recording with counters: what was counted so far, by processor, call,
+    /// process and file. What the kernel had no room to split has
+    /// [`crate::NO_PROCESS`] for a process.
+    pub fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        self.counted.read(&self.object, self.cpus)
+    }
+
+    /// Makes room: forgets counters of processes that have ended.
+    pub fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
+        self.counted.forget(&self.object, keys)
     }
 
     /// Highest share of a CPU's slot ring that was ever in use, 0 to 1.

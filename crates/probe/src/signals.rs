@@ -14,8 +14,21 @@ pub struct Arrived {
     pub from_terminal: bool,
 }
 
-/// Signals that would end fathom.
-const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+impl Arrived {
+    /// Whether it asks to save what was recorded so far: SIGUSR1.
+    pub fn asks_to_save(&self) -> bool {
+        self.number == libc::SIGUSR1
+    }
+}
+
+/// Signals that would end fathom; the last asks it to save.
+const HANDLED: [i32; 5] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+];
 
 /// The blocked signals.
 pub struct Signals {

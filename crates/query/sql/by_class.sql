@@ -1,7 +1,7 @@
 -- One row a class of calls, lost calls included.
 --
 -- class: data, metadata, directory, xattr, memory or async.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- pending: Of which had not ended when they were written; their time so far counts.
 -- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
 -- errors: Calls that failed.
@@ -35,10 +35,9 @@ FROM (
         GROUP BY class
         UNION ALL
         SELECT
-            coalesce(class, 'unknown'), sum(count), 0, sum(count), sum(errors), sum(bytes),
+            coalesce(class, 'unknown'), sum(count), 0, sum(lost), sum(errors), sum(bytes),
             sum(dur_ns), max(max_dur_ns), NULL
-        FROM losses LEFT JOIN call_classes USING (syscall)
-        WHERE layer = 'syscall'
+        FROM unstored LEFT JOIN call_classes USING (syscall)
         GROUP BY 1
     )
     GROUP BY class

@@ -5,7 +5,7 @@
 -- path: Its path, the latest known.
 -- file_type: regular, directory, symlink, block, char, fifo, socket, anonymous or unknown.
 -- fs_type: Type of the file system.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
 -- errors: Calls that failed.
 -- bytes: Bytes moved.
@@ -44,12 +44,11 @@ FROM (
         GROUP BY file_id
         UNION ALL
         SELECT
-            nullif(file_id, -1), sum(count), sum(count), sum(errors), sum(bytes),
+            file_id, sum(count), sum(lost), sum(errors), sum(bytes),
             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0),
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
             sum(dur_ns), max(max_dur_ns), NULL
-        FROM losses
-        WHERE layer = 'syscall'
+        FROM unstored
         GROUP BY 1
     )
     GROUP BY file_id

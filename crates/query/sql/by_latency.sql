@@ -5,7 +5,7 @@
 -- bucket: Power of two where the bucket begins, 0 to 39; the last takes all above.
 -- from_ns: Shortest duration in the bucket, nanoseconds (bucket 0: from 0).
 -- below_ns: Where the next bucket begins; null for the last.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- lost: Of which are not in table syscalls.
 SELECT
     syscall, bucket,
@@ -17,13 +17,12 @@ FROM (
     FROM syscalls
     GROUP BY 1, 2
     UNION ALL
-    SELECT syscall, bucket, sum(count), sum(count)
+    SELECT syscall, bucket, sum(count), coalesce(sum(count) FILTER (is_lost), 0)
     FROM (
         SELECT
-            syscall, unnest(hist) AS count,
+            syscall, lost > 0 AS is_lost, unnest(hist) AS count,
             (generate_subscripts(hist, 1) - 1)::INTEGER AS bucket
-        FROM losses
-        WHERE layer = 'syscall'
+        FROM unstored
     )
     WHERE count > 0
     GROUP BY 1, 2

@@ -7,7 +7,7 @@
 -- exe: Path of the executable.
 -- cmdline: Command line.
 -- threads: Threads that made calls, as far as they are stored.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- lost: Of which are not in table syscalls; exact in all columns but threads and the
 --   percentiles.
 -- errors: Calls that failed.
@@ -51,12 +51,11 @@ FROM (
         GROUP BY pid
         UNION ALL
         SELECT
-            nullif(pid, -1), 0, sum(count), sum(count), sum(errors), sum(bytes),
+            nullif(pid, -1), 0, sum(count), sum(lost), sum(errors), sum(bytes),
             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0),
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
             sum(dur_ns), max(max_dur_ns), NULL
-        FROM losses
-        WHERE layer = 'syscall'
+        FROM unstored
         GROUP BY 1
     )
     GROUP BY pid

@@ -2,7 +2,7 @@
 --
 -- syscall: Name of the call, as in strace.
 -- class: data, metadata, directory, xattr, memory or async.
--- calls: Calls: stored ones and lost ones.
+-- calls: Calls: stored ones, lost ones and counted ones (table counters).
 -- pending: Of which had not ended when they were written; their time so far counts.
 -- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
 -- errors: Calls that failed.
@@ -36,10 +36,9 @@ FROM (
         GROUP BY syscall
         UNION ALL
         SELECT
-            syscall, sum(count), 0, sum(count), sum(errors), sum(bytes), sum(dur_ns),
+            syscall, sum(count), 0, sum(lost), sum(errors), sum(bytes), sum(dur_ns),
             max(max_dur_ns), NULL
-        FROM losses
-        WHERE layer = 'syscall'
+        FROM unstored
         GROUP BY syscall
     )
     GROUP BY syscall

@@ -16,12 +16,13 @@
 -- start_ns: When it began, CLOCK_MONOTONIC nanoseconds.
 -- end_ns: When it ended, CLOCK_MONOTONIC nanoseconds; null when the state is recording.
 -- duration_ns: From start_ns to end_ns.
--- seen: Calls that passed the filters in the kernel; stored and lost ones. While the
---   session is recorded, those that have arrived in it.
+-- seen: Calls that passed the filters in the kernel: stored and lost ones, and those in
+--   table counters, those dropped by --keep, and those that a killed recorder had not stored.
+--   While the session is recorded, those that have arrived in it.
 -- stored: Rows written to table syscalls.
 -- lost: Calls in table losses.
 -- compat: Calls by 32-bit programs, where those are not recorded (arm64); not in seen.
--- detail: raw, fds or full.
+-- detail: counters, raw, fds or full.
 -- calls: Selection of calls as given, separated by commas.
 -- content: none, hash or plain: what was kept of the bytes that calls moved.
 -- content_max_bytes: Bytes of a call that were taken for it at most; null when none were.

@@ -21,6 +21,17 @@ use crate::{QueryError, guard, session_row, tables};
 /// keeps about 20 bytes a call for them, outside of its memory limit.
 const EXACT_PERCENTILES: i64 = 20_000_000;
 
+/// Calls that have no rows in table `syscalls`, for the views that add them to those
+/// that have: lost ones and counted ones.
+const UNSTORED: &str = "CREATE VIEW unstored AS
+    SELECT syscall, pid, nullif(file_id, -1) AS file_id, count, count AS lost, bytes, errors,
+        dur_ns, max_dur_ns, hist
+    FROM losses
+    WHERE layer = 'syscall'
+    UNION ALL
+    SELECT syscall, pid, file_id, count, 0, bytes, errors, dur_ns, max_dur_ns, hist
+    FROM counters";
+
 /// What a query may use.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -113,6 +124,7 @@ impl Db {
                 detail: message(&e),
             })?;
         connection.execute_batch(percentiles(stored)).map_err(db)?;
+        connection.execute_batch(UNSTORED).map_err(db)?;
         for view in VIEWS {
             let sql = format!("CREATE VIEW {} AS\n{}", view.name, view.sql);
             connection.execute_batch(&sql).map_err(db)?;
@@ -261,6 +273,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         cost: Default::default(),
         content: None,
         source: None,
+        history: Default::default(),
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())
 }

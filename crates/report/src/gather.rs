@@ -94,7 +94,8 @@ impl Report {
         let lost: i64 = syscalls.iter().map(|c| c.lost).sum();
         let duration_ns = duration(db, meta)?;
         let session = summary(source, duration_ns);
-        let loss = loss(db, source, totals.calls - lost, lost)?;
+        let counted = counted(db)?;
+        let loss = loss(db, source, totals.calls - lost - counted, lost)?;
         Ok(Report {
             problems: problems(source, &session, &loss, &totals),
             session,
@@ -113,7 +114,7 @@ impl Report {
                 bytes: source.bytes,
                 bytes_per_row: units::share(
                     source.syscall_bytes as f64,
-                    (totals.calls - lost) as f64,
+                    (totals.calls - lost - counted) as f64,
                 ),
             },
             next: next(&source.location),
@@ -188,6 +189,13 @@ fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
     }
 }
 
+/// Calls in table `counters`.
+fn counted(db: &Db) -> Result<i64, ReportError> {
+    let sql = "SELECT coalesce(sum(count), 0)::BIGINT AS calls FROM counters";
+    let counts = rows(db, sql, |row| row.int("calls"))?;
+    Ok(counts.into_iter().sum())
+}
+
 fn loss(db: &Db, source: &Source<'_>, stored: i64, lost: i64) -> Result<Loss, ReportError> {
     let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
     let places = rows(
@@ -204,7 +212,13 @@ fn loss(db: &Db, source: &Source<'_>, stored: i64, lost: i64) -> Result<Loss, Re
         },
     )?;
     let (stored, lost) = (unsigned(stored), unsigned(lost));
-    let seen = source.meta.totals.seen;
+    let meta::Totals {
+        seen,
+        expired,
+        counted,
+        missing,
+        ..
+    } = source.meta.totals;
     let lost_at = |stage: &str| places.iter().any(|p| p.stage == stage && p.calls > 0);
     let mut advice = Vec::new();
     if lost_at("ring") {
@@ -228,7 +242,13 @@ fn loss(db: &Db, source: &Source<'_>, stored: i64, lost: i64) -> Result<Loss, Re
         seen,
         stored,
         lost,
-        balanced: stored.checked_add(lost) == Some(seen),
+        expired,
+        counted,
+        missing,
+        balanced: [lost, expired, counted, missing]
+            .iter()
+            .try_fold(stored, |sum, n| sum.checked_add(*n))
+            == Some(seen),
         compat: source.meta.totals.compat,
         places,
         advice,
@@ -248,6 +268,30 @@ fn problems(
                 .into(),
         );
     }
+    if loss.counted > 0 {
+        problems.push(
+            "recorded with --detail counters: there are no single calls, so no percentiles, \
+             errors by name, threads or times; counts, bytes, longest times and the histograms \
+             are exact"
+                .into(),
+        );
+    }
+    if let Some(keep) = &source.meta.history.keep {
+        let since = keep.complete_from_ns.map(|from| {
+            let at = from.saturating_sub(source.meta.clock.start_monotonic_ns);
+            format!("what ended in the first {} is gone", units::duration(at))
+        });
+        problems.push(format!(
+            "only the latest calls were kept: {}; losses are those of the whole recording",
+            since.unwrap_or_else(|| "none has been dropped yet".into())
+        ));
+    }
+    if loss.missing > 0 {
+        problems.push(format!(
+            "{} calls are in no table: the recorder was killed before it could store them",
+            units::count(loss.missing.try_into().unwrap_or(i64::MAX))
+        ));
+    }
     if loss.lost > 0 {
         problems.push(format!(
             "{} of {} calls are not stored: counts, errors, bytes, total and longest times \
@@ -258,8 +302,12 @@ fn problems(
     }
     if session.state == State::Complete && !loss.balanced {
         problems.push(format!(
-            "the counts do not add up: seen {}, stored {}, lost {}",
-            loss.seen, loss.stored, loss.lost
+            "the counts do not add up: seen {}, {}",
+            loss.seen,
+            loss.parts()
+                .map(|(what, n)| format!("{what} {n}"))
+                .collect::<Vec<_>>()
+                .join(", ")
         ));
     }
     for (what, counts) in [

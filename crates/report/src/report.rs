@@ -295,7 +295,13 @@ pub struct Loss {
     pub stored: u64,
     /// Calls in table `losses`.
     pub lost: u64,
-    /// Whether seen is the sum of stored and lost.
+    /// Calls whose rows were dropped again, as only the latest are kept.
+    pub expired: u64,
+    /// Calls in table `counters`.
+    pub counted: u64,
+    /// Calls that are in no table, as the recorder was killed.
+    pub missing: u64,
+    /// Whether seen is the sum of the others.
     pub balanced: bool,
     /// Calls by 32-bit programs, which are not recorded and not in `seen`.
     pub compat: u64,
@@ -303,6 +309,21 @@ pub struct Loss {
     pub places: Vec<LossPlace>,
     /// What to do about it.
     pub advice: Vec<String>,
+}
+
+impl Loss {
+    /// What adds up to `seen`: stored and lost, and of the rest what is not 0.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let always = [("stored", self.stored), ("lost", self.lost)];
+        let others = [
+            ("expired", self.expired),
+            ("counted", self.counted),
+            ("missing", self.missing),
+        ];
+        always
+            .into_iter()
+            .chain(others.into_iter().filter(|(_, n)| *n > 0))
+    }
 }
 
 /// Where calls were lost.

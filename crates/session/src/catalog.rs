@@ -1,6 +1,8 @@
 //! The parts that a recorder has written, shared between its threads.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use fathom_model::tables::TABLES;
 
@@ -24,6 +26,25 @@ pub(crate) struct TableParts {
     pub(crate) parts: Vec<PartInfo>,
     /// Rows that could not be written, table `syscalls` aside.
     pub(crate) dropped: u64,
+    /// Rows in parts that were dropped again, as only the latest are kept.
+    pub(crate) expired: u64,
+    /// Of the parts, by their last number. Kept for a ring only.
+    pub(crate) times: BTreeMap<u64, PartTimes>,
+}
+
+/// When the rows of a part came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartTimes {
+    /// When the first part was written that went into it.
+    pub(crate) first: Instant,
+    /// When the last one was.
+    pub(crate) last: Instant,
+    /// End of the latest request that had come before the first row, CLOCK_MONOTONIC
+    /// nanoseconds.
+    pub(crate) start_ns: i64,
+    /// End of the latest request that had come by then, CLOCK_MONOTONIC
+    /// nanoseconds.
+    pub(crate) end_ns: i64,
 }
 
 impl TableParts {
@@ -42,6 +63,14 @@ impl TableParts {
 
     /// Puts `merged` in the place of the parts that it was merged from.
     pub(crate) fn replace(&mut self, merged: PartInfo) {
+        let first = self.parts.iter().find(|p| merged.range.contains(&p.range));
+        let first = first.and_then(|p| self.times.get(&p.range.last)).copied();
+        if let (Some(first), Some(last)) = (first, self.times.get_mut(&merged.range.last)) {
+            last.first = first.first;
+            last.start_ns = first.start_ns;
+        }
+        let (from, to) = (merged.range.first, merged.range.last);
+        self.times.retain(|last, _| !(from..to).contains(last));
         self.parts.retain(|p| !merged.range.contains(&p.range));
         let at = self
             .parts

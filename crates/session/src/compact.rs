@@ -26,7 +26,7 @@ use crate::schema::TableSchema;
 use crate::storage::Storage;
 
 /// Parts that are merged at a time while recording.
-const FAN_IN: usize = 64;
+pub(crate) const FAN_IN: usize = 64;
 /// A part of this size is not merged again.
 const FULL_BYTES: u64 = 64 << 20;
 /// Most bytes that go into a merged part.
@@ -41,7 +41,7 @@ pub(crate) const GROUP_ROWS: usize = 1 << 17;
 pub(crate) const GROUP_BYTES: usize = 64 << 20;
 
 /// How often a part's rows have been merged: in powers of [`FAN_IN`].
-fn tier(part: &PartInfo) -> u32 {
+pub(crate) fn tier(part: &PartInfo) -> u32 {
     (part.range.last - part.range.first + 1).ilog2() / FAN_IN.ilog2()
 }
 
@@ -117,6 +117,9 @@ pub(crate) fn merge(
     match merged {
         Ok(Some((rows, bytes))) => {
             storage.publish(table.name, range)?;
+            if durable {
+                storage.sync_table(table.name)?;
+            }
             for part in parts {
                 // Readers of fathom ignore one that stays: its rows are in
                 // the merged part.
@@ -219,8 +222,7 @@ fn latest(
     table: &'static Table,
     parts: &[PartInfo],
 ) -> Result<Vec<bool>, SessionError> {
-    let positions = |name: &&str| table.columns.iter().position(|c| c.name == *name);
-    let columns: Vec<usize> = table.key.iter().filter_map(positions).collect();
+    let columns = key_columns(table);
     let mut keep: Vec<bool> = Vec::new();
     let mut last: HashMap<Vec<u8>, usize> = HashMap::new();
     for part in parts {
@@ -244,8 +246,14 @@ fn latest(
     Ok(keep)
 }
 
+/// Places of the columns of a table's key.
+pub(crate) fn key_columns(table: &Table) -> Vec<usize> {
+    let positions = |name: &&str| table.columns.iter().position(|c| c.name == *name);
+    table.key.iter().filter_map(positions).collect()
+}
+
 /// The key of a row as bytes: equal exactly when the values are.
-fn key(batch: &Batch, columns: &[usize], row: usize) -> Vec<u8> {
+pub(crate) fn key(batch: &Batch, columns: &[usize], row: usize) -> Vec<u8> {
     let mut key = Vec::new();
     for column in columns.iter().filter_map(|c| batch.columns.get(*c)) {
         match column {

@@ -16,10 +16,11 @@
 //! about twice a second; a recorder that is killed loses what came after the
 //! last one. Small parts are merged in the background and at the end.
 //!
-//! Nothing is flushed to the device while recording, which would slow down
-//! what is being recorded: after a power failure the last minute may be
-//! missing. [`SessionWriter::finish`] flushes what it merges and
-//! `session.json`.
+//! A part is not flushed to the device when it is written, which could slow down
+//! what is being recorded; one that was merged is, before the others go. A machine
+//! that dies loses what the kernel had not written back by itself, in general
+//! half a minute; with [`WriterOptions::durable`] parts are flushed, and it loses
+//! a second. [`SessionWriter::finish`] flushes what it merges and `session.json`.
 //!
 //! [`SessionWriter`] writes a session, [`Session`] reads one.
 
@@ -27,6 +28,7 @@ mod catalog;
 mod compact;
 mod create;
 mod decode;
+mod durable;
 mod encode;
 mod error;
 mod layout;
@@ -36,8 +38,13 @@ mod part;
 mod pyramid;
 mod queue;
 mod reader;
+mod rebuild;
+mod repair;
+mod ring;
+mod save;
 mod scan;
 mod schema;
+mod settle;
 mod shared;
 mod sizes;
 mod storage;
@@ -48,5 +55,8 @@ pub use catalog::PartInfo;
 pub use error::SessionError;
 pub use layout::PartRange;
 pub use reader::Session;
+pub use repair::{Repair, repair};
+pub use ring::REFRESH;
+pub use save::SaveRequest;
 pub use sizes::ColumnSize;
 pub use writer::{Finished, SessionWriter, Stats, TableStats, WriterOptions};

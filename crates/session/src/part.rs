@@ -65,11 +65,14 @@ impl<W: Write + Send> PartWriter<W> {
     }
 }
 
-/// A part in memory; empty, but valid, without a row group.
-pub(crate) fn to_bytes(schema: &TableSchema, group: Option<RowGroup>) -> Result<Vec<u8>> {
+/// A part in memory.
+pub(crate) fn to_bytes(schema: &TableSchema, group: RowGroup) -> Result<Vec<u8>> {
     let mut writer = PartWriter::new(Vec::new(), schema, &schema.plain)?;
-    if let Some(group) = group {
-        writer.append(group)?;
-    }
+    writer.append(group)?;
     writer.finish()
+}
+
+/// A part without rows.
+pub(crate) fn empty(schema: &TableSchema) -> Result<Vec<u8>> {
+    PartWriter::new(Vec::new(), schema, &schema.first)?.finish()
 }

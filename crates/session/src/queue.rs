@@ -7,10 +7,11 @@ use std::time::Instant;
 use fathom_model::{Batch, ColumnData};
 
 use crate::catalog::lock;
+use crate::save::SaveRequest;
 
 #[derive(Default)]
 struct State {
-    batches: VecDeque<(Batch, usize)>,
+    batches: VecDeque<(Item, usize)>,
     bytes: usize,
     /// No more batches will come.
     closed: bool,
@@ -26,9 +27,16 @@ pub(crate) struct Queue {
     capacity: usize,
 }
 
+enum Item {
+    Batch(Batch),
+    Save(SaveRequest),
+}
+
 /// What [`Queue::pop`] found.
 pub(crate) enum Popped {
     Batch(Batch),
+    /// All that was appended before is to be saved.
+    Save(SaveRequest),
     /// Nothing came in time.
     Nothing,
     /// The queue is empty and closed.
@@ -82,22 +90,33 @@ impl Queue {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        state.batches.push_back((batch, size));
+        state.batches.push_back((Item::Batch(batch), size));
         state.bytes += size;
         drop(state);
         self.filled.notify_one();
         Ok(())
     }
 
+    /// Asks for a copy of all that was appended so far.
+    pub(crate) fn push_save(&self, request: SaveRequest) {
+        lock(&self.state)
+            .batches
+            .push_back((Item::Save(request), 0));
+        self.filled.notify_one();
+    }
+
     /// The next batch; waits for one until `deadline`.
     pub(crate) fn pop(&self, deadline: Instant) -> Popped {
         let mut state = lock(&self.state);
         loop {
-            if let Some((batch, size)) = state.batches.pop_front() {
+            if let Some((item, size)) = state.batches.pop_front() {
                 state.bytes -= size;
                 drop(state);
                 self.emptied.notify_all();
-                return Popped::Batch(batch);
+                return match item {
+                    Item::Batch(batch) => Popped::Batch(batch),
+                    Item::Save(request) => Popped::Save(request),
+                };
             }
             if state.closed {
                 return Popped::End;

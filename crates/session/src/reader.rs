@@ -17,6 +17,7 @@ use crate::catalog::PartInfo;
 use crate::error::SessionError;
 use crate::layout::{META_FILE, PartRange, is_temporary};
 use crate::lock;
+use crate::rebuild;
 use crate::schema::physical;
 
 /// How often a folder is read again whose parts are being merged.
@@ -34,6 +35,8 @@ pub struct Session {
     /// In the order of [`TABLES`].
     parts: Vec<Vec<PartInfo>>,
     problems: Vec<String>,
+    /// Why `session.json` could not be read, if its parts had to do.
+    rebuilt: Option<String>,
 }
 
 impl Session {
@@ -43,11 +46,14 @@ impl Session {
     /// [`SessionError::NotASession`], [`SessionError::Damaged`] and
     /// [`SessionError::Newer`] about `session.json`; [`SessionError::Io`].
     /// Damaged parts are no error: they are left out and named by
-    /// [`Session::problems`].
+    /// [`Session::problems`]. Nor is a `session.json` that is missing or damaged as
+    /// long as a part tells what it said at the start.
     pub fn open(dir: &Path) -> Result<Self, SessionError> {
+        let (meta, rebuilt) = find_meta(dir)?;
         let mut session = Self {
             dir: dir.to_owned(),
-            meta: read_meta(dir)?,
+            meta,
+            rebuilt,
             live: false,
             parts: Vec::new(),
             problems: Vec::new(),
@@ -61,7 +67,7 @@ impl Session {
     /// # Errors
     /// Those of [`Session::open`].
     pub fn refresh(&mut self) -> Result<(), SessionError> {
-        self.meta = read_meta(&self.dir)?;
+        (self.meta, self.rebuilt) = find_meta(&self.dir)?;
         self.scan()
     }
 
@@ -132,11 +138,24 @@ impl Session {
             let parts = self.scan_quietly(table)?;
             self.parts.push(parts);
         }
+        if let Some(reason) = &self.rebuilt {
+            self.problems.push(format!(
+                "{reason}: shown is what the session said of itself at its start; `fathom repair` \
+                 writes the file again"
+            ));
+            let stored = self.rows(SYSCALLS.name);
+            (self.meta.totals.seen, self.meta.totals.stored) = (stored, stored);
+        }
+        for repair in &self.meta.history.repairs {
+            self.problems.push(format!("repaired: {repair}"));
+        }
         if self.live {
             return Ok(());
         }
         let (stored, said) = (self.rows(SYSCALLS.name), self.meta.totals.stored);
-        let seen = self.meta.totals.seen.saturating_sub(self.meta.totals.lost);
+        let totals = &self.meta.totals;
+        let elsewhere = totals.lost + totals.expired + totals.counted + totals.missing;
+        let seen = totals.seen.saturating_sub(elsewhere);
         if self.meta.state == State::Recording {
             let missing = match seen.saturating_sub(stored) {
                 0 => String::new(),
@@ -261,6 +280,10 @@ impl Session {
     /// Names parts that should be there. Numbers are given without gaps.
     fn find_gaps(&mut self, table: &Table, parts: &[PartInfo]) {
         let mut next = 0;
+        if self.meta.history.keep.is_some() {
+            // The first ones were dropped, as only the latest are kept.
+            next = parts.first().map_or(0, |part| part.range.first);
+        }
         for part in parts {
             let PartRange { first, last } = part.range;
             // Parts that are there but damaged have been named already.
@@ -276,13 +299,28 @@ impl Session {
 }
 
 /// Why a part is left out.
-enum Unreadable {
+pub(crate) enum Unreadable {
     Gone,
     Bad(String),
 }
 
 /// Rows and bytes of a part whose footer is whole and belongs to `table`.
-fn examine(table: &Table, path: &Path) -> Result<(u64, u64), Unreadable> {
+pub(crate) fn examine(table: &Table, path: &Path) -> Result<(u64, u64), Unreadable> {
+    let (metadata, file, bytes) = footer(path)?;
+    let failed = |e: std::io::Error| Unreadable::Bad(format!("it cannot be read: {e}"));
+    let data = data_range(&file, bytes).map_err(failed)?;
+    let Some(data) = data else {
+        return Err(Unreadable::Bad(
+            "it is damaged: it does not begin as a part does".to_owned(),
+        ));
+    };
+    let rows = validate(table, &metadata, data).map_err(Unreadable::Bad)?;
+    Ok((rows, bytes))
+}
+
+/// The footer of a Parquet file, and the file with its size. The file may be
+/// anything.
+pub(crate) fn footer(path: &Path) -> Result<(ParquetMetaData, File, u64), Unreadable> {
     let failed = |e: std::io::Error| match e.kind() {
         ErrorKind::NotFound => Unreadable::Gone,
         _ => Unreadable::Bad(format!("it cannot be read: {e}")),
@@ -300,14 +338,7 @@ fn examine(table: &Table, path: &Path) -> Result<(u64, u64), Unreadable> {
         Ok(Err(e)) => return Err(Unreadable::Bad(format!("it is damaged: {e}"))),
         Err(_) => return Err(Unreadable::Bad("it is damaged: its footer".to_owned())),
     };
-    let data = data_range(&file, bytes).map_err(failed)?;
-    let Some(data) = data else {
-        return Err(Unreadable::Bad(
-            "it is damaged: it does not begin as a part does".to_owned(),
-        ));
-    };
-    let rows = validate(table, &metadata, data).map_err(Unreadable::Bad)?;
-    Ok((rows, bytes))
+    Ok((metadata, file, bytes))
 }
 
 /// Where column data may lie: between the magic number and the footer. `None`
@@ -364,7 +395,26 @@ fn validate(table: &Table, metadata: &ParquetMetaData, data: Range<u64>) -> Resu
     Ok(rows)
 }
 
-fn read_meta(dir: &Path) -> Result<SessionMeta, SessionError> {
+/// What the session says of itself: in `session.json`, else in its parts, with the
+/// reason why these had to do.
+fn find_meta(dir: &Path) -> Result<(SessionMeta, Option<String>), SessionError> {
+    let error = match read_meta(dir) {
+        Ok(meta) => return Ok((meta, None)),
+        Err(error) => error,
+    };
+    let reason = match &error {
+        SessionError::NotASession { .. } => "session.json is missing".to_owned(),
+        SessionError::Damaged { reason, .. } => format!("session.json is damaged ({reason})"),
+        _ => return Err(error),
+    };
+    match rebuild::from_parts(dir) {
+        Some(meta) => Ok((meta, Some(reason))),
+        None => Err(error),
+    }
+}
+
+/// The contents of `session.json`.
+pub(crate) fn read_meta(dir: &Path) -> Result<SessionMeta, SessionError> {
     let path = dir.join(META_FILE);
     let not = |reason| SessionError::NotASession {
         path: dir.to_owned(),

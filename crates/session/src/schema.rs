@@ -9,6 +9,10 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 
+/// Under this key the footers of some parts have `session.json` as it was at the
+/// start of the recording.
+pub(crate) const SESSION_KEY: &str = "fathom.session";
+
 /// What the parts of a table have in common.
 #[derive(Clone)]
 pub(crate) struct TableSchema {
@@ -17,12 +21,16 @@ pub(crate) struct TableSchema {
     pub(crate) descr: SchemaDescPtr,
     /// For parts as they are recorded: short.
     pub(crate) plain: WriterPropertiesPtr,
-    /// For merged parts: with the documentation of the columns.
+    /// For the first part: with what the session says of itself.
+    pub(crate) first: WriterPropertiesPtr,
+    /// For merged parts: with that, and the documentation of the columns.
     pub(crate) documented: WriterPropertiesPtr,
 }
 
 impl TableSchema {
-    pub(crate) fn new(table: &'static Table) -> Result<Self> {
+    /// `session` is what [`crate::rebuild`] makes `session.json` from when it is
+    /// gone.
+    pub(crate) fn new(table: &'static Table, session: &str) -> Result<Self> {
         let mut fields = Vec::with_capacity(table.columns.len());
         for column in table.columns {
             fields.push(Arc::new(field(column)?));
@@ -40,6 +48,8 @@ impl TableSchema {
             ),
         ];
         let plain = properties(metadata.clone())?;
+        metadata.push(KeyValue::new(SESSION_KEY.to_owned(), session.to_owned()));
+        let first = properties(metadata.clone())?;
         metadata.push(KeyValue::new("fathom.doc".to_owned(), one_line(table.doc)));
         for column in table.columns {
             let key = format!("fathom.doc.{}", column.name);
@@ -50,6 +60,7 @@ impl TableSchema {
             descr: Arc::new(SchemaDescriptor::new(root.clone())),
             root,
             plain,
+            first,
             documented: properties(metadata)?,
         })
     }

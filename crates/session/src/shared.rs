@@ -2,13 +2,15 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Thread;
 
-use fathom_model::meta::{Counts, SessionMeta, Totals};
+use fathom_model::meta::{Counts, Keep, Save, SessionMeta, Totals};
 use fathom_model::tables::{FAULTS, SYSCALLS, TABLES, Table, WRITEBACK};
 
 use crate::catalog::{Catalog, lock};
 use crate::error::SessionError;
 use crate::queue::Queue;
+use crate::save::PendingSave;
 use crate::schema::TableSchema;
 use crate::storage::Storage;
 
@@ -26,6 +28,12 @@ pub(crate) struct Shared {
     pub(crate) lost_writeback: AtomicU64,
     /// Ends the compactor.
     pub(crate) stop: AtomicBool,
+    /// How much is kept; `None` for all.
+    pub(crate) keep: Option<Keep>,
+    /// Copies to make, by the compactor, since nobody else removes parts.
+    pub(crate) saves: Mutex<Vec<PendingSave>>,
+    /// The thread of the compactor.
+    pub(crate) compactor: Mutex<Option<Thread>>,
     meta: Mutex<Meta>,
     last_error: Mutex<Option<String>>,
 }
@@ -36,7 +44,12 @@ struct Meta {
     meta: SessionMeta,
     /// Totals that `session.json` has.
     written: Option<Totals>,
+    /// Something else than the totals has changed.
+    changed: bool,
 }
+
+/// Copies that `session.json` lists at most.
+const MAX_SAVES: usize = 100;
 
 impl Shared {
     pub(crate) fn new(
@@ -54,9 +67,13 @@ impl Shared {
             lost_faults: AtomicU64::new(0),
             lost_writeback: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            keep: meta.history.keep.clone(),
+            saves: Mutex::default(),
+            compactor: Mutex::default(),
             meta: Mutex::new(Meta {
                 meta,
                 written: None,
+                changed: false,
             }),
             last_error: Mutex::default(),
         }
@@ -71,20 +88,59 @@ impl Shared {
         lock(&self.last_error).clone()
     }
 
+    /// What the session says of itself, with the counts of now.
+    pub(crate) fn meta(&self) -> SessionMeta {
+        let mut meta = lock(&self.meta).meta.clone();
+        meta.totals = self.complete_totals(&meta.totals);
+        meta
+    }
+
+    /// Everything that ended by `end_ns` may have been dropped.
+    pub(crate) fn set_complete_from(&self, end_ns: i64) {
+        let mut meta = lock(&self.meta);
+        if let Some(keep) = &mut meta.meta.history.keep {
+            keep.complete_from_ns = keep.complete_from_ns.max(Some(end_ns));
+        }
+        meta.changed = true;
+    }
+
+    /// A copy was made, or could not be.
+    pub(crate) fn add_save(&self, save: Save) {
+        let mut meta = lock(&self.meta);
+        let saves = &mut meta.meta.history.saves;
+        if saves.len() >= MAX_SAVES {
+            saves.remove(0);
+        }
+        saves.push(save);
+        meta.changed = true;
+    }
+
     pub(crate) fn set_totals(&self, totals: Totals) {
         lock(&self.meta).meta.totals = totals;
     }
 
     /// Counts of the recorder with those of the writer.
     pub(crate) fn complete_totals(&self, totals: &Totals) -> Totals {
-        let stored = |table| index_of(table).map_or(0, |i| self.catalog.table(i).rows());
-        let counts = |counts: &Counts, table, lost: &AtomicU64| Counts {
-            seen: counts.seen,
-            stored: stored(table),
-            lost: counts.lost + lost.load(Ordering::Relaxed),
+        let rows = |table| {
+            index_of(table).map_or((0, 0), |i| {
+                let parts = self.catalog.table(i);
+                (parts.rows(), parts.expired)
+            })
         };
+        let counts = |counts: &Counts, table, lost: &AtomicU64| {
+            let (stored, expired) = rows(table);
+            Counts {
+                seen: counts.seen,
+                stored,
+                lost: counts.lost + lost.load(Ordering::Relaxed),
+                expired,
+                missing: 0,
+            }
+        };
+        let (stored, expired) = rows(&SYSCALLS);
         Totals {
-            stored: stored(&SYSCALLS),
+            stored,
+            expired,
             lost: totals.lost + self.lost.load(Ordering::Relaxed),
             faults: counts(&totals.faults, &FAULTS, &self.lost_faults),
             writeback: counts(&totals.writeback, &WRITEBACK, &self.lost_writeback),
@@ -95,9 +151,14 @@ impl Shared {
     /// Writes `session.json` if the totals have changed. The reserve pays on a
     /// full disk: what it gives comes back when the old file is replaced.
     pub(crate) fn write_meta_if_changed(&self) {
-        let mut meta = lock(&self.meta).clone();
+        let mut meta = {
+            let mut shared = lock(&self.meta);
+            let meta = shared.clone();
+            shared.changed = false;
+            meta
+        };
         meta.meta.totals = self.complete_totals(&meta.meta.totals);
-        if meta.written.as_ref() == Some(&meta.meta.totals) {
+        if meta.written.as_ref() == Some(&meta.meta.totals) && !meta.changed {
             return;
         }
         match self
@@ -105,7 +166,10 @@ impl Shared {
             .with_reserve(|| self.storage.write_meta(&meta.meta, false))
         {
             Ok(()) => lock(&self.meta).written = Some(meta.meta.totals),
-            Err(e) => self.note(&e),
+            Err(e) => {
+                lock(&self.meta).changed |= meta.changed;
+                self.note(&e);
+            }
         }
     }
 }

@@ -69,6 +69,14 @@ impl Storage {
         fs::rename(&temporary, &path).map_err(SessionError::io("create", &path))
     }
 
+    /// Makes the names of a table's parts safe from a power failure.
+    pub(crate) fn sync_table(&self, table: &str) -> Result<(), SessionError> {
+        let dir = self.table_dir(table);
+        File::open(&dir)
+            .and_then(|dir| dir.sync_all())
+            .map_err(SessionError::io("write", &dir))
+    }
+
     /// Removes a part that was merged into another.
     pub(crate) fn remove_part(&self, table: &str, range: PartRange) -> Result<(), SessionError> {
         let path = self.part(table, range);
@@ -93,7 +101,13 @@ impl Storage {
         let mut json = serde_json::to_vec_pretty(meta)
             .map_err(|e| SessionError::io("write", &path)(io::Error::other(e)))?;
         json.push(b'\n');
-        write_whole(&self.dir.join(META_TEMPORARY), &path, &json, durable)
+        write_whole(&self.dir.join(META_TEMPORARY), &path, &json, durable)?;
+        if durable {
+            File::open(&self.dir)
+                .and_then(|dir| dir.sync_all())
+                .map_err(SessionError::io("write", &self.dir))?;
+        }
+        Ok(())
     }
 
     /// Takes room on disk, as much as there is up to [`RESERVE_BYTES`].

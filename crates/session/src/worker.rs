@@ -1,15 +1,18 @@
 //! The thread that encodes batches and writes parts.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fathom_model::Batch;
+use fathom_model::batch::NULL_I64;
 use fathom_model::tables::{LOSSES, TABLES};
+use fathom_model::{Batch, ColumnData};
 
-use crate::catalog::PartInfo;
+use crate::catalog::{PartInfo, PartTimes, lock};
 use crate::compact::GROUP_BYTES;
 use crate::encode::Encoder;
 use crate::error::SessionError;
@@ -17,6 +20,7 @@ use crate::layout::PartRange;
 use crate::losses::{self, RowCounts, WriteLosses};
 use crate::pyramid::LivePyramid;
 use crate::queue::Popped;
+use crate::save::PendingSave;
 use crate::shared::{Shared, index_of};
 use crate::writer::WriterOptions;
 use crate::{decode, part};
@@ -54,10 +58,21 @@ pub(crate) struct Worker {
     reserve_due: Instant,
     /// The last part of a table of requests could not be written.
     failing: bool,
+    /// End of the latest request that came, CLOCK_MONOTONIC nanoseconds; of a
+    /// ring only.
+    end_ns: i64,
+    /// What that was when the rows of a table began that are not written yet.
+    start_ns: Vec<i64>,
+    /// Takes parts that are to be made durable.
+    durable: Option<Sender<PathBuf>>,
 }
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, options: &WriterOptions) -> Result<Self, SessionError> {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        options: &WriterOptions,
+        durable: Option<Sender<PathBuf>>,
+    ) -> Result<Self, SessionError> {
         let encoder = |schema: &crate::schema::TableSchema| {
             Encoder::new(schema.table, schema.descr.clone()).map_err(SessionError::parquet(
                 &shared.storage.table_dir(schema.table.name),
@@ -77,6 +92,9 @@ impl Worker {
             losses_due: Instant::now(),
             reserve_due: Instant::now() + RESERVE_INTERVAL,
             failing: false,
+            end_ns: 0,
+            start_ns: vec![0; TABLES.len()],
+            durable,
             shared,
         })
     }
@@ -100,6 +118,20 @@ impl Worker {
             let deadline = part_due.map_or(self.meta_due, |due| due.min(self.meta_due));
             match self.shared.queue.pop(deadline) {
                 Popped::Batch(batch) => self.push(&batch)?,
+                Popped::Save(request) => {
+                    self.close_parts()?;
+                    // Parts that come later are not of the copy.
+                    let tables = 0..TABLES.len();
+                    let next = tables.map(|i| self.shared.catalog.table(i).next());
+                    let pending = PendingSave {
+                        request,
+                        next: next.collect(),
+                    };
+                    lock(&self.shared.saves).push(pending);
+                    if let Some(compactor) = &*lock(&self.shared.compactor) {
+                        compactor.unpark();
+                    }
+                }
                 Popped::Nothing => {}
                 Popped::End => break,
             }
@@ -132,7 +164,32 @@ impl Worker {
                 let _ = self.shared.storage.fill_reserve();
             }
         }
+        if self.shared.keep.is_some() {
+            self.follow_last_parts()?;
+        }
         self.shared.write_meta_if_changed();
+        Ok(())
+    }
+
+    /// The latest part of a table always stays, so that readers find the columns. So
+    /// that its rows can go all the same when no others come, an empty one follows.
+    fn follow_last_parts(&mut self) -> Result<(), SessionError> {
+        for i in (0..TABLES.len()).filter(|i| losses::counts(TABLES[*i])) {
+            let alone = {
+                let table = self.shared.catalog.table(i);
+                matches!(table.parts.as_slice(), [part] if part.rows > 0)
+            };
+            if !alone || self.encoders[i].rows() > 0 {
+                continue;
+            }
+            self.start_ns[i] = self.end_ns;
+            let schema = &self.shared.schemas[i];
+            let dir = self.shared.storage.table_dir(schema.table.name);
+            let bytes = part::empty(schema).map_err(SessionError::parquet(&dir))?;
+            if let Err(e) = self.write(i, &Held { bytes, rows: 0 }) {
+                self.shared.note(&e);
+            }
+        }
         Ok(())
     }
 
@@ -140,6 +197,12 @@ impl Worker {
         let Some(i) = index_of(batch.table).filter(|_| !batch.is_empty()) else {
             return Ok(());
         };
+        if self.encoders[i].rows() == 0 {
+            self.start_ns[i] = self.end_ns;
+        }
+        if self.shared.keep.is_some() && losses::counts(batch.table) {
+            self.end_ns = self.end_ns.max(latest_end(batch));
+        }
         let dir = self.shared.storage.table_dir(batch.table.name);
         self.encoders[i]
             .push(batch)
@@ -165,7 +228,7 @@ impl Worker {
             let failed = || SessionError::parquet(&shared.storage.table_dir(TABLES[i].name));
             let group = self.encoders[i].finish().map_err(failed())?;
             let rows = group.rows as u64;
-            let bytes = part::to_bytes(&shared.schemas[i], Some(group)).map_err(failed())?;
+            let bytes = part::to_bytes(&shared.schemas[i], group).map_err(failed())?;
             self.store(i, Held { bytes, rows })?;
         }
         Ok(())
@@ -202,8 +265,23 @@ impl Worker {
         self.shared
             .storage
             .write_part(TABLES[i].name, range, &part.bytes)?;
+        if let Some(durable) = &self.durable {
+            // When its thread is gone that was said.
+            let _ = durable.send(self.shared.storage.part(TABLES[i].name, range));
+        }
         let bytes = part.bytes.len() as u64;
-        self.shared.catalog.table(i).parts.push(PartInfo {
+        let mut table = self.shared.catalog.table(i);
+        if self.shared.keep.is_some() {
+            let now = Instant::now();
+            let times = PartTimes {
+                first: now,
+                last: now,
+                start_ns: self.start_ns[i],
+                end_ns: self.end_ns,
+            };
+            table.times.insert(range.last, times);
+        }
+        table.parts.push(PartInfo {
             range,
             rows: part.rows,
             bytes,
@@ -266,6 +344,30 @@ impl Worker {
             self.shared.catalog.table(i).dropped += parts.iter().map(|p| p.rows).sum::<u64>();
         }
         Ok(())
+    }
+}
+
+/// When the last request of a batch ended.
+fn latest_end(batch: &Batch) -> i64 {
+    let column = |name: &str| {
+        let at = batch.table.columns.iter().position(|c| c.name == name)?;
+        match batch.columns.get(at)? {
+            ColumnData::I64(values) => Some(values),
+            _ => None,
+        }
+    };
+    let Some(starts) = column("ts_ns") else {
+        return 0;
+    };
+    match column("dur_ns") {
+        Some(durations) => {
+            let ends = starts.iter().zip(durations).map(|(start, duration)| {
+                let duration = if *duration == NULL_I64 { 0 } else { *duration };
+                start.saturating_add(duration)
+            });
+            ends.max().unwrap_or(0)
+        }
+        None => starts.iter().copied().max().unwrap_or(0),
     }
 }
 

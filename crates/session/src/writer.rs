@@ -4,29 +4,31 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fathom_model::Batch;
-use fathom_model::meta::{SessionMeta, State, Totals};
+use fathom_model::meta::{Save, SessionMeta, State, Totals};
 use fathom_model::tables::TABLES;
 
-use crate::catalog::PartInfo;
+use crate::catalog::{PartInfo, PartTimes, lock};
 use crate::compact;
 use crate::create;
+use crate::durable;
 use crate::encode;
 use crate::error::SessionError;
 use crate::layout::PartRange;
 use crate::lock::RecorderLock;
 use crate::part;
 use crate::queue::Refused;
+use crate::rebuild;
+use crate::ring;
+use crate::save::{self, SaveRequest};
 use crate::schema::TableSchema;
 use crate::shared::Shared;
 use crate::storage::Storage;
 use crate::worker::Worker;
-
-/// How often the compactor looks for work.
-const COMPACT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How a session is written.
 #[derive(Clone, Debug)]
@@ -44,6 +46,12 @@ pub struct WriterOptions {
     pub compact: bool,
     /// Keep the pyramid of table `syscalls`.
     pub pyramid: bool,
+    /// How often the thread that merges parts, and drops those that are not to be
+    /// kept, looks for work.
+    pub compact_interval: Duration,
+    /// Flush each part to the device once it is written: then a machine that
+    /// dies loses what came after the last part, too, and no more.
+    pub durable: bool,
 }
 
 impl Default for WriterOptions {
@@ -55,6 +63,8 @@ impl Default for WriterOptions {
             part_rows: compact::GROUP_ROWS,
             compact: true,
             pyramid: true,
+            compact_interval: Duration::from_secs(2),
+            durable: false,
         }
     }
 }
@@ -73,6 +83,8 @@ pub struct TableStats {
     /// Rows that could not be written. Those of table `syscalls` are not
     /// here but in table `losses`.
     pub dropped: u64,
+    /// Rows that were written and dropped again, as only the latest are kept.
+    pub expired: u64,
 }
 
 /// How a recording is doing.
@@ -121,6 +133,7 @@ pub struct SessionWriter {
     shared: Arc<Shared>,
     encoder: Option<JoinHandle<Result<(), SessionError>>>,
     compactor: Option<JoinHandle<()>>,
+    durable: Option<JoinHandle<()>>,
     _lock: RecorderLock,
 }
 
@@ -137,13 +150,10 @@ impl SessionWriter {
         mut meta: SessionMeta,
         options: WriterOptions,
     ) -> Result<Self, SessionError> {
-        let mut schemas = Vec::with_capacity(TABLES.len());
-        for table in TABLES {
-            schemas.push(TableSchema::new(table).map_err(SessionError::parquet(dir))?);
-        }
-        let lock = create::prepare(dir, options.force)?;
-        let storage = Storage::new(dir);
         meta.state = State::Recording;
+        let schemas = schemas(dir, &meta)?;
+        let recorder = create::prepare(dir, options.force)?;
+        let storage = Storage::new(dir);
         storage.write_meta(&meta, false)?;
         let shared = Arc::new(Shared::new(storage, schemas, meta, options.queue_bytes));
         for (i, schema) in shared.schemas.iter().enumerate() {
@@ -152,21 +162,29 @@ impl SessionWriter {
         if let Err(e) = shared.storage.fill_reserve() {
             shared.note(&e);
         }
-        let worker = Worker::new(shared.clone(), &options)?;
-        let encoder = spawn("fathom-encode", dir, move || worker.run())?;
-        let compactor = if options.compact {
+        let (durable, parts) = if options.durable {
+            let (to, parts) = mpsc::channel();
             let shared = shared.clone();
-            Some(spawn("fathom-compact", dir, move || {
-                compact_while_recording(&shared)
-            })?)
+            let thread = spawn("fathom-flush", dir, move || durable::run(&shared, &parts))?;
+            (Some(thread), Some(to))
         } else {
-            None
+            (None, None)
         };
+        let worker = Worker::new(shared.clone(), &options, parts)?;
+        let encoder = spawn("fathom-encode", dir, move || worker.run())?;
+        let compactor = {
+            let shared = shared.clone();
+            spawn("fathom-compact", dir, move || {
+                compact_while_recording(&shared, options.compact, options.compact_interval)
+            })?
+        };
+        *lock(&shared.compactor) = Some(compactor.thread().clone());
         Ok(Self {
             shared,
             encoder: Some(encoder),
-            compactor,
-            _lock: lock,
+            compactor: Some(compactor),
+            durable,
+            _lock: recorder,
         })
     }
 
@@ -205,6 +223,17 @@ impl SessionWriter {
         }
     }
 
+    /// Asks for a copy of all that was appended so far, as a session of its own;
+    /// [`SessionWriter::saves`] tells what became of it.
+    pub fn save(&self, request: SaveRequest) {
+        self.shared.queue.push_save(request);
+    }
+
+    /// The copies that were made, or could not be, the latest last.
+    pub fn saves(&self) -> Vec<Save> {
+        self.shared.meta().history.saves
+    }
+
     /// How the recording is doing.
     pub fn stats(&self) -> Stats {
         let tables = self.tables();
@@ -227,6 +256,7 @@ impl SessionWriter {
                 parts: parts.parts.len(),
                 bytes: parts.bytes(),
                 dropped: parts.dropped,
+                expired: parts.expired,
             }
         };
         TABLES.iter().enumerate().map(stats).collect()
@@ -254,6 +284,7 @@ impl SessionWriter {
             self.shared.note(&e);
         }
         meta.state = State::Complete;
+        meta.history = self.shared.meta().history;
         meta.totals = self.shared.complete_totals(&meta.totals);
         let storage = &self.shared.storage;
         storage.with_reserve(|| storage.write_meta(&meta, true))?;
@@ -272,16 +303,32 @@ impl SessionWriter {
     fn stop(&mut self) -> Result<(), SessionError> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.queue.close();
+        let result = self.join();
+        // Those that were asked for too late for the compactor.
+        let copies = link_saves(&self.shared);
+        self.shared.stop.store(false, Ordering::Relaxed);
+        for copy in copies {
+            self.shared.add_save(copy.close(&self.shared.schemas));
+        }
+        result
+    }
+
+    fn join(&mut self) -> Result<(), SessionError> {
         if let Some(compactor) = self.compactor.take() {
             compactor.thread().unpark();
             // It has nothing to tell; a panic leaves parts that are not merged.
             let _ = compactor.join();
         }
-        match self.encoder.take().map(JoinHandle::join) {
+        let result = match self.encoder.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(self.stopped("its encoder has panicked".to_owned())),
             None => Ok(()),
+        };
+        if let Some(durable) = self.durable.take() {
+            // The encoder's end of its queue is gone: it flushes what is left.
+            let _ = durable.join();
         }
+        result
     }
 }
 
@@ -322,7 +369,7 @@ fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), Ses
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
         result => result.map_err(SessionError::io("create", &dir))?,
     }
-    let bytes = part::to_bytes(schema, None).map_err(SessionError::parquet(&dir))?;
+    let bytes = part::empty(schema).map_err(SessionError::parquet(&dir))?;
     let range = PartRange::single(0);
     shared
         .storage
@@ -332,22 +379,83 @@ fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), Ses
         rows: 0,
         bytes: bytes.len() as u64,
     };
-    shared.catalog.table(i).parts.push(info);
+    let mut table = shared.catalog.table(i);
+    if shared.keep.is_some() {
+        let now = Instant::now();
+        let times = PartTimes {
+            first: now,
+            last: now,
+            start_ns: 0,
+            end_ns: 0,
+        };
+        table.times.insert(range.last, times);
+    }
+    table.parts.push(info);
     Ok(())
 }
 
-/// Merges parts as they pile up.
-fn compact_while_recording(shared: &Shared) {
-    let mut failed = vec![false; TABLES.len()];
+/// The schemas of all tables, for a session that says `meta` of itself.
+pub(crate) fn schemas(dir: &Path, meta: &SessionMeta) -> Result<Vec<TableSchema>, SessionError> {
+    let session = rebuild::for_footers(meta);
+    let schemas = TABLES.iter().map(|table| TableSchema::new(table, &session));
+    schemas
+        .collect::<Result<_, _>>()
+        .map_err(SessionError::parquet(dir))
+}
+
+/// Makes the copies that were asked for, as far as their parts go.
+fn link_saves(shared: &Shared) -> Vec<save::Copy> {
+    let pending = std::mem::take(&mut *lock(&shared.saves));
+    let mut copies = Vec::new();
+    for pending in pending {
+        match save::link(shared, &pending) {
+            Ok(copy) => copies.push(copy),
+            Err(e) => shared.add_save(save::outcome(&pending.request, Err(e))),
+        }
+    }
+    copies
+}
+
+/// Makes the copies that were asked for, and drops what is not to be kept.
+fn save_and_expire(shared: &Arc<Shared>, closing: &mut Vec<JoinHandle<()>>) {
+    for copy in link_saves(shared) {
+        let owner = shared.clone();
+        let close = move || owner.add_save(copy.close(&owner.schemas));
+        match spawn("fathom-save", shared.storage.dir(), close) {
+            Ok(thread) => closing.push(thread),
+            Err(e) => shared.note(&e),
+        }
+    }
+    closing.retain(|thread| !thread.is_finished());
+    if let Some(keep) = &shared.keep
+        && let Err(e) = ring::expire(shared, keep)
+    {
+        shared.note(&e);
+    }
+}
+
+/// Merges parts as they pile up, makes copies that are asked for, and drops what
+/// is not to be kept.
+fn compact_while_recording(shared: &Arc<Shared>, merges: bool, interval: Duration) {
+    let mut failed = vec![!merges; TABLES.len()];
+    let mut closing = Vec::new();
     while !shared.stop.load(Ordering::Relaxed) {
+        save_and_expire(shared, &mut closing);
         for (i, failed) in failed.iter_mut().enumerate() {
             while !*failed && !shared.stop.load(Ordering::Relaxed) {
+                // However many parts there are to merge, these must not wait.
+                save_and_expire(shared, &mut closing);
                 let parts = {
-                    let parts = &shared.catalog.table(i).parts;
-                    compact::plan_background(parts).map(|run| parts[run].to_vec())
+                    let table = shared.catalog.table(i);
+                    let run = match &shared.keep {
+                        Some(keep) => ring::plan(TABLES[i], &table, keep),
+                        None => compact::plan_background(&table.parts),
+                    };
+                    run.map(|run| table.parts[run].to_vec())
                 };
                 let Some(parts) = parts else { break };
-                if let Err(e) = merge(shared, i, &parts, false) {
+                // On the device before the parts go that are.
+                if let Err(e) = merge(shared, i, &parts, true) {
                     shared.note(&e);
                     // It would fail again; the end of the recording tries once
                     // more.
@@ -356,10 +464,17 @@ fn compact_while_recording(shared: &Shared) {
                 }
             }
         }
-        let due = Instant::now() + COMPACT_INTERVAL;
-        while !shared.stop.load(Ordering::Relaxed) && Instant::now() < due {
+        let due = Instant::now() + interval;
+        while !shared.stop.load(Ordering::Relaxed)
+            && lock(&shared.saves).is_empty()
+            && Instant::now() < due
+        {
             thread::park_timeout(due.saturating_duration_since(Instant::now()));
         }
+    }
+    for thread in closing {
+        // What became of a copy it has noted itself.
+        let _ = thread.join();
     }
 }
 

@@ -198,10 +198,18 @@ fn session_json_is_checked() {
         Session::open(&path),
         Err(SessionError::NotASession { .. })
     ));
+    // The parts tell what it said at the start.
+    let rebuilt = |what: &str| {
+        let session = Session::open(&dir).unwrap();
+        assert_eq!(session.rows("syscalls"), 30, "{what}");
+        assert_eq!(session.meta().id, common::meta().id, "{what}");
+        let problems = session.problems();
+        assert!(problems.iter().any(|p| p.contains(what)), "{problems:?}");
+    };
     fs::write(&path, &json[..json.len() / 2]).unwrap();
-    let error = Session::open(&dir).unwrap_err();
-    assert!(matches!(error, SessionError::Damaged { .. }), "{error}");
-    assert!(error.to_string().contains("session.json"), "{error}");
+    rebuilt("session.json is damaged");
+    fs::write(&path, "").unwrap();
+    rebuilt("session.json is damaged");
     fs::write(
         &path,
         r#"{"schema_version": 99, "fathom_version": "7.0", "what": []}"#,
@@ -216,8 +224,16 @@ fn session_json_is_checked() {
     fs::write(&path, json.replacen('{', "{\n  \"later\": 1,", 1)).unwrap();
     assert_eq!(Session::open(&dir).unwrap().rows("syscalls"), 30);
     fs::remove_file(&path).unwrap();
+    rebuilt("session.json is missing");
+    for table in fathom_model::tables::TABLES {
+        fs::remove_dir_all(dir.join(table.name)).unwrap();
+    }
     assert!(matches!(
         Session::open(&dir),
         Err(SessionError::NotASession { .. })
     ));
+    fs::write(&path, &json[..json.len() / 2]).unwrap();
+    let error = Session::open(&dir).unwrap_err();
+    assert!(matches!(error, SessionError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("session.json"), "{error}");
 }

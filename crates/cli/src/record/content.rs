@@ -29,6 +29,9 @@ impl Choice {
         if args.content != ContentArg::Hash && args.hash_in.is_some() {
             return refuse("--hash-in says where to hash: add --content hash".into());
         }
+        if args.content != ContentArg::None && matches!(args.detail, DetailArg::Counters) {
+            return refuse("--detail counters makes no rows that could have content".into());
+        }
         if args.content != ContentArg::None && matches!(args.detail, DetailArg::Raw) {
             return refuse(
                 "--detail raw reads no memory of the program, --content does: \

@@ -1,12 +1,15 @@
 //! `fathom record`: probe -> pipeline -> session, until the end.
 
 mod content;
+mod counting;
 mod filters;
 mod host;
 mod pipeline;
+mod saving;
 mod status;
 mod target;
 
+use anyhow::anyhow;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,7 +27,8 @@ use crate::exit::Failure;
 use content::Choice;
 pub use host::describe as describe_host;
 pub use pipeline::Progress;
-use pipeline::{Destination, Pipeline};
+use pipeline::{Counted, Destination, Pipeline};
+pub use saving::Watch;
 use status::StatusLine;
 use target::{Ended, Target};
 
@@ -46,12 +50,29 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         .map(User::named)
         .transpose()
         .map_err(Failure::input)?;
+    let counters = matches!(args.detail, DetailArg::Counters);
+    if !counters && args.keep.count_files {
+        return Err(Failure::input(anyhow!(
+            "--count-files says what to count: add --detail counters"
+        )));
+    }
+    if counters && (!args.keep.keep.is_empty() || args.raw.is_some()) {
+        return Err(Failure::input(anyhow!(
+            "--detail counters makes no rows to keep and no records: leave --keep and --raw out"
+        )));
+    }
+    let keep = saving::keep(&args.keep).map_err(Failure::input)?;
+    let watch = Watch::of(&args.keep).map_err(Failure::input)?;
     let detail = match args.detail {
+        DetailArg::Counters if args.keep.count_files => Detail::Fds,
+        DetailArg::Counters => Detail::Raw,
         DetailArg::Raw => Detail::Raw,
         DetailArg::Fds => Detail::Fds,
         DetailArg::Full => Detail::Full,
     };
     let layers = match args.layers[..] {
+        // Counts are those of calls.
+        _ if counters => Layers::default(),
         [] => Layers::fitting(&selection),
         _ => Layers::parse(&args.layers).map_err(Failure::input)?,
     };
@@ -63,12 +84,18 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         layers,
         detail,
         selection,
-        ring_mib: args.ring_mib,
+        // Only files and tasks go through the rings then.
+        ring_mib: if counters {
+            args.ring_mib.min(4)
+        } else {
+            args.ring_mib
+        },
         all_tasks: args.command.is_empty() && pids.is_empty(),
         follow: !args.command.is_empty() || args.children,
         content: content.content,
         content_max: content.max_bytes,
         filters,
+        counters,
     };
     // Before threads are started, so that all inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
@@ -83,7 +110,8 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     probe.attach().map_err(Failure::recording)?;
 
     let output = args.output.clone().unwrap_or_else(|| default_output(&args));
-    let mut meta = metadata(&args, detail);
+    let mut meta = metadata(&args, if counters { "counters" } else { detail.name() });
+    meta.history.keep = keep;
     meta.content = content.meta();
     if let Some(warning) = content.warning() {
         eprintln!("fathom: {warning}");
@@ -93,8 +121,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         output: output.clone(),
         force: args.force,
         raw: args.raw.clone(),
+        durable: args.keep.durable,
+        watch,
     };
-    let pipeline = Pipeline::create(&meta, &destination).map_err(Failure::recording)?;
+    let pipeline = Pipeline::create(&meta, destination).map_err(Failure::recording)?;
     let started = Instant::now();
     let mut first = Vec::new();
     let mut target = if args.command.is_empty() {
@@ -135,6 +165,12 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         started,
         probe,
         pipeline,
+        output: output.clone(),
+        quiet: args.quiet,
+        start_ns: meta.clock.start_monotonic_ns as u64,
+        stored_losses: 0,
+        each_second: Instant::now(),
+        counting: counters.then(counting::Counting::default),
     };
     let result = recording.run(&mut target, &mut signals, first, meta);
     let summary = match result {
@@ -162,6 +198,15 @@ struct Recording {
     status: StatusLine,
     started: Instant,
     deadline: Option<Instant>,
+    output: PathBuf,
+    quiet: bool,
+    start_ns: u64,
+    /// Losses of which table `losses` has the details.
+    stored_losses: u64,
+    /// When that was looked at last.
+    each_second: Instant,
+    /// With `--detail counters`.
+    counting: Option<counting::Counting>,
 }
 
 /// What came of a recording.
@@ -201,8 +246,19 @@ impl Recording {
             if housekeeping.elapsed() >= HOUSEKEEPING {
                 housekeeping = Instant::now();
                 self.report_progress();
+                if self.each_second.elapsed() >= Duration::from_secs(1) {
+                    self.each_second = Instant::now();
+                    self.store_details()?;
+                }
             }
-            let asked = signals.take()?;
+            if let Some(because) = self.pipeline.wanted_save() {
+                self.save(&because)?;
+            }
+            let mut asked = signals.take()?;
+            if asked.iter().any(|signal| signal.asks_to_save()) {
+                asked.retain(|signal| !signal.asks_to_save());
+                self.save("signal")?;
+            }
             if target.update(&self.probe, &asked, &mut self.status)? == Ended::Yes
                 || self
                     .deadline
@@ -245,13 +301,66 @@ impl Recording {
         }
     }
 
-    fn report_progress(&mut self) {
+    /// Saves what came so far.
+    fn save(&mut self, because: &str) -> anyhow::Result<()> {
+        self.count()?;
+        let losses = self.probe.losses()?;
+        let request = saving::request(&self.output, because);
+        self.pipeline.save(request, losses);
+        Ok(())
+    }
+
+    /// Stores what a recorder that is killed could not store any more.
+    fn store_details(&mut self) -> anyhow::Result<()> {
+        self.count()?;
         let counters = self.probe.counters();
-        let seen = counters.seen;
+        let lost = counters.lost + counters.faults.1 + counters.writeback.1;
+        if lost != self.stored_losses {
+            self.stored_losses = lost;
+            self.pipeline.note_losses(self.probe.losses()?);
+        }
+        Ok(())
+    }
+
+    /// Reads the counters of `--detail counters`.
+    fn count(&mut self) -> anyhow::Result<()> {
+        let Some(counting) = &mut self.counting else {
+            return Ok(());
+        };
+        let now_ns = monotonic_ns();
+        let values = counting.read(&mut self.probe)?;
+        let start_ns = self.start_ns;
+        self.pipeline.note_counted(Counted {
+            start_ns,
+            now_ns,
+            values,
+        });
+        Ok(())
+    }
+
+    fn counted(&self) -> u64 {
+        self.counting.as_ref().map_or(0, counting::Counting::total)
+    }
+
+    fn tell_saves(&mut self) {
+        for save in self.pipeline.new_saves() {
+            match &save.error {
+                Some(error) => eprintln!("fathom: nothing was saved: {error}"),
+                None if self.quiet => {}
+                None => eprintln!("fathom: saved {} ({})", save.path, save.because),
+            }
+        }
+    }
+
+    fn report_progress(&mut self) {
+        self.tell_saves();
+        let counters = self.probe.counters();
+        let seen = counters.seen + self.counted();
         let stats = self.pipeline.stats();
         self.pipeline.note_totals(Totals {
             seen,
             stored: stats.rows,
+            counted: self.counted(),
             lost: counters.lost,
             compat: counters.compat,
             records: self.records(),
@@ -277,8 +386,9 @@ impl Recording {
         meta.clock.end_realtime_ns = Some(realtime_ns() as i64);
         self.drain(u64::MAX)?;
         let counters = self.probe.counters();
+        self.count()?;
         let losses = self.probe.losses()?;
-        let seen = counters.seen;
+        let seen = counters.seen + self.counted();
         meta.exit_status = target.exit_status();
         let probe_ns_per_call = counters.ns_per_call();
         meta.cost = Cost {
@@ -295,6 +405,7 @@ impl Recording {
         let duration = self.started.elapsed();
         meta.totals = Totals {
             seen,
+            counted: self.counted(),
             compat: counters.compat,
             records: self.records(),
             ..pagecache_totals(&counters)
@@ -329,7 +440,7 @@ fn pagecache_totals(counters: &fathom_probe::Counters) -> Totals {
     let counts = |(seen, lost): (u64, u64)| Counts {
         seen,
         lost,
-        stored: 0,
+        ..Counts::default()
     };
     Totals {
         faults: counts(counters.faults),
@@ -377,7 +488,7 @@ fn default_output(args: &RecordArgs) -> PathBuf {
     PathBuf::from(format!("{name}-{}.fathom", system::local_time_for_names()))
 }
 
-fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
+fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
     let clock = Clock {
         start_monotonic_ns: monotonic_ns() as i64,
         start_realtime_ns: realtime_ns() as i64,
@@ -406,6 +517,7 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
     if let Some(duration) = args.duration {
         other.push(format!("--duration {}", duration.as_secs_f64()));
     }
+    other.extend(saving::as_given(&args.keep));
     if args.children {
         other.push("--children".to_string());
     }
@@ -417,7 +529,7 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         command: args.command.iter().map(lossy).collect(),
         target,
         options: Options {
-            detail: detail.name().to_string(),
+            detail: detail.to_string(),
             syscalls: args.syscalls.clone(),
             ring_mib: args.ring_mib,
             filters,
@@ -431,5 +543,6 @@ fn metadata(args: &RecordArgs, detail: Detail) -> SessionMeta {
         cost: Cost::default(),
         content: None,
         source: None,
+        history: Default::default(),
     }
 }

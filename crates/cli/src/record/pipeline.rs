@@ -11,11 +11,13 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, anyhow};
 use fathom_decode::capture;
-use fathom_model::meta::{SessionMeta, Totals};
+use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
-use fathom_session::{Finished, SessionWriter, WriterOptions};
+use fathom_session::{Finished, SaveRequest, SessionWriter, WriterOptions};
 
+use super::Watch;
 use crate::stages::Stages;
 
 /// Drains that may wait for the pipeline. When it falls behind, the rings take
@@ -30,6 +32,10 @@ pub struct Destination {
     pub force: bool,
     /// File for the kernel's records.
     pub raw: Option<PathBuf>,
+    /// Flush what is stored to the device at once.
+    pub durable: bool,
+    /// Looks for a reason to save what is kept.
+    pub watch: Option<Watch>,
 }
 
 /// A pipeline that is not yet running.
@@ -57,10 +63,34 @@ enum Message {
         watermark_ns: u64,
     },
     Totals(Totals),
+    Losses(Losses),
+    Save(SaveRequest, Losses),
+    Counted(Counted),
     Finish {
         meta: Box<SessionMeta>,
         losses: Losses,
     },
+}
+
+/// What the kernel has counted instead of recording it.
+pub struct Counted {
+    /// When the recording began.
+    pub start_ns: u64,
+    /// When it was read.
+    pub now_ns: u64,
+    /// By processor, call, process and file.
+    pub values: Vec<(ShedKey, ShedValue)>,
+}
+
+/// News of saves.
+#[derive(Default)]
+struct Saves {
+    /// Why what is kept is to be saved.
+    wanted: Option<String>,
+    /// Copies that were made, or could not be.
+    made: Vec<Save>,
+    /// Copies that were told before.
+    told: Option<i64>,
 }
 
 /// A running pipeline.
@@ -68,12 +98,13 @@ pub struct Running {
     to: SyncSender<Message>,
     spare: Receiver<Vec<u8>>,
     progress: Arc<Mutex<Progress>>,
+    saves: Arc<Mutex<Saves>>,
     thread: JoinHandle<anyhow::Result<Finished>>,
 }
 
 impl Pipeline {
     /// Makes the session.
-    pub fn create(meta: &SessionMeta, destination: &Destination) -> anyhow::Result<Self> {
+    pub fn create(meta: &SessionMeta, destination: Destination) -> anyhow::Result<Self> {
         let existed = destination.output.symlink_metadata().is_ok();
         let raw = destination
             .raw
@@ -86,6 +117,7 @@ impl Pipeline {
             .transpose()?;
         let options = WriterOptions {
             force: destination.force,
+            durable: destination.durable,
             ..WriterOptions::default()
         };
         let writer = SessionWriter::create(&destination.output, meta.clone(), options)?;
@@ -96,10 +128,14 @@ impl Pipeline {
                 keep_private(raw, 0o600)?;
             }
         }
+        let mut stages = Stages::new(writer, &meta.options);
+        if meta.history.keep.is_some() {
+            stages = stages.ring(&meta.options, destination.watch);
+        }
         Ok(Self {
-            stages: Stages::new(writer, &meta.options),
+            stages,
             raw,
-            output: destination.output.clone(),
+            output: destination.output,
             existed,
         })
     }
@@ -126,14 +162,17 @@ impl Pipeline {
         let (spare_to, spare) = channel();
         let progress = Arc::new(Mutex::new(Progress::default()));
         let shared = Arc::clone(&progress);
+        let saves = Arc::new(Mutex::new(Saves::default()));
+        let news = Arc::clone(&saves);
         let thread = std::thread::Builder::new()
             .name("fathom-rows".into())
-            .spawn(move || self.work(&from, &spare_to, &shared, cpu_before))
+            .spawn(move || self.work(&from, &spare_to, (&shared, &news), cpu_before))
             .context("can't start a thread")?;
         Ok(Running {
             to,
             spare,
             progress,
+            saves,
             thread,
         })
     }
@@ -142,7 +181,7 @@ impl Pipeline {
         mut self,
         from: &Receiver<Message>,
         spare: &Sender<Vec<u8>>,
-        progress: &Mutex<Progress>,
+        (progress, saves): (&Mutex<Progress>, &Mutex<Saves>),
         cpu_before: u64,
     ) -> anyhow::Result<Finished> {
         let mut raw_failed = None;
@@ -165,8 +204,31 @@ impl Pipeline {
                     if let Ok(mut progress) = progress.lock() {
                         *progress = self.stages.progress();
                     }
+                    if let Some(because) = self.stages.wants_save()
+                        && let Ok(mut saves) = saves.lock()
+                    {
+                        saves.wanted = Some(because);
+                    }
                 }
-                Message::Totals(totals) => self.stages.note_totals(totals),
+                Message::Totals(totals) => {
+                    self.stages.note_totals(totals);
+                    let made = self.stages.saves();
+                    if !made.is_empty()
+                        && let Ok(mut saves) = saves.lock()
+                    {
+                        saves.made = made;
+                    }
+                }
+                Message::Losses(losses) => self.stages.note_losses(&losses)?,
+                Message::Save(request, losses) => self.stages.save(request, &losses)?,
+                Message::Counted(counted) => {
+                    let Counted {
+                        start_ns,
+                        now_ns,
+                        values,
+                    } = counted;
+                    self.stages.note_counted(start_ns, now_ns, &values)?;
+                }
                 Message::Finish { mut meta, losses } => {
                     if let Some(mut raw) = self.raw.take() {
                         let losses = capture::Losses {
@@ -223,6 +285,41 @@ impl Running {
     pub fn note_totals(&self, totals: Totals) {
         // When the thread is gone, `send` says so.
         self.to.try_send(Message::Totals(totals)).ok();
+    }
+
+    /// What was lost so far.
+    pub fn note_losses(&self, losses: Losses) {
+        self.to.send(Message::Losses(losses)).ok();
+    }
+
+    /// Has what came so far saved, with what was lost until then.
+    pub fn save(&self, request: SaveRequest, losses: Losses) {
+        self.to.send(Message::Save(request, losses)).ok();
+    }
+
+    /// What the kernel has counted.
+    pub fn note_counted(&self, counted: Counted) {
+        self.to.send(Message::Counted(counted)).ok();
+    }
+
+    /// Why what is kept is to be saved now; tells each time once.
+    pub fn wanted_save(&self) -> Option<String> {
+        self.saves.lock().ok()?.wanted.take()
+    }
+
+    /// Copies that were made, or could not be, since the last time.
+    pub fn new_saves(&self) -> Vec<Save> {
+        let Ok(mut saves) = self.saves.lock() else {
+            return Vec::new();
+        };
+        let told = saves.told;
+        let new: Vec<Save> = saves
+            .made
+            .drain(..)
+            .filter(|s| Some(s.at_ns) > told)
+            .collect();
+        saves.told = told.max(new.iter().map(|s| s.at_ns).max());
+        new
     }
 
     /// Memory to drain into.

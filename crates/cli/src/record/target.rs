@@ -119,7 +119,8 @@ impl Target {
                 Ok(exit) => self.exit = exit,
                 Err(_) => return None,
             }
-            for signal in signals.take().unwrap_or_default() {
+            let asked = signals.take().unwrap_or_default();
+            for signal in asked.iter().filter(|signal| !signal.asks_to_save()) {
                 if self.passed_on && !signal.from_terminal {
                     // Asked twice: leave the command to itself.
                     return Some(128u8.wrapping_add(signal.number as u8));

@@ -25,7 +25,7 @@ fn a_life() {
     let mut fork = record(TASK_FORK, 20, 20, 2, "bash");
     fork.ppid = 10;
     tasks.event(&fork, b"", b"", b"");
-    assert_eq!(tasks.comm(20), Some("bash"));
+    assert_eq!(tasks.used(20, 0), Some("bash"));
     let (rows, strings) = tasks.take();
     assert_eq!(rows.tid, [10, 20]);
     assert_eq!(text_of(&strings, rows.exe[1]), "/bin/bash");
@@ -42,7 +42,11 @@ fn a_life() {
     let mut exit = record(TASK_EXIT, 20, 20, 2, "ls");
     (exit.ts_ns, exit.exit_code) = (9, 3 << 8);
     tasks.event(&exit, b"", b"", b"");
-    assert_eq!(tasks.comm(20), Some("ls"), "its last calls may still come");
+    assert_eq!(
+        tasks.used(20, 0),
+        Some("ls"),
+        "its last calls may still come"
+    );
     let (rows, strings) = tasks.take();
     assert_eq!(
         (rows.tid.as_slice(), rows.end_ns[0], rows.exit_status[0]),
@@ -50,8 +54,8 @@ fn a_life() {
     );
     assert_eq!(text_of(&strings, rows.cmdline[0]), "ls 'a b'");
     assert_eq!(tasks.take().0.tid.len(), 0, "nothing changed");
-    assert_eq!(tasks.comm(20), None);
-    assert_eq!(tasks.comm(10), Some("bash"));
+    assert_eq!(tasks.used(20, 0), None);
+    assert_eq!(tasks.used(10, 0), Some("bash"));
 }
 
 #[test]
@@ -62,7 +66,7 @@ fn threads_inherit_from_the_first_one() {
     thread.ppid = 1;
     tasks.event(&thread, b"", b"", b"");
     tasks.event(&record(TASK_COMM, 10, 11, 2, "io"), b"", b"", b"");
-    assert_eq!(tasks.comm(11), Some("io"));
+    assert_eq!(tasks.used(11, 0), Some("io"));
     let (rows, strings) = tasks.take();
     assert_eq!(text_of(&strings, rows.exe[1]), "/srv");
     assert_eq!(rows.tid.len(), 2, "one row a thread");
@@ -91,7 +95,7 @@ fn exec_by_another_thread_than_the_first() {
     assert_eq!(rows.tid, [10, 11]);
     assert_eq!(rows.end_ns, [NULL_I64, 7]);
     tasks.take();
-    assert_eq!(tasks.comm(10), Some("b"), "it lives on");
+    assert_eq!(tasks.used(10, 0), Some("b"), "it lives on");
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn memory_is_bounded() {
         );
     }
     assert_eq!(tasks.threads.len(), 50);
-    assert!(tasks.comm(4999).is_some() && tasks.comm(1).is_none());
+    assert!(tasks.used(4999, 0).is_some() && tasks.used(1, 0).is_none());
     tasks.take();
     assert!(tasks.order.len() <= 2 * 50 + 1024);
 }
@@ -155,4 +159,16 @@ fn proc_describes_the_threads_of_a_process() {
         [(10, "srv -x".to_owned()), (11, "srv -x".to_owned())]
     );
     assert_eq!(rows.start_ns, [5, 5]);
+}
+
+#[test]
+fn rows_that_are_referred_to_are_written_again() {
+    let mut tasks = Tasks::new(100).refreshed_after(Some(1000));
+    tasks.event(&record(TASK_FORK, 10, 10, 5000, "a"), b"", b"", b"");
+    assert_eq!(tasks.take().0.tid, [10]);
+    tasks.used(10, 6000);
+    assert!(tasks.take().0.tid.is_empty());
+    tasks.used(10, 6001);
+    tasks.used(10, 6002);
+    assert_eq!(tasks.take().0.tid, [10]);
 }

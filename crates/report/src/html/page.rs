@@ -413,13 +413,16 @@ fn loss(out: &mut String, report: &Report) {
     } else {
         "bad"
     };
+    let parts: Vec<String> = loss
+        .parts()
+        .map(|(what, n)| format!("{what} {}", count(signed(n))))
+        .collect();
     let _ = writeln!(
         out,
-        "<section>\n<h2>Loss</h2>\n<p class=\"{class}\">seen {} {} stored {} + lost {}</p>",
+        "<section>\n<h2>Loss</h2>\n<p class=\"{class}\">seen {} {} {}</p>",
         count(signed(loss.seen)),
         if loss.balanced { "=" } else { "≠" },
-        count(signed(loss.stored)),
-        count(signed(loss.lost))
+        parts.join(" + ")
     );
     if !loss.balanced && report.session.state != State::Complete {
         out.push_str("<p class=\"dim\">seen is the recorder's count a moment before</p>\n");

@@ -384,12 +384,11 @@ impl Page<'_> {
         let loss = &self.report.loss;
         let number = |n: u64| count(i64::try_from(n).unwrap_or(i64::MAX));
         let sum = if loss.balanced { "=" } else { "≠" };
-        let line = format!(
-            "seen {} {sum} stored {} + lost {}",
-            number(loss.seen),
-            number(loss.stored),
-            number(loss.lost)
-        );
+        let parts: Vec<String> = loss
+            .parts()
+            .map(|(what, n)| format!("{what} {}", number(n)))
+            .collect();
+        let line = format!("seen {} {sum} {}", number(loss.seen), parts.join(" + "));
         self.title("Loss", "");
         let counted_before = self.report.session.state != State::Complete;
         let line = match (loss.lost == 0, loss.balanced) {

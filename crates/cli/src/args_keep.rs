@@ -1,0 +1,132 @@
+//! Options of recordings that run for long, and of what is done with sessions
+//! afterwards.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::args::time;
+
+/// How much of a recording is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepLimit {
+    /// What came in so much time.
+    Time(Duration),
+    /// Bytes on disk.
+    Bytes(u64),
+}
+
+/// Options of `record` for recordings that run for long.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Always on")]
+pub struct KeepOptions {
+    /// Keep what came last and drop the rest: 60s, 15m, 2h, or 2GiB; both: --keep 1h --keep 2GiB
+    #[arg(long, value_name = "LIMIT", value_parser = keep_limit)]
+    pub keep: Vec<KeepLimit>,
+    /// Save what is kept as a session of its own when a call comes for which this
+    /// holds: "dur_ns > 50e6 AND class = 'data'" (columns of table syscalls)
+    #[arg(long, value_name = "SQL", requires = "keep")]
+    pub save_when: Option<String>,
+    /// Saves by --save-when, at most
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "save_when")]
+    pub max_saves: u64,
+    /// Time between two of them, at least
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time,
+          requires = "save_when")]
+    pub save_pause: Duration,
+    /// Flush what is stored to the device at once: a machine that dies loses about a
+    /// second, not what the kernel had not written back (about half a minute)
+    #[arg(long)]
+    pub durable: bool,
+    /// With --detail counters: count by file, too
+    #[arg(long)]
+    pub count_files: bool,
+}
+
+/// Options of `snapshot`.
+#[derive(Debug, Args)]
+pub struct SnapshotArgs {
+    /// Directory of the session that is being recorded, or process id of its recorder
+    pub session: PathBuf,
+    /// Directory of the copy [default: NAME-DATE-TIME.fathom beside the session]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// Options of `repair`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing is deleted whose rows are not elsewhere in the session: what cannot be \
+used is moved to folder set-aside in it.
+Exit status: 0 fine or repaired; with --dry-run 1 when there is something to do."
+)]
+pub struct RepairArgs {
+    /// Directory of the session
+    pub session: PathBuf,
+    /// Say what would be done, and change nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+fn keep_limit(text: &str) -> Result<KeepLimit, String> {
+    const BYTES: [(&str, u32); 7] = [
+        ("KiB", 10),
+        ("MiB", 20),
+        ("GiB", 30),
+        ("TiB", 40),
+        ("K", 10),
+        ("M", 20),
+        ("G", 30),
+    ];
+    let wrong = || "not a time (60s, 15m, 2h) or size (500MiB, 2GiB)".to_string();
+    for (unit, shift) in BYTES {
+        if let Some(number) = text.strip_suffix(unit) {
+            let bytes = number.parse::<f64>().map_err(|_| wrong())? * (1u64 << shift) as f64;
+            if !(bytes >= f64::from(1 << 20) && bytes < (1u64 << 60) as f64) {
+                return Err("a size is at least 1MiB".to_string());
+            }
+            return Ok(KeepLimit::Bytes(bytes as u64));
+        }
+    }
+    let minutes = |number: &str, seconds: f64| {
+        number
+            .parse::<f64>()
+            .ok()
+            .and_then(|n| Duration::try_from_secs_f64(n * seconds).ok())
+    };
+    let time = match (text.strip_suffix('m'), text.strip_suffix('h')) {
+        (Some(number), _) => minutes(number, 60.0),
+        (_, Some(number)) => minutes(number, 3600.0),
+        _ => time(text).ok(),
+    };
+    match time {
+        Some(time) if time < Duration::from_secs(1) => Err("a time is at least 1s".to_string()),
+        Some(time) if time.as_secs() < 1 << 32 => Ok(KeepLimit::Time(time)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_units() {
+        for (text, limit) in [
+            ("60s", KeepLimit::Time(Duration::from_secs(60))),
+            ("1500ms", KeepLimit::Time(Duration::from_millis(1500))),
+            ("15m", KeepLimit::Time(Duration::from_secs(900))),
+            ("1.5h", KeepLimit::Time(Duration::from_secs(5400))),
+            ("2GiB", KeepLimit::Bytes(2 << 30)),
+            ("500M", KeepLimit::Bytes(500 << 20)),
+        ] {
+            assert_eq!(keep_limit(text), Ok(limit), "{text}");
+        }
+        for text in [
+            "", "60", "s", "-1s", "0s", "1ms", "1KiB", "2GB", "m", "1e300h", "NaNs", "NaNG",
+        ] {
+            assert!(keep_limit(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `--detail counters`: the kernel's counters, read while they count.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_probe::{NO_PROCESS, Probe, ProbeError};
+
+/// Counters are forgotten when there are more, of processes that have ended.
+const MANY: usize = 4096;
+
+/// What was counted so far.
+#[derive(Default)]
+pub struct Counting {
+    /// Now in the kernel.
+    there: u64,
+    /// In counters that were forgotten.
+    forgotten: u64,
+}
+
+impl Counting {
+    /// Calls counted until the last time.
+    pub fn total(&self) -> u64 {
+        self.there + self.forgotten
+    }
+
+    /// All counters. Those of processes that have ended make room for others when
+    /// there are many; they are in what is returned once more.
+    pub fn read(&mut self, probe: &mut Probe) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        // Who has ended before the counters are read does not count any more.
+        let mut ended = BTreeMap::new();
+        let before = probe.counted()?;
+        if before.len() < MANY {
+            self.there = before.iter().map(|(_, value)| value.count).sum();
+            return Ok(before);
+        }
+        for (key, _) in before.iter().filter(|(key, _)| key.pid != NO_PROCESS) {
+            ended
+                .entry(key.pid)
+                .or_insert_with(|| !Path::new(&format!("/proc/{}", key.pid)).exists());
+        }
+        let values = probe.counted()?;
+        let gone = |key: &ShedKey| ended.get(&key.pid).copied().unwrap_or(false);
+        let keys: Vec<ShedKey> = values
+            .iter()
+            .filter(|(key, _)| gone(key))
+            .map(|(key, _)| *key)
+            .collect();
+        let sum = |of: bool| -> u64 {
+            let counts = values.iter().filter(|(key, _)| gone(key) == of);
+            counts.map(|(_, value)| value.count).sum()
+        };
+        probe.forget_counted(&keys)?;
+        self.forgotten += sum(true);
+        self.there = sum(false);
+        Ok(values)
+    }
+}

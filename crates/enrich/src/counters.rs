@@ -1,0 +1,141 @@
+//! Rows of table `counters` from the kernel's counters of calls.
+
+use std::collections::HashMap;
+
+use fathom_model::StringTable;
+use fathom_model::abi::{HIST_BUCKETS, ShedKey, ShedValue};
+use fathom_model::batch::{Batch, NULL_I64};
+use fathom_model::syscalls::SYSCALLS;
+use fathom_model::tables::CounterRows;
+
+use crate::losses::{NOTHING, add};
+use crate::signed;
+
+/// Call, process and handle of the file.
+type Key = (u32, u32, u32);
+
+/// Remembers what was counted when it was read last.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    before: HashMap<Key, ShedValue>,
+    read_ns: u64,
+}
+
+impl Counters {
+    /// Rows for what was counted since the last time. `read` has the counters of
+    /// each processor, which only grow as long as they are there; they were read at
+    /// `now_ns`, the first ones count from `start_ns`. `file` gives the file of a
+    /// handle.
+    pub(crate) fn rows(
+        &mut self,
+        start_ns: u64,
+        now_ns: u64,
+        read: &[(ShedKey, ShedValue)],
+        mut file: impl FnMut(u32) -> i64,
+    ) -> Batch {
+        let from = if self.read_ns == 0 {
+            start_ns
+        } else {
+            self.read_ns
+        };
+        let mut sums: HashMap<Key, ShedValue> = HashMap::with_capacity(read.len());
+        for (key, value) in read.iter().filter(|(_, value)| value.count > 0) {
+            let key = (key.syscall, key.pid, key.file);
+            add(sums.entry(key).or_insert(NOTHING), value);
+        }
+        let mut strings = StringTable::new();
+        let mut rows = CounterRows::default();
+        let mut keys: Vec<&Key> = sums.keys().collect();
+        keys.sort_unstable();
+        for key in keys {
+            let (Some(value), (call, pid, handle)) = (sums.get(key), *key) else {
+                continue;
+            };
+            // A counter that has less than before was forgotten and made again.
+            let before = self.before.get(key).filter(|b| b.count <= value.count);
+            let before = before.unwrap_or(&NOTHING);
+            if before.count == value.count {
+                continue;
+            }
+            let name = SYSCALLS.get(call as usize).map_or("unknown", |s| s.name);
+            let since = |now: u64, then: u64| signed(now.saturating_sub(then));
+            rows.ts_ns.push(signed(from));
+            rows.end_ns.push(signed(now_ns));
+            rows.syscall.push(strings.intern(name.as_bytes()));
+            rows.pid.push(crate::id(pid));
+            rows.file_id
+                .push(if handle == 0 { NULL_I64 } else { file(handle) });
+            rows.count.push(since(value.count, before.count));
+            rows.bytes.push(since(value.bytes, before.bytes));
+            rows.errors.push(since(value.errors, before.errors));
+            rows.dur_ns.push(since(value.dur_ns, before.dur_ns));
+            rows.max_dur_ns.push(signed(value.max_dur_ns));
+            let hist = (0..HIST_BUCKETS as usize).map(|b| since(value.hist[b], before.hist[b]));
+            rows.hist.push(hist.collect());
+        }
+        self.before = sums;
+        self.read_ns = now_ns;
+        rows.into_batch(strings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_model::ColumnData;
+
+    fn value(count: u64) -> ShedValue {
+        let mut value = ShedValue {
+            count,
+            bytes: count * 10,
+            dur_ns: count * 4,
+            max_dur_ns: 4,
+            ..NOTHING
+        };
+        value.hist[2] = count;
+        value
+    }
+
+    fn key(cpu: u32, pid: u32) -> ShedKey {
+        ShedKey {
+            cpu,
+            syscall: 0,
+            pid,
+            file: 0,
+        }
+    }
+
+    fn column(batch: &Batch, name: &str) -> Vec<i64> {
+        let at = batch.table.columns.iter().position(|c| c.name == name);
+        match &batch.columns[at.unwrap()] {
+            ColumnData::I64(v) => v.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn rows_have_what_came_since() {
+        let mut counters = Counters::default();
+        let first = [
+            (key(0, 1), value(5)),
+            (key(1, 1), value(2)),
+            (key(0, 2), value(1)),
+        ];
+        let batch = counters.rows(10, 20, &first, |_| 0);
+        assert_eq!(column(&batch, "count"), [7, 1]);
+        assert_eq!(column(&batch, "ts_ns"), [10, 10]);
+        let second = [
+            (key(0, 1), value(5)),
+            (key(1, 1), value(6)),
+            (key(0, 2), value(1)),
+        ];
+        let batch = counters.rows(10, 30, &second, |_| 0);
+        assert_eq!(column(&batch, "count"), [4]);
+        assert_eq!(column(&batch, "ts_ns"), [20]);
+        // Process 2 was forgotten, and its id is used again.
+        let third = [(key(0, 1), value(5)), (key(1, 1), value(6))];
+        assert!(counters.rows(10, 40, &third, |_| 0).is_empty());
+        let batch = counters.rows(10, 50, &second, |_| 0);
+        assert_eq!(column(&batch, "count"), [1]);
+    }
+}

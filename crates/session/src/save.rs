@@ -1,0 +1,136 @@
+//! Copies of a session that is being recorded.
+//!
+//! The parts are linked, not copied, where the file system can do that: a save
+//! takes next to no time and room, and the copy stays when the recording drops
+//! its parts. What a closed session has besides (each key once, totals) is made
+//! afterwards, on a thread of its own, from the copy.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use fathom_model::meta::{Save, SessionMeta, State};
+use fathom_model::tables::TABLES;
+
+use crate::catalog::PartInfo;
+use crate::create;
+use crate::error::SessionError;
+use crate::lock::RecorderLock;
+use crate::schema::TableSchema;
+use crate::settle;
+use crate::shared::Shared;
+use crate::storage::Storage;
+
+/// A copy to make.
+#[derive(Clone, Debug)]
+pub struct SaveRequest {
+    /// Directory of the copy, which must not exist; its parent must.
+    pub to: PathBuf,
+    /// Why, in words.
+    pub because: String,
+    /// CLOCK_MONOTONIC when it was asked for, nanoseconds.
+    pub monotonic_ns: i64,
+    /// CLOCK_REALTIME at the same moment, nanoseconds since 1970.
+    pub realtime_ns: i64,
+}
+
+/// A copy that the compactor is to make.
+pub(crate) struct PendingSave {
+    pub(crate) request: SaveRequest,
+    /// Number of the first part of each table that is not of the copy.
+    pub(crate) next: Vec<u64>,
+}
+
+/// A copy whose parts are there and that is to be settled.
+pub(crate) struct Copy {
+    storage: Storage,
+    meta: SessionMeta,
+    parts: Vec<Vec<PartInfo>>,
+    request: SaveRequest,
+    _lock: RecorderLock,
+}
+
+/// Links the parts of a copy into a new session. On the thread that merges
+/// and drops parts, so that none goes meanwhile.
+pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, SessionError> {
+    let request = &pending.request;
+    let lock = create::prepare(&request.to, false)?;
+    let storage = Storage::new(&request.to);
+    let mut meta = shared.meta();
+    meta.state = State::Recording;
+    meta.clock.end_monotonic_ns = Some(request.monotonic_ns);
+    meta.clock.end_realtime_ns = Some(request.realtime_ns);
+    meta.history.saves.clear();
+    meta.history.saved_because = request.because.clone();
+    // What the kernel saw since the last row came is not of this copy.
+    meta.totals.seen = 0;
+    meta.totals.faults.seen = 0;
+    meta.totals.writeback.seen = 0;
+    let mode = fs::metadata(shared.storage.dir()).map(|m| m.permissions());
+    mode.and_then(|mode| fs::set_permissions(&request.to, mode))
+        .map_err(SessionError::io("set permissions of", &request.to))?;
+    storage.write_meta(&meta, false)?;
+    // The tables of requests come first, those that they refer to last: what a
+    // request refers to was written before it.
+    let mut parts = Vec::with_capacity(TABLES.len());
+    for (i, (table, next)) in TABLES.iter().zip(&pending.next).enumerate() {
+        let dir = storage.table_dir(table.name);
+        match fs::create_dir(&dir) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            result => result.map_err(SessionError::io("create", &dir))?,
+        }
+        let mut linked = shared.catalog.table(i).parts.clone();
+        linked.retain(|part| part.range.last < *next);
+        for part in &linked {
+            let from = shared.storage.part(table.name, part.range);
+            link_or_copy(&from, &storage.part(table.name, part.range))?;
+        }
+        parts.push(linked);
+    }
+    Ok(Copy {
+        storage,
+        meta,
+        parts,
+        request: request.clone(),
+        _lock: lock,
+    })
+}
+
+fn link_or_copy(from: &Path, to: &Path) -> Result<(), SessionError> {
+    match fs::hard_link(from, to) {
+        Ok(()) => Ok(()),
+        // Another file system, or one without hard links.
+        Err(_) => fs::copy(from, to)
+            .map(drop)
+            .map_err(SessionError::io("write", to)),
+    }
+}
+
+impl Copy {
+    /// Makes a closed session of the copy.
+    pub(crate) fn close(mut self, schemas: &[TableSchema]) -> Save {
+        let request = self.request.clone();
+        let done = settle::settle(
+            &self.storage,
+            schemas,
+            &mut self.parts,
+            &mut self.meta,
+            false,
+        );
+        let done = done.and_then(|()| {
+            self.meta.state = State::Complete;
+            self.storage.write_meta(&self.meta, false)
+        });
+        outcome(&request, done)
+    }
+}
+
+/// What `session.json` says of a copy.
+pub(crate) fn outcome(request: &SaveRequest, result: Result<(), SessionError>) -> Save {
+    Save {
+        path: request.to.to_string_lossy().into_owned(),
+        because: request.because.clone(),
+        at_ns: request.monotonic_ns,
+        error: result.err().map(|e| e.to_string()),
+    }
+}
