@@ -76,7 +76,7 @@ mod tests {
         assert!(crate::syscalls::SYSCALLS.len() <= LOST_WRITEBACK.min(LOST_FAULT) as usize);
         assert!(LOST_FAULT.max(LOST_WRITEBACK) < MAX_SYSCALLS);
         assert_eq!(FaultRecord::SIZE, SLOT_BYTES as usize);
-        let files = TaskState::SIZE - TaskState::FILES_AT;
+        let files = TaskState::CALL_AT - TaskState::FILES_AT;
         assert_eq!(files, CACHED_FILES as usize * CachedFile::SIZE);
     }
 

@@ -262,6 +262,6 @@ fn formats_have_names() {
     let error = "xml".parse::<Format>().unwrap_err();
     assert_eq!(
         error,
-        "there is no format \"xml\"; there are table, csv, json, arrow, parquet"
+        "there is no format \"xml\"; there are table, csv, json, ndjson, arrow, parquet"
     );
 }
