@@ -360,7 +360,7 @@ fn what_finds_no_room_is_counted() {
         assert_eq!(said["calls"], with);
         assert_eq!(said["unreadable"], 0);
         assert_eq!(said["no_room"], moved - with, "{said}");
-        assert!(with > 0 && moved > with);
+        assert!(with > 0 && moved > with, "{with} of {moved}: {said}");
         // All of them read the same 16 bytes, each into the same place.
         let different = recording.number(
             "SELECT count(DISTINCT coalesce(hash_hex(hash), content::VARCHAR)) FROM syscalls

@@ -248,7 +248,7 @@ impl Enricher {
                         read: None,
                     },
                     &mut self.files,
-                    &self.tasks,
+                    &mut self.tasks,
                 );
                 self.faults
                     .fault(rid, cpu, record, &mut self.files, &mut self.tasks);
@@ -258,9 +258,9 @@ impl Enricher {
                 self.faults.writeback(rid, cpu, record, &mut self.files);
             }
             Event::Block { record, bios } => self.layers.block(cpu, record, bios, &mut self.files),
-            Event::Wait(record) => self.layers.wait(cpu, record, &self.tasks),
-            Event::Irq(record) => self.layers.irq(cpu, record, &self.tasks),
-            Event::Cache(record) => self.layers.cache(record, &mut self.files, &self.tasks),
+            Event::Wait(record) => self.layers.wait(cpu, record, &mut self.tasks),
+            Event::Irq(record) => self.layers.irq(cpu, record, &mut self.tasks),
+            Event::Cache(record) => self.layers.cache(record, &mut self.files, &mut self.tasks),
             Event::Span(record) => self.layers.span(record),
             Event::Mount {
                 record,
@@ -331,7 +331,7 @@ impl Enricher {
     /// The recording is over: makes the rows that waited for a request whose own
     /// record did not come.
     pub fn finish(&mut self) {
-        self.layers.finish(&mut self.files, &self.tasks);
+        self.layers.finish(&mut self.files, &mut self.tasks);
     }
 
     /// Gives the memory of a batch back, to be used for one to come: that is
@@ -500,7 +500,7 @@ impl Enricher {
                 read: (offset != NULL_I64 && bytes != NULL_I64).then_some((offset, bytes)),
             },
             &mut self.files,
-            &self.tasks,
+            &mut self.tasks,
         );
         self.calls += 1;
         let rows = &mut self.rows;

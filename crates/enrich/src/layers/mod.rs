@@ -60,21 +60,21 @@ impl Layers {
     // Something may come behind the end of its request: an interrupt that fell into the
     // making of that one's own record.
 
-    pub(crate) fn wait(&mut self, cpu: u32, record: &WaitRecord, tasks: &Tasks) {
+    pub(crate) fn wait(&mut self, cpu: u32, record: &WaitRecord, tasks: &mut Tasks) {
         match self.in_call(record.tid, record.request_ns) {
             Ok(parts) => parts.waits.push((cpu, *record)),
             Err(rid) => self.push_wait(rid, cpu, record, tasks),
         }
     }
 
-    pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord, tasks: &Tasks) {
+    pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord, tasks: &mut Tasks) {
         match self.in_call(record.tid, record.request_ns) {
             Ok(parts) => parts.irqs.push((cpu, *record)),
             Err(rid) => self.push_irq(rid, cpu, record, tasks),
         }
     }
 
-    pub(crate) fn cache(&mut self, record: &CacheRecord, files: &mut Files, tasks: &Tasks) {
+    pub(crate) fn cache(&mut self, record: &CacheRecord, files: &mut Files, tasks: &mut Tasks) {
         let before = match self.in_call(record.tid, record.request_ns) {
             Ok(parts) => parts
                 .cache
@@ -105,7 +105,7 @@ impl Layers {
     }
 
     /// The id of a request that has ended; its rows are made.
-    pub(crate) fn ends(&mut self, ended: &Ended<'_>, files: &mut Files, tasks: &Tasks) -> i64 {
+    pub(crate) fn ends(&mut self, ended: &Ended<'_>, files: &mut Files, tasks: &mut Tasks) -> i64 {
         let (rid, parts) = self.requests.ends(ended.key, ended.kind);
         if let Some(parts) = parts {
             self.gathered(Some((rid, ended)), &parts, files, tasks);
@@ -117,7 +117,7 @@ impl Layers {
     }
 
     /// The recording is over.
-    pub(crate) fn finish(&mut self, files: &mut Files, tasks: &Tasks) {
+    pub(crate) fn finish(&mut self, files: &mut Files, tasks: &mut Tasks) {
         self.requests.finish();
         for parts in self.requests.stale() {
             self.gathered(None, &parts, files, tasks);
@@ -131,7 +131,7 @@ impl Layers {
         request: Option<(i64, &Ended<'_>)>,
         parts: &Parts,
         files: &mut Files,
-        tasks: &Tasks,
+        tasks: &mut Tasks,
     ) {
         let rid = request.map_or(NULL_I64, |(rid, _)| rid);
         for (cpu, record) in &parts.waits {
@@ -170,7 +170,7 @@ impl Layers {
         }
     }
 
-    fn push_wait(&mut self, rid: i64, cpu: u32, r: &WaitRecord, tasks: &Tasks) {
+    fn push_wait(&mut self, rid: i64, cpu: u32, r: &WaitRecord, tasks: &mut Tasks) {
         let (rows, strings) = &mut self.waits;
         let flags = u32::from(r.flags);
         let woken = flags & WAIT_WOKEN != 0 && flags & WAIT_PREEMPTED == 0;
@@ -181,7 +181,7 @@ impl Layers {
         rows.dur_ns.push(signed(r.dur_ns));
         rows.pid.push(id(r.pid));
         rows.tid.push(id(r.tid));
-        rows.comm.push(comm(tasks, r.tid, strings));
+        rows.comm.push(comm(tasks, r.tid, r.ts_ns, strings));
         rows.cpu.push(id(cpu));
         rows.reason
             .push(strings.intern(words::reason(r).as_bytes()));
@@ -202,14 +202,14 @@ impl Layers {
         });
     }
 
-    fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, tasks: &Tasks) {
+    fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, tasks: &mut Tasks) {
         let (rows, strings) = &mut self.irqs;
         rows.rid.push(rid);
         rows.ts_ns.push(signed(r.ts_ns));
         rows.dur_ns.push(signed(r.dur_ns));
         rows.pid.push(id(r.pid));
         rows.tid.push(id(r.tid));
-        rows.comm.push(comm(tasks, r.tid, strings));
+        rows.comm.push(comm(tasks, r.tid, r.ts_ns, strings));
         rows.cpu.push(id(cpu));
         rows.kind
             .push(strings.intern(words::interrupt_kind(r).as_bytes()));
@@ -223,7 +223,7 @@ impl Layers {
         r: &CacheRecord,
         read: Option<(i64, i64)>,
         files: &mut Files,
-        tasks: &Tasks,
+        tasks: &mut Tasks,
     ) {
         // A read looks for all the pages that it was asked for, also those behind the
         // end of the file: what it returned tells how many there were.
@@ -242,7 +242,7 @@ impl Layers {
         rows.ts_ns.push(signed(r.request_ns));
         rows.pid.push(id(r.pid));
         rows.tid.push(id(r.tid));
-        rows.comm.push(comm(tasks, r.tid, strings));
+        rows.comm.push(comm(tasks, r.tid, r.request_ns, strings));
         rows.file_id.push(file_id);
         rows.path.push(path);
         rows.pages.push(looked(pages));
@@ -424,9 +424,9 @@ fn time(ns: u64) -> i64 {
     if ns > 0 { signed(ns) } else { NULL_I64 }
 }
 
-fn comm(tasks: &Tasks, tid: u32, strings: &mut StringTable) -> StrId {
+fn comm(tasks: &mut Tasks, tid: u32, now_ns: u64, strings: &mut StringTable) -> StrId {
     tasks
-        .comm(tid)
+        .used(tid, now_ns)
         .map_or(StrId::NULL, |comm| strings.intern(comm.as_bytes()))
 }
 
