@@ -252,10 +252,10 @@ struct {
 	__type(value, struct file_value);
 } files SEC(".maps");
 
-/* Room to build records of variable length, several for each CPU, claimed by `busy`. A
- * call with paths takes one, and another one for each file that it names; programs that
- * interrupt it, or run while it is preempted, take others. */
-enum { SCRATCH_BYTES = 16384, SCRATCHES = 8 };
+/* Room to build records of variable length: three a CPU, claimed by `busy`. A call
+ * with paths takes one, and another one for each file that it names; a program that
+ * interrupts it takes the third. */
+enum { SCRATCH_BYTES = 16384, SCRATCHES = 3 };
 /* A walk from a name up to the root of its tree (files.h). It lies in map
  * memory, not on the stack, so that the verifier does not follow its values
  * through every turn of the loop. */

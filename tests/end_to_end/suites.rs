@@ -122,8 +122,10 @@ pub(crate) fn identities_hold(recording: &Recording) {
             "SELECT count(*) - count(DISTINCT rid) FROM syscalls",
         ),
         (
+            // A full ring takes no records of threads either.
             "calls of threads that are not known",
-            "SELECT count(*) FROM syscalls WHERE tid NOT IN (SELECT tid FROM processes)",
+            "SELECT count(*) FROM syscalls WHERE tid NOT IN (SELECT tid FROM processes)
+             AND NOT EXISTS (FROM losses WHERE stage = 'ring')",
         ),
         (
             "calls on files that are not known",
@@ -136,7 +138,8 @@ pub(crate) fn identities_hold(recording: &Recording) {
         ),
         (
             "calls before the start of their thread",
-            "SELECT count(*) FROM syscalls s WHERE NOT EXISTS
+            "SELECT count(*) FROM syscalls s
+             WHERE tid IN (SELECT tid FROM processes) AND NOT EXISTS
                (FROM processes p WHERE p.tid = s.tid AND s.ts_ns >= p.start_ns)",
         ),
         (

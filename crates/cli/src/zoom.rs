@@ -34,7 +34,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
             Err(error) => eprintln!("fathom: {error}"),
         }
     }
-    let start = i64::try_from(session.meta().clock.start_monotonic_ns).unwrap_or(i64::MAX);
+    let start = session.meta().clock.start_monotonic_ns;
     let time = |d: Duration| start.saturating_add(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
     let (from, to) = (args.from.map(time), args.to.map(time));
     if let (Some(from), Some(to)) = (from, to)

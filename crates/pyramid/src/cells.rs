@@ -135,7 +135,7 @@ impl Cells {
     /// Adds cells with buckets of 2^`shift` ns.
     pub(crate) fn merge(&mut self, shift: u8, cells: &[Cell]) {
         if shift > self.shift {
-            self.replace(shift, |cells, by| widened(cells, by));
+            self.replace(shift, widened);
         }
         for cell in cells {
             self.at(cell.bucket << shift, cell.key).merge(cell);

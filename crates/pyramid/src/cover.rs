@@ -201,7 +201,7 @@ impl Pyramid {
             .peekable();
         for (number, part) in parts.iter().enumerate() {
             while roots.next_if(|r| r.last_part < part.0).is_some() {}
-            if !roots.peek().is_some_and(|r| r.first_part <= part.0) && part.2 > 0 {
+            if roots.peek().is_none_or(|r| r.first_part > part.0) && part.2 > 0 {
                 cover.uncovered.push(number);
             }
         }

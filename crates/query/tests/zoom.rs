@@ -1,4 +1,5 @@
 //! What the pyramid says is what the rows say.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 

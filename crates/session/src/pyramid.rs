@@ -2,7 +2,7 @@
 //! session, made anew from its parts.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::Path;
 
 use fathom_model::Batch;
 use fathom_model::tables::Table;
@@ -131,7 +131,7 @@ impl Session {
         built
     }
 
-    fn write_pyramid(&self, file: File, temporary: &PathBuf) -> Result<(), SessionError> {
+    fn write_pyramid(&self, file: File, temporary: &Path) -> Result<(), SessionError> {
         let written = || SessionError::io("write", temporary);
         let mut file = Appender::new(file).map_err(written())?;
         let first = self.part_infos(SYSCALLS.table).first();

@@ -47,7 +47,7 @@ pub fn known(name: &[u8]) -> Option<&'static Syscall> {
 
 /// Puts arguments in the order of the call's table: those of 32-bit programs come
 /// in another one, and strace leaves some out.
-pub fn reorder<'a>(name: &[u8], args: &mut Vec<&'a [u8]>) {
+pub fn reorder(name: &[u8], args: &mut Vec<&[u8]>) {
     match (name, args.len()) {
         // fd, offset, result, whence
         (b"_llseek", 4) => {

@@ -212,12 +212,11 @@ impl Reader<'_> {
                 };
                 task.install(new_fd, Rc::new(RefCell::new(description)), has("O_CLOEXEC"));
             }
-            "dup" | "dup2" | "dup3" => {
+            "dup" | "dup2" | "dup3"
                 // A duplicate of itself changes nothing.
-                if Some(new_fd) != row.fd {
+                if Some(new_fd) != row.fd => {
                     duplicate(task, row.fd, new_fd, has("O_CLOEXEC"));
                 }
-            }
             "fcntl" => fcntl(task, args, row.fd, new_fd),
             "close_range" => {
                 let at = |i: usize| args.get(i).and_then(|a| integer(a));

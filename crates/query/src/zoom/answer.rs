@@ -44,7 +44,9 @@ pub(super) fn batch(
         fields.push(Field::new(name, column.data_type().clone(), null));
         columns.push(column);
     };
-    let numbers = |value: &dyn Fn(&(Option<&Key>, i64, &Total, bool)) -> u64| -> ArrayRef {
+    /// A row: key, beginning of its bucket, sums, whether there may be more of it.
+    type Row<'a> = (Option<&'a Key>, i64, &'a Total, bool);
+    let numbers = |value: &dyn Fn(&Row<'_>) -> u64| -> ArrayRef {
         let values = rows
             .iter()
             .map(|r| i64::try_from(value(r)).unwrap_or(i64::MAX));

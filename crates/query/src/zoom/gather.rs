@@ -71,6 +71,10 @@ pub(super) struct Gather<'a> {
     with_rest: Vec<u32>,
 }
 
+/// A key, `None` for the rest, and its buckets in order: place, sums, whether some of
+/// the key's may be in a rest.
+pub(super) type Line = (Option<Key>, Vec<(u32, Total, bool)>);
+
 impl<'a> Gather<'a> {
     pub(super) fn new(request: &'a Request) -> Self {
         Self {
@@ -183,7 +187,7 @@ impl<'a> Gather<'a> {
 
     /// The keys with the most time, and the rest as `None`: buckets in order, with
     /// their sums and whether some of the key's may be in a rest.
-    pub(super) fn finish(mut self) -> Vec<(Option<Key>, Vec<(u32, Total, bool)>)> {
+    pub(super) fn finish(mut self) -> Vec<Line> {
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
         let time = |i: &usize| std::cmp::Reverse(self.times[*i]);
         order.sort_by(|a, b| (time(a), &self.keys[*a]).cmp(&(time(b), &self.keys[*b])));

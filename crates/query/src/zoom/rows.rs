@@ -145,7 +145,7 @@ pub(super) fn sums(
         };
         let sums: Option<Vec<_>> = (3..8).map(number).collect();
         let sums = sums.ok_or_else(unexpected)?;
-        for row in 0..batch.num_rows() {
+        for (row, key) in keys.iter().enumerate().take(batch.num_rows()) {
             let value = |i: usize| u64::try_from(sums[i].value(row)).unwrap_or(0);
             let sum = Sum {
                 count: value(0),
@@ -159,12 +159,7 @@ pub(super) fn sums(
             if let Some(entry) = level.and_then(|l| latency.get_mut(l)) {
                 *entry = u32::try_from(sum.count).unwrap_or(u32::MAX);
             }
-            each(
-                window.0 + (bucket.value(row) << shift),
-                &keys[row],
-                &sum,
-                &latency,
-            );
+            each(window.0 + (bucket.value(row) << shift), key, &sum, &latency);
         }
     }
     Ok(())
