@@ -20,7 +20,7 @@ usage: ./do COMMAND [ARGUMENTS]
 
   run              build, record a Redis server at work, print the report
   build            build target/release/fathom
-  test             formatting, lints and every test, on other kernels too
+  test             formatting, lints and every test on this kernel
   test kernels [NAME [FILTER...]]
                    only the tests on other kernels, in an emulator
   bench [ARGS]     measure fathom's cost against other tracers

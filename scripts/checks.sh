@@ -145,7 +145,6 @@ all_tests() {
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
 	run_tests
-	test_kernels
 	conclude
 }
 
