@@ -34,6 +34,7 @@ mod starved;
 mod stored;
 mod strace_compared;
 mod suites;
+mod top;
 mod uring;
 mod waiting;
 mod workloads;
