@@ -14,6 +14,7 @@ mod content;
 mod damage;
 mod databases;
 mod detail;
+mod examples;
 mod exports;
 mod filters;
 mod fio;
