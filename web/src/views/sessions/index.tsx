@@ -1,0 +1,157 @@
+// The sessions of the directory that is served: what each was, how large, whether anything was lost.
+
+import { useEffect, useState } from "react";
+import type { SessionSummary } from "../../api/session";
+import { Link } from "../../app/Link";
+import { Panel, Shown } from "../../components/panel";
+import { Text } from "../../components/text";
+import { ago, bytes, count, duration, exact, exactDuration, wallTime } from "../../lib/format";
+import { useResource } from "../../state/resource";
+import { client } from "../../state/server";
+import { store, useParam } from "../../state/store";
+import "./style.css";
+
+/** The directory is looked at again this often: new sessions appear, running ones grow. */
+const AGAIN_MS = 2000;
+
+const ORDERS: Readonly<Record<string, (a: SessionSummary, b: SessionSummary) => number>> = {
+	id: (a, b) => a.id.localeCompare(b.id),
+	when: (a, b) => b.start_realtime_ns - a.start_realtime_ns,
+	length: (a, b) => b.duration_ns - a.duration_ns,
+	calls: (a, b) => b.seen - a.seen,
+	lost: (a, b) => b.lost - a.lost,
+	size: (a, b) => b.bytes_on_disk - a.bytes_on_disk,
+};
+
+export default function Sessions() {
+	const [tick, setTick] = useState(0);
+	const [order, setOrder] = useParam("sort", "when");
+	useEffect(() => {
+		const timer = setInterval(() => {
+			if (!document.hidden) setTick((n) => n + 1);
+		}, AGAIN_MS);
+		return () => clearInterval(timer);
+	}, []);
+	const list = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal), tick);
+	return (
+		<Panel title="Sessions" note={list.data ? `${list.data.length} in this directory` : ""}>
+			<Shown
+				of={{ ...list, loading: list.loading && list.data === undefined }}
+				height={200}
+				empty={(sessions) => sessions.length === 0}
+				emptyTitle="No sessions here yet"
+				emptyText={
+					<>
+						Record one into this directory: <code>fathom record -o NAME.fathom -- COMMAND</code>. It appears here by
+						itself.
+					</>
+				}
+			>
+				{(sessions) => (
+					<Table sessions={[...sessions].sort(ORDERS[order] ?? ORDERS["when"])} order={order} setOrder={setOrder} />
+				)}
+			</Shown>
+		</Panel>
+	);
+}
+
+interface TableProps {
+	sessions: readonly SessionSummary[];
+	order: string;
+	setOrder: (order: string) => void;
+}
+
+function Table({ sessions, order, setOrder }: TableProps) {
+	const head = (name: string, title: string, number = true) => (
+		<th className={number ? "number" : undefined} aria-sort={order === name ? "descending" : undefined}>
+			<button type="button" onClick={() => setOrder(name)}>
+				{title}
+			</button>
+		</th>
+	);
+	return (
+		<table className="figures sessions">
+			<thead>
+				<tr>
+					{head("id", "Session", false)}
+					<th>Command</th>
+					<th>Host</th>
+					{head("when", "When", false)}
+					{head("length", "Length")}
+					{head("calls", "Calls seen")}
+					{head("lost", "Lost")}
+					{head("size", "On disk")}
+				</tr>
+			</thead>
+			<tbody>
+				{sessions.map((session) =>
+					session.error ? <Broken key={session.id} session={session} /> : <Row key={session.id} session={session} />,
+				)}
+			</tbody>
+		</table>
+	);
+}
+
+function Row({ session }: { session: SessionSummary }) {
+	const open = { session: session.id, view: "overview", params: {} };
+	return (
+		<tr
+			className="link"
+			onClick={(event) => event.target instanceof Element && !event.target.closest("a") && store.go(open)}
+		>
+			<td>
+				<span className="session-name">
+					<Link to={open}>
+						<b>
+							<Text of={session.id} />
+						</b>
+					</Link>
+					{session.live ? (
+						<span className="badge live">
+							<span className="dot" />
+							live
+						</span>
+					) : null}
+					{session.source ? <span className="badge">{session.source}</span> : null}
+				</span>
+			</td>
+			<td>
+				<span className="mono">
+					<Text of={session.command.join(" ") || session.target || ""} />
+				</span>
+			</td>
+			<td className="quiet">
+				<Text of={session.host} />
+			</td>
+			<td className="quiet" title={wallTime(session.start_realtime_ns)}>
+				{ago(session.start_realtime_ns, Date.now())}
+			</td>
+			<td className="number" title={exactDuration(session.duration_ns)}>
+				{duration(session.duration_ns)}
+			</td>
+			<td className="number" title={`${exact(session.seen)} seen, ${exact(session.stored)} stored`}>
+				{count(session.seen)}
+			</td>
+			<td className={session.lost > 0 ? "number warn" : "number faint"} title={`${exact(session.lost)} calls`}>
+				{session.lost > 0 ? count(session.lost) : "none"}
+			</td>
+			<td className="number" title={`${exact(session.bytes_on_disk)} bytes`}>
+				{bytes(session.bytes_on_disk)}
+			</td>
+		</tr>
+	);
+}
+
+function Broken({ session }: { session: SessionSummary }) {
+	const error = session.error;
+	return (
+		<tr>
+			<td className="quiet">
+				<Text of={session.id} />
+			</td>
+			<td colSpan={7} className="danger">
+				<Text of={[error?.what, error?.subject, error?.next].filter(Boolean).join(" · ")} />
+			</td>
+		</tr>
+	);
+}
