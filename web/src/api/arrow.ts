@@ -60,6 +60,12 @@ export class Columns {
 		return made;
 	}
 
+	/** A column of truth values; null is false. */
+	flags(name: string): boolean[] {
+		const vector = this.table.getChild(name);
+		return Array.from({ length: this.rows }, (_, i) => vector?.get(i) === true);
+	}
+
 	/** A column of texts of which few differ: an index per row (-1 for null) into the values. */
 	codes(name: string): { codes: Int32Array; values: string[] } {
 		const vector = this.table.getChild(name);

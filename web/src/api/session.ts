@@ -9,39 +9,62 @@ import type { Filter } from "./types";
 /** A session in the list. */
 export interface SessionSummary {
 	id: string;
-	command: string[];
-	target?: string;
+	/** Quoted as for a shell; null when running targets were recorded. */
+	command: string | null;
+	/** What was recorded, in words; empty for a command. */
+	target: string;
 	host: string;
-	/** Wall clock at the start, nanoseconds since 1970. */
-	start_realtime_ns: number;
-	duration_ns: number;
+	started_unix_ms: number;
+	/** Null while it goes on, and when its recorder was killed. */
+	duration_ns: number | null;
+	/** Rows of all tables. */
 	rows: number;
-	bytes_on_disk: number;
+	/** Size on disk. */
+	bytes: number;
 	seen: number;
 	stored: number;
 	lost: number;
 	live: boolean;
+	/** Its recorder ended without closing it. */
+	killed: boolean;
+	exit_status: number | null;
 	/** What an imported session was made of. */
-	source?: string | null;
-	/** Why it cannot be opened. */
-	error?: { what: string; subject: string; next: string } | null;
+	source: string | null;
+	/** Why it cannot be opened; all else says nothing then. */
+	error: { what: string; subject: string; next: string } | null;
 }
 
-export interface LayerInfo {
+export interface LayerState {
 	name: string;
 	recorded: boolean;
-	/** Why it is not, or what is missing. */
-	reason?: string | null;
+	rows: number;
+	/** Why there is nothing. */
+	reason: string;
+}
+
+export interface Counted {
+	seen: number;
+	stored: number;
+	lost: number;
+	expired: number;
+	counted: number;
+	missing: number;
+	layers_lost: number;
 }
 
 export interface Description extends SessionSummary {
+	/** Begin of the recording on the clock of the tables. */
 	start_ns: number;
-	/** Where the rows begin and end, since the start. */
-	span: Span;
+	/** Where the calls begin and end, since the start; null without calls. */
+	span: Span | null;
 	tables: { name: string; rows: number }[];
-	layers: LayerInfo[];
-	losses: { stage: string; syscall?: string | null; layer?: string | null; count: number }[];
-	options: unknown;
+	layers: LayerState[];
+	losses: { stage: string; layer: string; syscall: string; count: number; bytes: number }[];
+	totals: Counted;
+	/** What is missing or damaged, a sentence each. */
+	problems: string[];
+	options: { detail: string; syscalls: string[]; filters: string[]; other: string[] };
+	not_observable: string[];
 	views: string[];
 }
 
@@ -49,21 +72,34 @@ export interface Description extends SessionSummary {
 export interface LiveLine {
 	end: number;
 	live: boolean;
-	seen?: number;
-	stored?: number;
-	lost?: number;
-	rows?: number;
+	totals: Counted;
 }
 
 export interface Thread {
-	pid: number;
+	pid: number | null;
 	tid: number;
-	comm: string;
-	process: string;
+	comm: string | null;
+	process: string | null;
 	calls: number;
 	time_ns: number;
 	start: number | null;
 	end: number | null;
+}
+
+/** A row of a table, by the names of its columns; times are since the session's start. */
+export type Row = Readonly<Record<string, string | number | boolean | null>>;
+
+/** One request, and everything that was seen below it. */
+export interface RequestAnswer {
+	/** The table that its row is in: syscalls, faults or writeback. */
+	table: string;
+	row: Row;
+	slices: Row[];
+	waits: Row[];
+	irqs: Row[];
+	block: { row: Row; bios: Row[] }[];
+	pagecache: Row[];
+	neighbours: { before: Row[]; after: Row[] };
 }
 
 export interface Finding {

@@ -149,7 +149,7 @@ function suggestionsOf(columns: Columns, index: number): Suggestion[] {
 	const made: Suggestion[] = [];
 	for (let i = 0; i < columns.rows; i += 1) {
 		const key = keys[i];
-		if (key === null || key === undefined || key === "rest" || key === "") continue;
+		if (key === null || key === undefined || key === "") continue;
 		const value = source.member !== "error" && isNumeric(source.member) ? Number(key) : key;
 		if (typeof value === "number" && !Number.isFinite(value)) continue;
 		made.push({

@@ -119,7 +119,7 @@ function Top({ view }: { view: View | undefined }) {
 	useShortcut(["Backspace"], "Undo: zoom, filter, selection (also the browser's back)", "Everywhere", () =>
 		window.history.back(),
 	);
-	const command = session ? session.about.command.join(" ") || session.about.target || "" : "";
+	const command = session ? (session.about.command ?? session.about.target) : "";
 	return (
 		<header className="top">
 			<Link className="brand" to={{ view: "sessions", session: null }} title="All sessions">

@@ -8,6 +8,7 @@ function tiles(columns: Record<string, unknown[]>, meta: Record<string, number>)
 		f64: (name) => Float64Array.from(of(name) as number[]),
 		texts: (name) => of(name) as (string | null)[],
 		lists: (name) => (of(name) as number[][]).map((l) => Float64Array.from(l)),
+		flags: (name) => of(name) as boolean[],
 		has: (name) => name in columns,
 		metaNumber: (name) => meta[name] ?? null,
 	};
@@ -17,8 +18,9 @@ describe("grids", () => {
 	const answer = tiles(
 		{
 			t: [120, 120, 140],
-			key: ["read", "rest", "read"],
-			label: ["read", "others", "read"],
+			key: ["read", null, "read"],
+			label: ["read", null, "read"],
+			rest: [false, true, false],
 			calls: [5, 100, 7],
 			max_ns: [9, 3, 2],
 		},
@@ -33,7 +35,7 @@ describe("grids", () => {
 		const keyed = seriesByKey(answer, grid, "calls");
 		expect(keyed.map((s) => [s.key, s.total])).toEqual([
 			["read", 12],
-			["rest", 100],
+			[null, 100],
 		]);
 		expect([...(keyed[0]?.values ?? [])]).toEqual([0, 0, 5, 0, 7, 0]);
 		expect([...seriesOf(answer, grid, "calls")]).toEqual([0, 0, 105, 0, 7, 0]);

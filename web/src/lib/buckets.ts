@@ -11,7 +11,7 @@ export interface Grid {
 }
 
 /** What a grid needs of an answer. */
-export type TileColumns = Pick<Columns, "rows" | "f64" | "texts" | "lists" | "has" | "metaNumber">;
+export type TileColumns = Pick<Columns, "rows" | "f64" | "texts" | "flags" | "lists" | "has" | "metaNumber">;
 
 /** The buckets of an answer; those without calls are in it too. */
 export function gridOf(tiles: TileColumns): Grid {
@@ -46,34 +46,38 @@ export function places(tiles: TileColumns, grid: Grid): Int32Array {
 }
 
 export interface Keyed {
-	key: string;
+	/** Null for what is left: all keys that have no series of their own. */
+	key: string | null;
 	label: string;
 	values: Float64Array;
 	total: number;
 }
 
-/** One column as a series a key, the largest first and what is left (`rest`) last. */
+/** One column as a series a key, the largest first and what is left last. */
 export function seriesByKey(tiles: TileColumns, grid: Grid, column: string): Keyed[] {
 	const keys = tiles.has("key") ? tiles.texts("key") : [];
 	const labels = tiles.has("label") ? tiles.texts("label") : [];
+	const left = tiles.has("rest") ? tiles.flags("rest") : [];
 	const values = tiles.f64(column);
 	const at = places(tiles, grid);
 	const found = new Map<string, Keyed>();
 	for (let i = 0; i < tiles.rows; i += 1) {
 		const place = at[i] ?? -1;
 		if (place < 0) continue;
-		const key = keys[i] ?? "";
-		let series = found.get(key);
+		const key = left[i] ? null : (keys[i] ?? "");
+		const name = key === null ? "rest" : `key ${key}`;
+		let series = found.get(name);
 		if (!series) {
-			series = { key, label: labels[i] ?? key, values: new Float64Array(grid.length), total: 0 };
-			found.set(key, series);
+			const label = key === null ? "all others" : labels[i] || key || "none";
+			series = { key, label, values: new Float64Array(grid.length), total: 0 };
+			found.set(name, series);
 		}
 		const value = values[i] ?? 0;
 		if (!Number.isFinite(value)) continue;
 		series.values[place] = (series.values[place] ?? 0) + value;
 		series.total += value;
 	}
-	return [...found.values()].sort((a, b) => Number(a.key === "rest") - Number(b.key === "rest") || b.total - a.total);
+	return [...found.values()].sort((a, b) => Number(a.key === null) - Number(b.key === null) || b.total - a.total);
 }
 
 /** One column summed over keys. */

@@ -163,8 +163,9 @@ function css([hue, saturation, lightness]: Hsl, theme: Theme): string {
 }
 
 /** The colour of a thing: of a system call by its name, of a thread by its id or name, ... */
-export function colourOf(kind: Kind, key: string, theme: Theme): string {
-	if (key === "rest") return css(SERIES["rest"] ?? [212, 8, 50], theme);
+export function colourOf(kind: Kind, key: string | null, theme: Theme): string {
+	// What is left: everything without a colour of its own.
+	if (key === null) return css(SERIES["rest"] ?? [212, 8, 50], theme);
 	const fixed = FIXED[kind]?.[key];
 	return css(fixed ?? PALETTE[slot(kind, key)] ?? [0, 0, 50], theme);
 }

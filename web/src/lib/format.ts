@@ -111,9 +111,9 @@ export function exactTime(ns: number): string {
 	return time(ns, 1);
 }
 
-/** Time of day of a point in a session whose start was at `wallNs` (nanoseconds since 1970), in the reader's zone. */
-export function wallTime(wallNs: number): string {
-	const date = new Date(wallNs / 1e6);
+/** Date and time of day of a point in time (milliseconds since 1970), in the reader's zone. */
+export function wallTime(unixMs: number): string {
+	const date = new Date(unixMs);
 	const two = (n: number) => n.toString().padStart(2, "0");
 	return (
 		`${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
@@ -122,8 +122,8 @@ export function wallTime(wallNs: number): string {
 }
 
 /** How long ago, in words short enough for a list. */
-export function ago(wallNs: number, nowMs: number): string {
-	const seconds = Math.max(0, nowMs / 1e3 - wallNs / 1e9);
+export function ago(unixMs: number, nowMs: number): string {
+	const seconds = Math.max(0, (nowMs - unixMs) / 1e3);
 	if (seconds < 60) return "just now";
 	if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
 	if (seconds < 36 * 3600) return `${Math.floor(seconds / 3600)} h ago`;

@@ -102,18 +102,21 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 		return {
 			id,
 			about: description,
-			bounds: {
-				from: description.span.from,
-				to: Math.max(description.span.to, live?.end ?? 0, description.span.from + 1),
-			},
+			bounds: boundsOf(description, live?.end ?? 0),
 			live: running,
 			revision: (live?.revision ?? 0) + ended * 1e6,
-			seen: Math.max(description.seen, live?.seen ?? 0),
-			stored: Math.max(description.stored, live?.stored ?? 0),
-			lost: Math.max(description.lost, live?.lost ?? 0),
+			seen: Math.max(description.seen, live?.totals.seen ?? 0),
+			stored: Math.max(description.stored, live?.totals.stored ?? 0),
+			lost: Math.max(description.lost, live?.totals.lost ?? 0),
 		};
 	}, [id, description, live, ended]);
 	return <Context value={session}>{render({ session, error: about.error ? asApiError(about.error) : null })}</Context>;
+}
+
+/** From the first call to the newest; something also when there is no call yet. */
+function boundsOf(about: Description, end: number): Span {
+	const from = about.span?.from ?? 0;
+	return { from, to: Math.max(about.span?.to ?? 0, end, from + 1000) };
 }
 
 /** The part of the session that a window means now. */

@@ -17,6 +17,29 @@ export const VIEWS: readonly View[] = [
 		scope: "session",
 		load: () => import("./overview"),
 	},
+	{
+		id: "timeline",
+		title: "Timeline",
+		about: "Every call, a lane per thread, from hours to nanoseconds",
+		scope: "session",
+		full: true,
+		load: () => import("./timeline"),
+	},
+	{
+		id: "request",
+		title: "Request",
+		about: "Where the time of one call went",
+		scope: "session",
+		load: () => import("./request"),
+	},
+	{
+		id: "table",
+		title: "Table",
+		about: "The calls themselves, a row each",
+		scope: "session",
+		full: true,
+		load: () => import("./table"),
+	},
 ];
 
 export function viewOf(id: string): View | undefined {

@@ -8,6 +8,7 @@ import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { gridOf, heatOf, perSecond, seriesByKey, seriesOf } from "../../lib/buckets";
 import { colourOf, ERROR, type Kind, ramp, type Theme } from "../../lib/colour";
+import { isNumeric } from "../../lib/filters";
 import { bytes, count, duration, exact } from "../../lib/format";
 import { quantile } from "../../lib/scale";
 import { useColumns, useShown } from "../../state/session";
@@ -100,7 +101,7 @@ function throughput(tiles: Columns, by: TilesBy, theme: Theme) {
 	const grid = gridOf(tiles);
 	const rate = (values: Float64Array) => perSecond(values, grid.bucket);
 	const keyed = seriesByKey(tiles, grid, "calls");
-	const colour = (key: string) => colourOf(by as Kind, key, theme);
+	const colour = (key: string | null) => colourOf(by as Kind, key, theme);
 	const calls: PlotSeries[] = keyed.map((s) => ({
 		label: s.label,
 		colour: colour(s.key),
@@ -124,14 +125,10 @@ function throughput(tiles: Columns, by: TilesBy, theme: Theme) {
 		legend: keyed.map((s) => ({
 			label: s.label,
 			colour: colour(s.key),
-			...(member && s.key !== "rest"
+			...(member && s.key !== null
 				? {
 						onPick: ({ alt }: { alt: boolean }) =>
-							toggleFilter(
-								member,
-								member === "tid" || member === "file" || member === "pid" ? Number(s.key) : s.key,
-								alt,
-							),
+							toggleFilter(member, isNumeric(member) ? Number(s.key) : (s.key ?? ""), alt),
 					}
 				: {}),
 		})),

@@ -82,7 +82,7 @@ export function Top({ by }: { by: TopBy }) {
 												className="bar"
 												style={{
 													width: `${most > 0 ? ((of?.(i) ?? 0) / most) * 100 : 0}%`,
-													background: colourOf(by as Kind, key ?? "", theme),
+													background: colourOf(by as Kind, key ?? "none", theme),
 												}}
 											/>
 											{by === "file" ? <Path of={labels[i] ?? key} max={64} /> : <Text of={labels[i] ?? key} />}

@@ -16,11 +16,11 @@ const AGAIN_MS = 2000;
 
 const ORDERS: Readonly<Record<string, (a: SessionSummary, b: SessionSummary) => number>> = {
 	id: (a, b) => a.id.localeCompare(b.id),
-	when: (a, b) => b.start_realtime_ns - a.start_realtime_ns,
-	length: (a, b) => b.duration_ns - a.duration_ns,
+	when: (a, b) => b.started_unix_ms - a.started_unix_ms,
+	length: (a, b) => (b.duration_ns ?? 0) - (a.duration_ns ?? 0),
 	calls: (a, b) => b.seen - a.seen,
 	lost: (a, b) => b.lost - a.lost,
-	size: (a, b) => b.bytes_on_disk - a.bytes_on_disk,
+	size: (a, b) => b.bytes - a.bytes,
 };
 
 export default function Sessions() {
@@ -117,17 +117,21 @@ function Row({ session }: { session: SessionSummary }) {
 			</td>
 			<td>
 				<span className="mono">
-					<Text of={session.command.join(" ") || session.target || ""} />
+					<Text of={session.command ?? session.target} />
 				</span>
 			</td>
 			<td className="quiet">
 				<Text of={session.host} />
 			</td>
-			<td className="quiet" title={wallTime(session.start_realtime_ns)}>
-				{ago(session.start_realtime_ns, Date.now())}
+			<td className="quiet" title={wallTime(session.started_unix_ms)}>
+				{ago(session.started_unix_ms, Date.now())}
 			</td>
-			<td className="number" title={exactDuration(session.duration_ns)}>
-				{duration(session.duration_ns)}
+			<td className="number" title={session.duration_ns === null ? undefined : exactDuration(session.duration_ns)}>
+				{session.duration_ns === null ? (
+					<span className="faint">{session.killed ? "killed" : "–"}</span>
+				) : (
+					duration(session.duration_ns)
+				)}
 			</td>
 			<td className="number" title={`${exact(session.seen)} seen, ${exact(session.stored)} stored`}>
 				{count(session.seen)}
@@ -135,8 +139,8 @@ function Row({ session }: { session: SessionSummary }) {
 			<td className={session.lost > 0 ? "number warn" : "number faint"} title={`${exact(session.lost)} calls`}>
 				{session.lost > 0 ? count(session.lost) : "none"}
 			</td>
-			<td className="number" title={`${exact(session.bytes_on_disk)} bytes`}>
-				{bytes(session.bytes_on_disk)}
+			<td className="number" title={`${exact(session.bytes)} bytes`}>
+				{bytes(session.bytes)}
 			</td>
 		</tr>
 	);

@@ -1,0 +1,316 @@
+// The canvas with the lanes: holds the tiles, draws a frame when something has changed, and answers the mouse.
+
+import { useEffect, useMemo, useRef, useState } from "react";
+import { isAbort } from "../../api/client";
+import { columns as askColumns, selectionText, sessionPath, type Thread } from "../../api/session";
+import { savePng } from "../../components/png";
+import { Tip } from "../../components/tip";
+import { useSize } from "../../components/useSize";
+import type { Span } from "../../lib/scale";
+import { client } from "../../state/server";
+import { resolveWindow, useSession } from "../../state/session";
+import { store, usePage } from "../../state/store";
+import { token, useTheme } from "../../state/theme";
+import { filterText } from "../../state/url";
+import { decodeTile, type TileData } from "./decode";
+import { listen } from "./gestures";
+import { HitTip } from "./HitTip";
+import { type Hit, hitAt } from "./hit";
+import { blockOf, LANE_HEIGHT, RULER_HEIGHT, visibleBlocks } from "./lanes";
+import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
+import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
+
+/** Tiles and pictures that are kept: about 100 MB at the very most. */
+const TILES = 400;
+const PICTURES = 60;
+const PARALLEL = 4;
+/** After a failed request the next one waits. */
+const REST_MS = 1500;
+
+function palette(): Palette {
+	return {
+		ground: token("--ground"),
+		surface: token("--surface"),
+		line: token("--grid"),
+		lineStrong: token("--line-strong"),
+		ink: token("--ink"),
+		ink2: token("--ink-2"),
+		ink3: token("--ink-3"),
+		accent: token("--accent"),
+		font: token("--font"),
+	};
+}
+
+interface Hover {
+	hit: Hit;
+	x: number;
+	y: number;
+}
+
+export function Board({ threads }: { threads: readonly Thread[] }) {
+	const page = usePage();
+	const session = useSession();
+	const theme = useTheme();
+	const holder = useRef<HTMLDivElement>(null);
+	const canvas = useRef<HTMLCanvasElement>(null);
+	const size = useSize(holder);
+	const [hover, setHover] = useState<Hover | null>(null);
+	const [failed, setFailed] = useState(false);
+	const start = session.about.start_ns;
+	const filter = filterText(page.filter);
+	const tids = threads.map((t) => t.tid).join(",");
+	const span = resolveWindow(page.window, session.bounds);
+
+	// What the imperative part reads: always the newest.
+	const now = useRef({
+		threads,
+		span,
+		bounds: session.bounds,
+		revision: session.revision,
+		live: session.live,
+		size,
+		theme,
+		rid: page.rid,
+	});
+	now.current = {
+		threads,
+		span,
+		bounds: session.bounds,
+		revision: session.revision,
+		live: session.live,
+		size,
+		theme,
+		rid: page.rid,
+	};
+	const view = useRef({
+		scroll: 0,
+		frame: 0,
+		pointer: null as number | null,
+		marked: null as Span | null,
+		hovered: null as number | null,
+		colours: null as Palette | null,
+		scene: null as Scene | null,
+	});
+	const draw = useRef<() => void>(() => {});
+	const pictures = useMemo(() => new Pictures(PICTURES), []);
+
+	// Tiles of other threads, another filter or another session are others.
+	// biome-ignore lint/correctness/useExhaustiveDependencies: `tids` stands for the threads
+	const tiles = useMemo(() => {
+		pictures.clear();
+		return new TileCache<TileData>({
+			load: async (id: TileId, signal: AbortSignal) => {
+				const own = tileSpan(id, start);
+				const lanes = blockOf(now.current.threads, id.block)
+					.map((t) => t.tid)
+					.join(",");
+				const query = selectionText({ span: own, filter: store.get().filter, pixels: TILE_BUCKETS }, { lanes });
+				const path = sessionPath(session.id, `/timeline${query}`);
+				return decodeTile(await askColumns(client, path, signal), own);
+			},
+			arrived: () => {
+				setFailed(false);
+				draw.current();
+			},
+			failed: (error) => {
+				if (isAbort(error)) return;
+				setFailed(true);
+				setTimeout(() => {
+					cache.resume();
+					draw.current();
+				}, REST_MS);
+			},
+			capacity: TILES,
+			parallel: PARALLEL,
+		});
+	}, [session.id, start, filter, tids, pictures]);
+	const cache = tiles;
+	useEffect(() => () => tiles.clear(), [tiles]);
+
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the colours are those of the theme
+	useEffect(() => {
+		view.current.colours = palette();
+	}, [theme]);
+
+	useEffect(() => {
+		draw.current = () => {
+			if (view.current.frame === 0) view.current.frame = requestAnimationFrame(frame);
+		};
+		const frame = () => {
+			view.current.frame = 0;
+			const state = now.current;
+			const context = canvas.current?.getContext("2d", { alpha: false });
+			if (!context || !canvas.current || state.size.width === 0 || !view.current.colours) return;
+			const scene = makeScene(context, state, view.current, tiles, pictures, start);
+			resize(canvas.current, scene);
+			ask(scene, state, tiles);
+			paint(scene);
+			view.current.scene = scene;
+		};
+		draw.current();
+		return () => {
+			if (view.current.frame !== 0) cancelAnimationFrame(view.current.frame);
+			view.current.frame = 0;
+		};
+	}, [tiles, pictures, start]);
+
+	// Everything that is drawn comes from the state: draw after each change of it.
+	useEffect(() => {
+		view.current.scroll = Math.min(view.current.scroll, room(threads.length, size.height));
+		draw.current();
+	});
+
+	useEffect(() => {
+		const element = holder.current;
+		if (!element) return;
+		return listen({
+			element,
+			span: () => now.current.span,
+			bounds: () => now.current.bounds,
+			width: () => now.current.size.width,
+			room: () => room(now.current.threads.length, now.current.size.height),
+			scroll: () => view.current.scroll,
+			show: (next) => {
+				now.current.span = next;
+				store.move({ kind: "range", ...next });
+				draw.current();
+			},
+			scrollTo: (scroll) => {
+				view.current.scroll = Math.max(0, Math.min(scroll, room(now.current.threads.length, now.current.size.height)));
+				draw.current();
+			},
+			mark: (marked) => {
+				view.current.marked = marked;
+				draw.current();
+			},
+			hover: (x, y) => {
+				const scene = view.current.scene;
+				if (!scene) return;
+				const hit = hitAt(scene, x, y);
+				view.current.pointer = x > NAME_WIDTH ? x : null;
+				view.current.hovered = hit?.kind === "call" ? hit.rid : null;
+				element.classList.toggle("on-call", hit?.kind === "call");
+				const box = element.getBoundingClientRect();
+				setHover(hit ? { hit, x: box.left + x, y: box.top + y } : null);
+				draw.current();
+			},
+			leave: () => {
+				view.current.pointer = null;
+				view.current.hovered = null;
+				setHover(null);
+				draw.current();
+			},
+			click: (x, y) => {
+				const scene = view.current.scene;
+				const hit = scene ? hitAt(scene, x, y) : null;
+				if (hit?.kind === "call") store.go({ rid: hit.rid });
+				else if (store.get().rid !== null) store.go({ rid: null });
+			},
+			choose: (chosen) => store.go({ window: { kind: "range", ...chosen } }),
+		});
+	}, []);
+
+	return (
+		<div
+			className="board"
+			ref={holder}
+			role="img"
+			aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
+		>
+			<canvas ref={canvas} />
+			<button
+				type="button"
+				className="button plain board-png"
+				title="Save this as a PNG picture"
+				onPointerDown={(event) => event.stopPropagation()}
+				onClick={() => holder.current && savePng(holder.current, "Timeline", `timeline-${session.id}`)}
+			>
+				PNG
+			</button>
+			{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
+			{hover ? (
+				<Tip x={hover.x} y={hover.y}>
+					<HitTip hit={hover.hit} />
+				</Tip>
+			) : null}
+		</div>
+	);
+}
+
+function room(lanes: number, height: number): number {
+	return Math.max(0, lanes * LANE_HEIGHT + RULER_HEIGHT + 8 - height);
+}
+
+interface State {
+	threads: readonly Thread[];
+	span: Span;
+	bounds: Span;
+	revision: number;
+	live: boolean;
+	size: { width: number; height: number };
+	theme: "dark" | "light";
+	rid: number | null;
+}
+
+interface View {
+	scroll: number;
+	pointer: number | null;
+	marked: Span | null;
+	hovered: number | null;
+	colours: Palette | null;
+}
+
+function makeScene(
+	context: CanvasRenderingContext2D,
+	state: State,
+	view: View,
+	tiles: TileCache<TileData>,
+	pictures: Pictures,
+	start: number,
+): Scene {
+	const { width, height } = state.size;
+	return {
+		context,
+		width,
+		height,
+		ratio: window.devicePixelRatio || 1,
+		theme: state.theme,
+		colours: view.colours ?? palette(),
+		span: state.span,
+		bounds: state.bounds,
+		level: levelFor(state.span, width - NAME_WIDTH),
+		start,
+		threads: state.threads,
+		scroll: view.scroll,
+		blocks: visibleBlocks(state.threads.length, view.scroll, height - RULER_HEIGHT),
+		tiles,
+		pictures,
+		selected: state.rid,
+		hovered: view.hovered,
+		pointer: view.pointer,
+		marked: view.marked,
+	};
+}
+
+function resize(canvas: HTMLCanvasElement, scene: Scene): void {
+	const width = Math.round(scene.width * scene.ratio);
+	const height = Math.round(scene.height * scene.ratio);
+	if (canvas.width !== width) canvas.width = width;
+	if (canvas.height !== height) canvas.height = height;
+}
+
+/** Asks for the tiles of a scene, and for the coarsest ones, so that there is always something to show. */
+function ask(scene: Scene, state: State, tiles: TileCache<TileData>): void {
+	const whole = levelFor(scene.bounds, scene.width - NAME_WIDTH) + 1;
+	const coarse = scene.blocks.flatMap((block) => tilesIn(scene.bounds, whole, block, scene.start));
+	const needless = (id: TileId) => completeAt(tiles, id);
+	const wanted = wantedTiles(scene.span, scene.bounds, scene.level, scene.blocks, scene.start, needless);
+	const missing = coarse.filter((id) => !tiles.has(id));
+	// Tiles that end before the newest rows stay as they are.
+	const revision = (id: TileId) =>
+		state.live && tileSpan(id, scene.start).to >= state.bounds.to - SETTLED_NS ? state.revision : 0;
+	tiles.want([...missing, ...wanted, ...coarse], revision);
+}
+
+/** Calls are in the tables when they have ended, and within about this time. */
+const SETTLED_NS = 3e9;

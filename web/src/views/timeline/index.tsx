@@ -1,0 +1,70 @@
+// A lane per thread, from hours to nanoseconds.
+
+import { useMemo, useState } from "react";
+import type { Thread } from "../../api/session";
+import { RequestCard } from "../../components/request/card";
+import { Segmented } from "../../components/segmented";
+import { Empty, ErrorState, Loading } from "../../components/states";
+import { useShortcut } from "../../state/keys";
+import { useJson, useSession } from "../../state/session";
+import { store, usePage, useParam } from "../../state/store";
+import { Board } from "./Board";
+import { Key } from "./Key";
+import { keepPlaces, type Order, orderThreads } from "./lanes";
+import "./style.css";
+
+const ORDERS: readonly (readonly [Order, string])[] = [
+	["time", "most time"],
+	["start", "start"],
+	["name", "name"],
+];
+
+export default function Timeline() {
+	const page = usePage();
+	const session = useSession();
+	const [order, setOrder] = useParam("order", "time");
+	const answer = useJson<{ threads: Thread[]; total: number }>({ path: "threads", windowed: false });
+	const kind: Order = order === "start" || order === "name" ? order : "time";
+	const threads = useThreads(answer.data?.threads, kind, session.live);
+	useShortcut(["Escape"], "Close the selected call", "Timeline", () => {
+		if (store.get().rid !== null) store.go({ rid: null });
+	});
+	let body: React.ReactNode;
+	if (answer.error && !answer.data) body = <ErrorState error={answer.error} />;
+	else if (!answer.data) body = <Loading />;
+	else if (threads.length === 0) {
+		body = <Empty title="No thread has calls like these">Take a filter away, or record something else.</Empty>;
+	} else body = <Board threads={threads} />;
+	return (
+		<div className={page.rid === null ? "timeline" : "timeline with-card"}>
+			<div className="timeline-bar">
+				<span className="faint">Lanes by</span>
+				<Segmented label="Order of the lanes" value={kind} options={ORDERS} onChange={setOrder} />
+				<Key />
+				{answer.data && answer.data.total > threads.length ? (
+					<span className="faint">
+						{threads.length} of {answer.data.total} threads: those with the most time
+					</span>
+				) : null}
+			</div>
+			<div className="timeline-board">{body}</div>
+			{page.rid === null ? null : (
+				<aside className="timeline-card" aria-label="Selected call">
+					<RequestCard rid={page.rid} />
+				</aside>
+			)}
+		</div>
+	);
+}
+
+/** The threads in their order; in a running recording they keep their places. */
+function useThreads(threads: readonly Thread[] | undefined, order: Order, live: boolean): Thread[] {
+	const [places] = useState<{ order: Order; threads: Thread[] }>(() => ({ order, threads: [] }));
+	return useMemo(() => {
+		const sorted = orderThreads(threads ?? [], order);
+		const next = live && places.order === order ? keepPlaces(places.threads, sorted) : sorted;
+		places.order = order;
+		places.threads = next;
+		return next;
+	}, [threads, order, live, places]);
+}

@@ -1,0 +1,443 @@
+// Draws the timeline: a lane per thread, sums where calls are too many, single calls where they fit.
+
+import type { Thread } from "../../api/session";
+import { colourOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/colour";
+import { duration, shortPath, time, visible } from "../../lib/format";
+import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
+import type { Calls, Density, LanePart, TileData } from "./decode";
+import { LANE_HEIGHT, RULER_HEIGHT } from "./lanes";
+import {
+	ancestor,
+	BLOCK_LANES,
+	type Level,
+	TILE_BUCKETS,
+	type TileCache,
+	type TileId,
+	tileKey,
+	tileSpan,
+	tilesIn,
+} from "./tiles";
+
+/** Room for the names of threads. */
+export const NAME_WIDTH = 190;
+const PAD = 4;
+const BAR = LANE_HEIGHT - 2 * PAD;
+/** How far up a tile that is missing is looked for. */
+const FURTHEST = 40;
+
+export interface Scene {
+	context: CanvasRenderingContext2D;
+	width: number;
+	height: number;
+	ratio: number;
+	theme: Theme;
+	colours: Palette;
+	span: Span;
+	bounds: Span;
+	level: Level;
+	/** The session's start on the clock. */
+	start: number;
+	threads: readonly Thread[];
+	scroll: number;
+	blocks: readonly number[];
+	tiles: TileCache<TileData>;
+	pictures: Pictures;
+	selected: number | null;
+	hovered: number | null;
+	/** Where the pointer is, for the line across all lanes. */
+	pointer: number | null;
+	/** What is being selected with the mouse. */
+	marked: Span | null;
+}
+
+/** Colours of the style sheet, read once a theme. */
+export interface Palette {
+	ground: string;
+	surface: string;
+	line: string;
+	lineStrong: string;
+	ink: string;
+	ink2: string;
+	ink3: string;
+	accent: string;
+	font: string;
+}
+
+/** The tile that is shown at a place: the wanted one, or the nearest that is there. */
+export function shownTile(tiles: TileCache<TileData>, id: TileId): { id: TileId; data: TileData } | null {
+	const own = tiles.get(id);
+	if (own) return { id, data: own.data };
+	for (let up = 1; up <= FURTHEST; up += 1) {
+		const above = ancestor(id, up);
+		const tile = tiles.get(above);
+		if (tile) return { id: above, data: tile.data };
+	}
+	return null;
+}
+
+/** The tile at a place is there with every call one by one, at this level or a coarser one. */
+export function completeAt(tiles: TileCache<TileData>, id: TileId): boolean {
+	for (let up = 1; up <= FURTHEST; up += 1) {
+		const tile = tiles.get(ancestor(id, up));
+		if (tile?.data.complete) return true;
+	}
+	return false;
+}
+
+/** What of a call that began before a tile is left at its begin, as far as coarser tiles tell. */
+function carriedInto(scene: Scene, id: TileId, tid: number): number {
+	const from = tileSpan(id, scene.start).from;
+	let most = 0;
+	for (let up = 1; up <= FURTHEST; up += 1) {
+		const above = ancestor(id, up);
+		const tile = scene.tiles.get(above);
+		const density = tile?.data.lanes.get(tid)?.density;
+		if (!tile || !density) continue;
+		const span = tileSpan(above, scene.start);
+		const bucket = tile.data.bucket;
+		const place = Math.floor((from - span.from) / bucket + 1e-9);
+		const offset = from - span.from - place * bucket;
+		most = Math.max(most, (density.carried[place] ?? 0) - offset);
+	}
+	return most;
+}
+
+export function paint(scene: Scene): void {
+	const { context, width, height, colours } = scene;
+	context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);
+	context.fillStyle = colours.surface;
+	context.fillRect(0, 0, width, height);
+	const step = timeStep(scene.span, (width - NAME_WIDTH) / 140);
+	const marks = ticks(scene.span, step);
+	context.save();
+	context.beginPath();
+	context.rect(NAME_WIDTH, RULER_HEIGHT, width - NAME_WIDTH, height - RULER_HEIGHT);
+	context.clip();
+	paintGrid(scene, marks);
+	for (const block of scene.blocks) paintBlock(scene, block);
+	paintOverlay(scene);
+	context.restore();
+	paintNames(scene);
+	paintRuler(scene, marks, step);
+}
+
+function x(scene: Scene, t: number): number {
+	return NAME_WIDTH + toPixel(t, scene.span, scene.width - NAME_WIDTH);
+}
+
+function laneTop(scene: Scene, lane: number): number {
+	return RULER_HEIGHT + lane * LANE_HEIGHT - scene.scroll;
+}
+
+function paintGrid(scene: Scene, marks: readonly number[]): void {
+	const { context, colours } = scene;
+	context.fillStyle = colours.line;
+	for (const t of marks) context.fillRect(Math.round(x(scene, t)), RULER_HEIGHT, 1, scene.height);
+	for (let lane = 0; lane <= scene.threads.length; lane += 1) {
+		const top = laneTop(scene, lane);
+		if (top < 0 || top > scene.height) continue;
+		const between = lane > 0 && scene.threads[lane]?.pid !== scene.threads[lane - 1]?.pid;
+		context.fillStyle = between ? colours.lineStrong : colours.line;
+		context.fillRect(NAME_WIDTH, Math.round(top), scene.width, 1);
+	}
+}
+
+function paintBlock(scene: Scene, block: number): void {
+	const top = laneTop(scene, block * BLOCK_LANES);
+	const drawn = new Set<string>();
+	const singles: { part: Calls; data: TileData; lane: number; from: Span }[] = [];
+	for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
+		const shown = shownTile(scene.tiles, id);
+		if (!shown) continue;
+		const key = tileKey(shown.id);
+		// Of a coarser tile only the part that stands for this one, so that nothing is drawn twice.
+		const clip = tileSpan(id, scene.start);
+		drawPicture(scene, shown, clip, top);
+		if (drawn.has(key)) continue;
+		drawn.add(key);
+		const own = tileSpan(shown.id, scene.start);
+		for (let i = 0; i < BLOCK_LANES; i += 1) {
+			const lane = block * BLOCK_LANES + i;
+			const thread = scene.threads[lane];
+			const part = thread ? shown.data.lanes.get(thread.tid) : undefined;
+			if (part?.calls) singles.push({ part: part.calls, data: shown.data, lane, from: own });
+		}
+	}
+	const crossing = new Set<number>();
+	for (const single of singles) paintCalls(scene, single.part, single.data, single.lane, single.from, crossing);
+}
+
+/** Sums as a picture of the whole block, one pixel a bucket, stretched in time only. */
+function drawPicture(scene: Scene, tile: { id: TileId; data: TileData }, clip: Span, top: number): void {
+	const picture = scene.pictures.of(scene, tile);
+	if (!picture) return;
+	const own = tileSpan(tile.id, scene.start);
+	const width = own.to - own.from;
+	const sx = ((clip.from - own.from) / width) * TILE_BUCKETS;
+	const sw = ((clip.to - clip.from) / width) * TILE_BUCKETS;
+	const left = x(scene, clip.from);
+	const right = x(scene, clip.to);
+	scene.context.imageSmoothingEnabled = false;
+	scene.context.drawImage(picture, sx, 0, sw, picture.height, left, top, right - left, BLOCK_LANES * LANE_HEIGHT);
+}
+
+/** Pictures of tiles, kept while they are used. */
+export class Pictures {
+	private readonly kept = new Map<string, { data: TileData; picture: HTMLCanvasElement | null }>();
+
+	constructor(private readonly capacity: number) {}
+
+	/** Null when the tile has no sums to draw. */
+	of(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
+		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio}`;
+		const known = this.kept.get(key);
+		if (known && known.data === tile.data) {
+			this.kept.delete(key);
+			this.kept.set(key, known);
+			return known.picture;
+		}
+		const picture = drawTile(scene, tile);
+		this.kept.delete(key);
+		this.kept.set(key, { data: tile.data, picture });
+		for (const oldest of this.kept.keys()) {
+			if (this.kept.size <= this.capacity) break;
+			this.kept.delete(oldest);
+		}
+		return picture;
+	}
+
+	clear(): void {
+		this.kept.clear();
+	}
+}
+
+function rgba([r, g, b]: readonly [number, number, number]): number {
+	return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+}
+
+const ERROR_RGB: Readonly<Record<Theme, readonly [number, number, number]>> = {
+	dark: [246, 105, 60],
+	light: [218, 66, 11],
+};
+
+function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
+	const { ratio, theme } = scene;
+	const rows = Math.round(BLOCK_LANES * LANE_HEIGHT * ratio);
+	let pixels: ImageData | null = null;
+	for (let i = 0; i < BLOCK_LANES; i += 1) {
+		const thread = scene.threads[tile.id.block * BLOCK_LANES + i];
+		if (!thread) continue;
+		const part = tile.data.lanes.get(thread.tid);
+		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, thread.tid);
+		if (!part?.density && carried <= 0) continue;
+		pixels ??= new ImageData(TILE_BUCKETS, rows);
+		drawLane(pixels, i, part, carried, tile.data.bucket, ratio, theme);
+	}
+	if (!pixels) return null;
+	const picture = document.createElement("canvas");
+	picture.width = TILE_BUCKETS;
+	picture.height = rows;
+	picture.getContext("2d")?.putImageData(pixels, 0, 0);
+	return picture;
+}
+
+/** Height: the share of time in calls. Colour: the longest call. A mark on top: errors. */
+function drawLane(
+	pixels: ImageData,
+	lane: number,
+	part: LanePart | undefined,
+	carried: number,
+	bucket: number,
+	ratio: number,
+	theme: Theme,
+): void {
+	const out = new Uint32Array(pixels.data.buffer);
+	const top = Math.round((lane * LANE_HEIGHT + PAD) * ratio);
+	const tall = Math.round(BAR * ratio);
+	const least = Math.max(1, Math.round(2 * ratio));
+	const mark = Math.max(2, Math.round(3 * ratio));
+	const red = rgba(ERROR_RGB[theme]);
+	const density: Density | null = part?.density ?? null;
+	let left = carried;
+	let longest = carried;
+	for (let i = 0; i < TILE_BUCKETS; i += 1) {
+		const calls = density?.calls[i] ?? 0;
+		const busy = Math.min(1, ((density?.time[i] ?? 0) + Math.max(0, left)) / bucket);
+		left -= bucket;
+		if (calls === 0 && busy <= 0) continue;
+		const max = density?.max[i] ?? 0;
+		// A call that goes on keeps its colour.
+		longest = max > 0 ? max : Math.max(longest, (density?.carried[i] ?? 0) + bucket);
+		const colour = rgba(rampRgb(0.22 + 0.78 * durationShare(longest), theme));
+		const high = Math.max(least, Math.round(busy * tall));
+		for (let y = top + tall - high; y < top + tall; y += 1) out[y * TILE_BUCKETS + i] = colour;
+		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * TILE_BUCKETS + i] = red;
+	}
+}
+
+/** Where a call of a lane with operations below each other stands. */
+export function callBox(lane: number, scroll: number, depth: number, deepest: number): { top: number; height: number } {
+	const rows = Math.min(deepest, 9) + 1;
+	const height = BAR / rows;
+	return {
+		top: RULER_HEIGHT + lane * LANE_HEIGHT - scroll + PAD + Math.min(depth, 9) * height,
+		height: Math.max(1, height - (rows > 1 ? 0.5 : 0)),
+	};
+}
+
+const FONT = 11;
+/** Text is drawn in boxes at least this wide. */
+const TEXT_FROM = 26;
+/** Width of a character, about: measured text would cost more than drawing. */
+const CHARACTER = 5.9;
+
+function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, own: Span, crossing: Set<number>): void {
+	const { context, theme, span } = scene;
+	const deepest = calls.deepest;
+	const right = scene.width;
+	context.font = `${FONT}px ${scene.colours.font}`;
+	context.textBaseline = "middle";
+	for (let i = 0; i < calls.length; i += 1) {
+		const t = calls.t[i] ?? 0;
+		const dur = calls.dur[i] ?? 0;
+		if (t > span.to) break;
+		if (t + dur < span.from) continue;
+		const rid = calls.rid[i] ?? -1;
+		// A call across the border of two tiles is in both.
+		if (t < own.from || t + dur > own.to) {
+			if (crossing.has(rid)) continue;
+			crossing.add(rid);
+		}
+		const { top, height } = callBox(lane, scene.scroll, calls.depth[i] ?? 0, deepest);
+		if (top > scene.height || top + height < 0) continue;
+		const left = Math.max(NAME_WIDTH - 2, x(scene, t));
+		const end = Math.min(right + 2, x(scene, t + dur));
+		const wide = Math.max(1, end - left);
+		const name = data.syscalls[calls.syscall[i] ?? -1] ?? "";
+		const failed = (calls.errno[i] ?? -1) >= 0;
+		context.fillStyle = colourOf("syscall", name, theme);
+		context.fillRect(left, top, wide > 4 ? wide - 0.5 : wide, height);
+		if (failed) {
+			context.fillStyle = ERROR[theme];
+			context.fillRect(left, top, Math.max(wide, 2), 3);
+		}
+		if (rid === scene.selected || rid === scene.hovered) {
+			context.strokeStyle = rid === scene.selected ? scene.colours.ink : scene.colours.ink2;
+			context.lineWidth = rid === scene.selected ? 2 : 1;
+			context.strokeRect(left - 0.5, top - 0.5, Math.max(wide, 3) + 1, height + 1);
+		}
+		if (wide >= TEXT_FROM && height >= 11) paintText(scene, calls, i, name, data, left, top, wide, height);
+	}
+}
+
+function paintText(
+	scene: Scene,
+	calls: Calls,
+	i: number,
+	name: string,
+	data: TileData,
+	left: number,
+	top: number,
+	wide: number,
+	height: number,
+): void {
+	const { context, theme } = scene;
+	let room = Math.floor((wide - 8) / CHARACTER);
+	const errno = data.errnos[calls.errno[i] ?? -1];
+	const head = errno ? `${name} ${errno}` : name;
+	let text = head.length <= room ? head : room >= 3 ? `${head.slice(0, room - 1)}…` : "";
+	room -= text.length + 2;
+	const label = calls.label[i];
+	if (label && room >= 8) {
+		const took = duration(calls.dur[i] ?? 0);
+		const space = room - took.length - 2;
+		if (space >= 8) text += `  ${shortPath(label, Math.min(space, 120))}  ${took}`;
+		else if (room >= took.length) text += `  ${took}`;
+	}
+	if (!text) return;
+	context.fillStyle = theme === "dark" ? "#07111a" : "#ffffff";
+	context.fillText(text, left + 4, top + height / 2 + 0.5);
+}
+
+function paintOverlay(scene: Scene): void {
+	const { context, colours } = scene;
+	// What lies beyond the session is no idle time.
+	context.fillStyle = colours.ground;
+	const begin = x(scene, scene.bounds.from);
+	const end = x(scene, scene.bounds.to);
+	if (begin > NAME_WIDTH) context.fillRect(NAME_WIDTH, 0, begin - NAME_WIDTH, scene.height);
+	if (end < scene.width) context.fillRect(end, 0, scene.width - end, scene.height);
+	if (scene.marked) {
+		const left = x(scene, scene.marked.from);
+		const right = x(scene, scene.marked.to);
+		context.globalAlpha = 0.16;
+		context.fillStyle = colours.accent;
+		context.fillRect(left, 0, right - left, scene.height);
+		context.globalAlpha = 1;
+		context.fillRect(left, 0, 1, scene.height);
+		context.fillRect(right, 0, 1, scene.height);
+	}
+	if (scene.pointer !== null) {
+		context.fillStyle = colours.lineStrong;
+		context.fillRect(Math.round(scene.pointer), RULER_HEIGHT, 1, scene.height);
+	}
+}
+
+function paintNames(scene: Scene): void {
+	const { context, colours } = scene;
+	context.fillStyle = colours.surface;
+	context.fillRect(0, RULER_HEIGHT, NAME_WIDTH, scene.height);
+	context.textBaseline = "middle";
+	const first = Math.max(0, Math.floor(scene.scroll / LANE_HEIGHT));
+	const last = Math.min(scene.threads.length - 1, Math.ceil((scene.scroll + scene.height) / LANE_HEIGHT));
+	for (let lane = first; lane <= last; lane += 1) {
+		const thread = scene.threads[lane];
+		if (!thread) continue;
+		const top = laneTop(scene, lane);
+		const between = lane > 0 && thread.pid !== scene.threads[lane - 1]?.pid;
+		context.fillStyle = between ? colours.lineStrong : colours.line;
+		if (lane > 0) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
+		const middle = top + LANE_HEIGHT / 2 + 0.5;
+		const main = thread.pid === thread.tid || thread.pid === null;
+		context.fillStyle = colourOf("comm", thread.comm ?? "", scene.theme);
+		context.fillRect(main ? 8 : 16, top + 9, 3, LANE_HEIGHT - 17);
+		context.font = `${main ? "600 " : ""}12px ${colours.font}`;
+		context.fillStyle = main ? colours.ink : colours.ink2;
+		context.fillText(cut(visible(thread.comm ?? "thread"), main ? 17 : 16), main ? 17 : 25, middle, NAME_WIDTH - 80);
+		context.font = `11px ${colours.font}`;
+		context.fillStyle = colours.ink3;
+		context.textAlign = "right";
+		context.fillText(String(thread.tid), NAME_WIDTH - 10, middle);
+		context.textAlign = "left";
+	}
+	context.fillStyle = colours.lineStrong;
+	context.fillRect(NAME_WIDTH - 1, 0, 1, scene.height);
+}
+
+function cut(text: string, most: number): string {
+	return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
+
+function paintRuler(scene: Scene, marks: readonly number[], step: number): void {
+	const { context, colours } = scene;
+	context.fillStyle = colours.surface;
+	context.fillRect(0, 0, scene.width, RULER_HEIGHT);
+	context.fillStyle = colours.lineStrong;
+	context.fillRect(0, RULER_HEIGHT - 1, scene.width, 1);
+	context.font = `11px ${colours.font}`;
+	context.textBaseline = "middle";
+	context.fillStyle = colours.ink3;
+	context.fillText(`${scene.threads.length} threads`, 10, RULER_HEIGHT / 2);
+	context.save();
+	context.beginPath();
+	context.rect(NAME_WIDTH, 0, scene.width, RULER_HEIGHT);
+	context.clip();
+	for (const t of marks) {
+		const at = Math.round(x(scene, t));
+		context.fillStyle = colours.lineStrong;
+		context.fillRect(at, RULER_HEIGHT - 6, 1, 5);
+		context.fillStyle = colours.ink2;
+		context.fillText(time(t, step), at + 4, RULER_HEIGHT / 2);
+	}
+	context.restore();
+}
