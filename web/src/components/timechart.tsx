@@ -7,7 +7,7 @@ import "uplot/dist/uPlot.min.css";
 import type { Heat } from "../lib/buckets";
 import { rampRgb, type Theme } from "../lib/colour";
 import { exactTime, time } from "../lib/format";
-import { type Span, ticks, timeStep } from "../lib/scale";
+import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { token, useTheme } from "../state/theme";
 import { Tip, type TipRow, TipRows } from "./tip";
@@ -19,7 +19,7 @@ export interface PlotSeries {
 	/** NaN leaves a gap. */
 	values: Float64Array;
 	/** `stack` lies on the stacks before it. */
-	style: "line" | "area" | "stack" | "dashes";
+	style: "line" | "area" | "stack" | "dots";
 }
 
 export interface HeatMap extends Heat {
@@ -40,6 +40,8 @@ interface Props {
 	height: number;
 	format: (value: number) => string;
 	exact?: (value: number) => string;
+	/** Ticks at powers of two instead of ten. */
+	binary?: boolean;
 	/** Least value at the top of the axis. */
 	atLeast?: number;
 	/** The times stand below the plot; false where another plot with them is right below. */
@@ -170,12 +172,12 @@ function options(
 			label: s?.label ?? "",
 			stroke: s?.colour ?? ink,
 			width: filled ? 0 : 1.5,
-			points: { show: false },
+			points: s?.style === "dots" ? { show: true, size: 4, width: 0, fill: s.colour } : { show: false },
 			spanGaps: false,
 		};
 		if (filled && s) made.fill = s.colour;
-		if (s?.style === "dashes") made.dash = [4, 3];
-		if (stepped) made.paths = stepped;
+		if (s?.style === "dots") made.paths = () => null;
+		else if (stepped) made.paths = stepped;
 		return made;
 	});
 	return {
@@ -213,15 +215,11 @@ function options(
 				font,
 				size: AXIS_WIDTH,
 				gap: 6,
-				...(props.heat
-					? {
-							splits: (_u: uPlot, _axis: number, from: number, to: number) => everyThird(from, to),
-							values: (_u: uPlot, values: number[]) => values.map((v) => latest.current.format(2 ** v)),
-						}
-					: {
-							space: 28,
-							values: (_u: uPlot, values: number[]) => values.map((v) => latest.current.format(v)),
-						}),
+				splits: (_u, _axis, from, to) =>
+					latest.current.heat
+						? decades(from, to)
+						: ticks({ from: 0, to }, (latest.current.binary ? binaryStep : niceStep)(to / Math.max(2, height / 45))),
+				values: (_u, values) => values.map((v) => latest.current.format(latest.current.heat ? 2 ** v : v)),
 			},
 		],
 		series: [{}, ...series],
@@ -269,11 +267,13 @@ function yRange(props: Props, _low: number | null, high: number | null): [number
 	return [0, top > 0 ? top * 1.06 : 1];
 }
 
-/** Powers of two at even distances: every thousandfold is about ten of them. */
-function everyThird(from: number, to: number): number[] {
-	const step = to - from > 14 ? 4 : to - from > 6 ? 3 : 1;
+/** The powers of ten on an axis of powers of two. */
+function decades(from: number, to: number): number[] {
 	const made: number[] = [];
-	for (let v = Math.ceil(from / step) * step; v <= to; v += step) made.push(v);
+	for (let power = 0; power <= 15; power += 1) {
+		const v = power * Math.log2(10);
+		if (v >= from && v <= to) made.push(v);
+	}
 	return made;
 }
 

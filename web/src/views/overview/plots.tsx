@@ -76,6 +76,7 @@ export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => v
 								height={78}
 								times={false}
 								format={bytes}
+								binary
 								exact={(v) => `${bytes(v)}/s`}
 							/>
 							<div className="subplot">errors/s</div>
@@ -156,7 +157,7 @@ export function Latency() {
 	}, [tiles.data]);
 	const series: PlotSeries[] = made
 		? [
-				{ label: "longest", colour: colourOf("series", "max", theme), values: made.max, style: "dashes" },
+				{ label: "longest", colour: colourOf("series", "max", theme), values: made.max, style: "dots" },
 				{
 					label: "p99 (within a power of two)",
 					colour: colourOf("series", "p99", theme),

@@ -87,9 +87,8 @@ function Figure({ name, title, more, danger, children }: FigureProps) {
 	return (
 		<div title={title}>
 			<dt>{name}</dt>
-			<dd className={danger ? "danger" : undefined}>
-				{children} <span className="more">{more}</span>
-			</dd>
+			<dd className={danger ? "danger" : undefined}>{children}</dd>
+			<dd className="more">{more}</dd>
 		</div>
 	);
 }

@@ -155,10 +155,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 	}, [tiles, pictures, start]);
 
 	// Everything that is drawn comes from the state: draw after each change of it.
-	useEffect(() => {
-		view.current.scroll = Math.min(view.current.scroll, room(threads.length, size.height));
-		draw.current();
-	});
+	useEffect(() => draw.current());
 
 	useEffect(() => {
 		const element = holder.current;
@@ -176,8 +173,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 				draw.current();
 			},
 			scrollTo: (scroll) => {
-				view.current.scroll = Math.max(0, Math.min(scroll, room(now.current.threads.length, now.current.size.height)));
-				draw.current();
+				element.scrollTop = scroll;
 			},
 			mark: (marked) => {
 				view.current.marked = marked;
@@ -211,34 +207,45 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 	}, []);
 
 	return (
-		<div
-			className="board"
-			ref={holder}
-			role="img"
-			aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
-		>
-			<canvas ref={canvas} />
+		<>
+			<div
+				className="board"
+				ref={holder}
+				onScroll={(event) => {
+					view.current.scroll = event.currentTarget.scrollTop;
+					draw.current();
+				}}
+				role="img"
+				aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
+			>
+				<div className="board-lanes" style={{ height: laneHeight(threads.length) }}>
+					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
+				</div>
+				{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
+				{hover ? (
+					<Tip x={hover.x} y={hover.y}>
+						<HitTip hit={hover.hit} />
+					</Tip>
+				) : null}
+			</div>
 			<button
 				type="button"
 				className="button plain board-png"
 				title="Save this as a PNG picture"
-				onPointerDown={(event) => event.stopPropagation()}
 				onClick={() => holder.current && savePng(holder.current, "Timeline", `timeline-${session.id}`)}
 			>
 				PNG
 			</button>
-			{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
-			{hover ? (
-				<Tip x={hover.x} y={hover.y}>
-					<HitTip hit={hover.hit} />
-				</Tip>
-			) : null}
-		</div>
+		</>
 	);
 }
 
 function room(lanes: number, height: number): number {
-	return Math.max(0, lanes * LANE_HEIGHT + RULER_HEIGHT + 8 - height);
+	return Math.max(0, laneHeight(lanes) - height);
+}
+
+function laneHeight(lanes: number): number {
+	return lanes * LANE_HEIGHT + RULER_HEIGHT + 8;
 }
 
 interface State {

@@ -137,8 +137,10 @@ function paintGrid(scene: Scene, marks: readonly number[]): void {
 		const top = laneTop(scene, lane);
 		if (top < 0 || top > scene.height) continue;
 		const between = lane > 0 && scene.threads[lane]?.pid !== scene.threads[lane - 1]?.pid;
-		context.fillStyle = between ? colours.lineStrong : colours.line;
+		context.globalAlpha = between ? 1 : 0.5;
+		context.fillStyle = colours.line;
 		context.fillRect(NAME_WIDTH, Math.round(top), scene.width, 1);
+		context.globalAlpha = 1;
 	}
 }
 
@@ -395,8 +397,8 @@ function paintNames(scene: Scene): void {
 		if (!thread) continue;
 		const top = laneTop(scene, lane);
 		const between = lane > 0 && thread.pid !== scene.threads[lane - 1]?.pid;
-		context.fillStyle = between ? colours.lineStrong : colours.line;
-		if (lane > 0) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
+		context.fillStyle = colours.line;
+		if (between) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
 		const middle = top + LANE_HEIGHT / 2 + 0.5;
 		const main = thread.pid === thread.tid || thread.pid === null;
 		context.fillStyle = colourOf("comm", thread.comm ?? "", scene.theme);
