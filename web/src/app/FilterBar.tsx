@@ -154,7 +154,7 @@ function suggestionsOf(columns: Columns, index: number): Suggestion[] {
 		if (typeof value === "number" && !Number.isFinite(value)) continue;
 		made.push({
 			kind: source.kind,
-			label: labels[i] ?? key,
+			label: source.member === "pid" || source.member === "tid" ? `${labels[i] ?? ""} ${key}` : (labels[i] ?? key),
 			figure: `${count(calls[i] ?? 0)} calls, ${duration(time[i] ?? 0)}`,
 			filter: { [source.member]: [value] },
 		});

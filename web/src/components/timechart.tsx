@@ -18,8 +18,8 @@ export interface PlotSeries {
 	colour: string;
 	/** NaN leaves a gap. */
 	values: Float64Array;
-	/** `stack` lies on the stacks before it. */
-	style: "line" | "area" | "stack" | "dots";
+	/** `stack` lies on the stacks before it; `marks` are lines without what would join them. */
+	style: "line" | "area" | "stack" | "dots" | "marks";
 }
 
 export interface HeatMap extends Heat {
@@ -171,12 +171,13 @@ function options(
 		const made: uPlot.Series = {
 			label: s?.label ?? "",
 			stroke: s?.colour ?? ink,
-			width: filled ? 0 : 1.5,
+			width: filled ? 0 : s?.style === "marks" ? 2 : 1.5,
 			points: s?.style === "dots" ? { show: true, size: 4, width: 0, fill: s.colour } : { show: false },
 			spanGaps: false,
 		};
 		if (filled && s) made.fill = s.colour;
 		if (s?.style === "dots") made.paths = () => null;
+		else if (s?.style === "marks") made.paths = marks;
 		else if (stepped) made.paths = stepped;
 		return made;
 	});
@@ -255,6 +256,23 @@ function options(
 		},
 	};
 }
+
+/** A level line for each bucket that has a value. */
+const marks: uPlot.Series.PathBuilder = (u, index, from, to) => {
+	const stroke = new Path2D();
+	const times = u.data[0];
+	const values = u.data[index];
+	const bucket = (times[1] ?? 0) - (times[0] ?? 0);
+	for (let i = from; i <= to; i += 1) {
+		const value = values?.[i];
+		if (value === null || value === undefined) continue;
+		const t = times[i] ?? 0;
+		const y = u.valToPos(value, "y", true);
+		stroke.moveTo(u.valToPos(t, "x", true), y);
+		stroke.lineTo(u.valToPos(t + bucket, "x", true), y);
+	}
+	return { stroke, fill: null, clip: null, band: null, gaps: [], flags: 0 };
+};
 
 function yRange(props: Props, _low: number | null, high: number | null): [number, number] {
 	if (props.heat) {

@@ -12,7 +12,7 @@ import { type Line, linesOf, spanOf, type Visit } from "./rows";
 
 const ROW = 22;
 const HEAD = 22;
-const RIGHT = 126;
+const RIGHT = 140;
 
 interface Props {
 	answer: RequestAnswer;
@@ -48,7 +48,7 @@ export function Waterfall({ answer, names }: Props) {
 							</text>
 						</g>
 					))}
-					<text x={width - 6} y={14} fill={ink3} fontSize="11" textAnchor="end">
+					<text x={width - 10} y={14} fill={ink3} fontSize="11" textAnchor="end">
 						own time
 					</text>
 					{lines.map((line, i) => {
@@ -82,10 +82,10 @@ export function Waterfall({ answer, names }: Props) {
 										onPointerLeave={() => setHover(null)}
 									/>
 								))}
-								<text x={width - 52} y={top + 15} fill={token("--ink")} textAnchor="end">
+								<text x={width - 66} y={top + 15} fill={token("--ink")} textAnchor="end">
 									{line.self === null ? "" : duration(line.self)}
 								</text>
-								<text x={width - 6} y={top + 15} fill={ink3} textAnchor="end">
+								<text x={width - 10} y={top + 15} fill={ink3} textAnchor="end">
 									{line.self === null ? "" : percent(line.self / all)}
 								</text>
 							</g>

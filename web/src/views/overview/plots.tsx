@@ -9,7 +9,7 @@ import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { gridOf, heatOf, perSecond, seriesByKey, seriesOf } from "../../lib/buckets";
 import { colourOf, ERROR, type Kind, ramp, type Theme } from "../../lib/colour";
 import { isNumeric } from "../../lib/filters";
-import { bytes, count, duration, exact } from "../../lib/format";
+import { bytes, count, duration, exact, shortPath } from "../../lib/format";
 import { quantile } from "../../lib/scale";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter } from "../../state/store";
@@ -101,7 +101,11 @@ export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => v
 function throughput(tiles: Columns, by: TilesBy, theme: Theme) {
 	const grid = gridOf(tiles);
 	const rate = (values: Float64Array) => perSecond(values, grid.bucket);
-	const keyed = seriesByKey(tiles, grid, "calls");
+	const numbered = by === "thread" || by === "process";
+	const keyed = seriesByKey(tiles, grid, "calls").map((s) => ({
+		...s,
+		label: numbered && s.key !== null ? `${s.label} ${s.key}` : by === "file" ? shortPath(s.label, 28) : s.label,
+	}));
 	const colour = (key: string | null) => colourOf(by as Kind, key, theme);
 	const calls: PlotSeries[] = keyed.map((s) => ({
 		label: s.label,
@@ -162,13 +166,13 @@ export function Latency() {
 					label: "p99 (within a power of two)",
 					colour: colourOf("series", "p99", theme),
 					values: made.p99,
-					style: "line",
+					style: "marks",
 				},
 				{
 					label: "p50 (within a power of two)",
 					colour: colourOf("series", "p50", theme),
 					values: made.p50,
-					style: "line",
+					style: "marks",
 				},
 			]
 		: [];

@@ -85,7 +85,12 @@ export function Top({ by }: { by: TopBy }) {
 													background: colourOf(by as Kind, key ?? "none", theme),
 												}}
 											/>
-											{by === "file" ? <Path of={labels[i] ?? key} max={64} /> : <Text of={labels[i] ?? key} />}
+											{by === "file" ? (
+												<Path of={labels[i] ?? key ?? "no file"} />
+											) : (
+												<Text of={labels[i] ?? key ?? "none"} />
+											)}
+											{by === "thread" ? <span className="faint"> {key}</span> : null}
 										</td>
 										<td className="number" title={exactDuration(time[i] ?? 0)}>
 											{duration(time[i] ?? 0)}

@@ -16,7 +16,7 @@ import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
 import { type Hit, hitAt } from "./hit";
-import { blockOf, LANE_HEIGHT, RULER_HEIGHT, visibleBlocks } from "./lanes";
+import { blockOf, laneHeight, RULER_HEIGHT, visibleBlocks } from "./lanes";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
@@ -199,6 +199,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 			click: (x, y) => {
 				const scene = view.current.scene;
 				const hit = scene ? hitAt(scene, x, y) : null;
+				setHover(null);
 				if (hit?.kind === "call") store.go({ rid: hit.rid });
 				else if (store.get().rid !== null) store.go({ rid: null });
 			},
@@ -218,7 +219,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 				role="img"
 				aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
 			>
-				<div className="board-lanes" style={{ height: laneHeight(threads.length) }}>
+				<div className="board-lanes" style={{ height: allLanes(threads.length, size.height) }}>
 					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
 				</div>
 				{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
@@ -241,11 +242,12 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 }
 
 function room(lanes: number, height: number): number {
-	return Math.max(0, laneHeight(lanes) - height);
+	return Math.max(0, allLanes(lanes, height) - height);
 }
 
-function laneHeight(lanes: number): number {
-	return lanes * LANE_HEIGHT + RULER_HEIGHT + 8;
+/** All lanes below each other, with the ruler. */
+function allLanes(lanes: number, height: number): number {
+	return lanes * laneHeight(lanes, height) + RULER_HEIGHT;
 }
 
 interface State {
@@ -276,6 +278,7 @@ function makeScene(
 	start: number,
 ): Scene {
 	const { width, height } = state.size;
+	const high = laneHeight(state.threads.length, height);
 	return {
 		context,
 		width,
@@ -289,7 +292,8 @@ function makeScene(
 		start,
 		threads: state.threads,
 		scroll: view.scroll,
-		blocks: visibleBlocks(state.threads.length, view.scroll, height - RULER_HEIGHT),
+		high,
+		blocks: visibleBlocks(state.threads.length, high, view.scroll, height - RULER_HEIGHT),
 		tiles,
 		pictures,
 		selected: state.rid,

@@ -3,7 +3,7 @@
 import type { Thread } from "../../api/session";
 import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
-import { LANE_HEIGHT, RULER_HEIGHT } from "./lanes";
+import { RULER_HEIGHT } from "./lanes";
 import { callBox, NAME_WIDTH, type Scene, shownTile } from "./paint";
 import { BLOCK_LANES, TILE_BUCKETS, tileSpan, tilesIn } from "./tiles";
 
@@ -42,7 +42,7 @@ export type Hit = CallHit | SumHit | LaneHit;
 const REACH = 4;
 
 export function laneAt(scene: Scene, y: number): number {
-	return y < RULER_HEIGHT ? -1 : Math.floor((y - RULER_HEIGHT + scene.scroll) / LANE_HEIGHT);
+	return y < RULER_HEIGHT ? -1 : Math.floor((y - RULER_HEIGHT + scene.scroll) / scene.high);
 }
 
 export function hitAt(scene: Scene, x: number, y: number): Hit | null {
@@ -95,7 +95,7 @@ function nearestCall(
 		const left = at(t);
 		if (left - REACH > x) break;
 		const right = at(t + (calls.dur[i] ?? 0));
-		const box = callBox(lane, scene.scroll, calls.depth[i] ?? 0, calls.deepest);
+		const box = callBox(scene, lane, calls.depth[i] ?? 0, calls.deepest);
 		const beside = x < left ? left - x : x > right ? x - right : 0;
 		const above =
 			calls.deepest > 0 ? (y < box.top ? box.top - y : y > box.top + box.height ? y - box.top - box.height : 0) : 0;

@@ -3,7 +3,7 @@
 import type { Thread } from "../../api/session";
 import { BLOCK_LANES } from "./tiles";
 
-export const LANE_HEIGHT = 28;
+const LANE_HEIGHTS = [56, 42, 28] as const;
 export const RULER_HEIGHT = 26;
 
 export type Order = "time" | "start" | "name";
@@ -42,7 +42,9 @@ export function orderThreads(threads: readonly Thread[], order: Order): Thread[]
 		const x = processes.get(process(a));
 		const y = processes.get(process(b));
 		if (x && y && x !== y) return compare(x, y) || process(a) - process(b);
-		return compare(own(a), own(b)) || a.tid - b.tid;
+		// The thread that the process began with leads the others.
+		const leads = Number(b.tid === b.pid) - Number(a.tid === a.pid);
+		return leads || compare(own(a), own(b)) || a.tid - b.tid;
 	});
 }
 
@@ -65,10 +67,16 @@ export function blockOf(threads: readonly Thread[], block: number): Thread[] {
 	return threads.slice(block * BLOCK_LANES, (block + 1) * BLOCK_LANES);
 }
 
+/** Lanes are as high as fits: few threads leave room for more text. */
+export function laneHeight(lanes: number, height: number): number {
+	for (const high of LANE_HEIGHTS) if (lanes * high + RULER_HEIGHT <= height) return high;
+	return LANE_HEIGHTS[2];
+}
+
 /** The blocks that are on a screen `height` high, scrolled by `scroll`. */
-export function visibleBlocks(lanes: number, scroll: number, height: number): number[] {
-	const first = Math.max(0, Math.floor(scroll / LANE_HEIGHT / BLOCK_LANES));
-	const last = Math.min(Math.ceil(lanes / BLOCK_LANES) - 1, Math.floor((scroll + height) / LANE_HEIGHT / BLOCK_LANES));
+export function visibleBlocks(lanes: number, high: number, scroll: number, height: number): number[] {
+	const first = Math.max(0, Math.floor(scroll / high / BLOCK_LANES));
+	const last = Math.min(Math.ceil(lanes / BLOCK_LANES) - 1, Math.floor((scroll + height) / high / BLOCK_LANES));
 	const blocks: number[] = [];
 	for (let b = first; b <= last; b += 1) blocks.push(b);
 	return blocks;

@@ -5,7 +5,7 @@ import { colourOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/c
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
-import { LANE_HEIGHT, RULER_HEIGHT } from "./lanes";
+import { RULER_HEIGHT } from "./lanes";
 import {
 	ancestor,
 	BLOCK_LANES,
@@ -21,7 +21,6 @@ import {
 /** Room for the names of threads. */
 export const NAME_WIDTH = 190;
 const PAD = 4;
-const BAR = LANE_HEIGHT - 2 * PAD;
 /** How far up a tile that is missing is looked for. */
 const FURTHEST = 40;
 
@@ -39,6 +38,8 @@ export interface Scene {
 	start: number;
 	threads: readonly Thread[];
 	scroll: number;
+	/** Height of a lane. */
+	high: number;
 	blocks: readonly number[];
 	tiles: TileCache<TileData>;
 	pictures: Pictures;
@@ -126,7 +127,7 @@ function x(scene: Scene, t: number): number {
 }
 
 function laneTop(scene: Scene, lane: number): number {
-	return RULER_HEIGHT + lane * LANE_HEIGHT - scene.scroll;
+	return RULER_HEIGHT + lane * scene.high - scene.scroll;
 }
 
 function paintGrid(scene: Scene, marks: readonly number[]): void {
@@ -180,7 +181,7 @@ function drawPicture(scene: Scene, tile: { id: TileId; data: TileData }, clip: S
 	const left = x(scene, clip.from);
 	const right = x(scene, clip.to);
 	scene.context.imageSmoothingEnabled = false;
-	scene.context.drawImage(picture, sx, 0, sw, picture.height, left, top, right - left, BLOCK_LANES * LANE_HEIGHT);
+	scene.context.drawImage(picture, sx, 0, sw, picture.height, left, top, right - left, BLOCK_LANES * scene.high);
 }
 
 /** Pictures of tiles, kept while they are used. */
@@ -191,7 +192,7 @@ export class Pictures {
 
 	/** Null when the tile has no sums to draw. */
 	of(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
-		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio}`;
+		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio} ${scene.high}`;
 		const known = this.kept.get(key);
 		if (known && known.data === tile.data) {
 			this.kept.delete(key);
@@ -224,7 +225,7 @@ const ERROR_RGB: Readonly<Record<Theme, readonly [number, number, number]>> = {
 
 function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
 	const { ratio, theme } = scene;
-	const rows = Math.round(BLOCK_LANES * LANE_HEIGHT * ratio);
+	const rows = Math.round(BLOCK_LANES * scene.high * ratio);
 	let pixels: ImageData | null = null;
 	for (let i = 0; i < BLOCK_LANES; i += 1) {
 		const thread = scene.threads[tile.id.block * BLOCK_LANES + i];
@@ -233,7 +234,7 @@ function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanva
 		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, thread.tid);
 		if (!part?.density && carried <= 0) continue;
 		pixels ??= new ImageData(TILE_BUCKETS, rows);
-		drawLane(pixels, i, part, carried, tile.data.bucket, ratio, theme);
+		drawLane(pixels, i, scene.high, part, carried, tile.data.bucket, ratio, theme);
 	}
 	if (!pixels) return null;
 	const picture = document.createElement("canvas");
@@ -247,6 +248,7 @@ function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanva
 function drawLane(
 	pixels: ImageData,
 	lane: number,
+	high: number,
 	part: LanePart | undefined,
 	carried: number,
 	bucket: number,
@@ -254,8 +256,8 @@ function drawLane(
 	theme: Theme,
 ): void {
 	const out = new Uint32Array(pixels.data.buffer);
-	const top = Math.round((lane * LANE_HEIGHT + PAD) * ratio);
-	const tall = Math.round(BAR * ratio);
+	const top = Math.round((lane * high + PAD) * ratio);
+	const tall = Math.round((high - 2 * PAD) * ratio);
 	const least = Math.max(1, Math.round(2 * ratio));
 	const mark = Math.max(2, Math.round(3 * ratio));
 	const red = rgba(ERROR_RGB[theme]);
@@ -271,18 +273,18 @@ function drawLane(
 		// A call that goes on keeps its colour.
 		longest = max > 0 ? max : Math.max(longest, (density?.carried[i] ?? 0) + bucket);
 		const colour = rgba(rampRgb(0.22 + 0.78 * durationShare(longest), theme));
-		const high = Math.max(least, Math.round(busy * tall));
-		for (let y = top + tall - high; y < top + tall; y += 1) out[y * TILE_BUCKETS + i] = colour;
+		const up = Math.max(least, Math.round(busy * tall));
+		for (let y = top + tall - up; y < top + tall; y += 1) out[y * TILE_BUCKETS + i] = colour;
 		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * TILE_BUCKETS + i] = red;
 	}
 }
 
 /** Where a call of a lane with operations below each other stands. */
-export function callBox(lane: number, scroll: number, depth: number, deepest: number): { top: number; height: number } {
+export function callBox(scene: Scene, lane: number, depth: number, deepest: number): { top: number; height: number } {
 	const rows = Math.min(deepest, 9) + 1;
-	const height = BAR / rows;
+	const height = (scene.high - 2 * PAD) / rows;
 	return {
-		top: RULER_HEIGHT + lane * LANE_HEIGHT - scroll + PAD + Math.min(depth, 9) * height,
+		top: laneTop(scene, lane) + PAD + Math.min(depth, 9) * height,
 		height: Math.max(1, height - (rows > 1 ? 0.5 : 0)),
 	};
 }
@@ -310,7 +312,7 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 			if (crossing.has(rid)) continue;
 			crossing.add(rid);
 		}
-		const { top, height } = callBox(lane, scene.scroll, calls.depth[i] ?? 0, deepest);
+		const { top, height } = callBox(scene, lane, calls.depth[i] ?? 0, deepest);
 		if (top > scene.height || top + height < 0) continue;
 		const left = Math.max(NAME_WIDTH - 2, x(scene, t));
 		const end = Math.min(right + 2, x(scene, t + dur));
@@ -344,21 +346,30 @@ function paintText(
 	height: number,
 ): void {
 	const { context, theme } = scene;
-	let room = Math.floor((wide - 8) / CHARACTER);
+	const room = Math.floor((wide - 8) / CHARACTER);
 	const errno = data.errnos[calls.errno[i] ?? -1];
 	const head = errno ? `${name} ${errno}` : name;
-	let text = head.length <= room ? head : room >= 3 ? `${head.slice(0, room - 1)}…` : "";
-	room -= text.length + 2;
-	const label = calls.label[i];
-	if (label && room >= 8) {
-		const took = duration(calls.dur[i] ?? 0);
-		const space = room - took.length - 2;
-		if (space >= 8) text += `  ${shortPath(label, Math.min(space, 120))}  ${took}`;
-		else if (room >= took.length) text += `  ${took}`;
-	}
-	if (!text) return;
+	const label = calls.label[i] ?? "";
+	const took = duration(calls.dur[i] ?? 0);
 	context.fillStyle = theme === "dark" ? "#07111a" : "#ffffff";
-	context.fillText(text, left + 4, top + height / 2 + 0.5);
+	if (height >= 30 && label) {
+		const first = head.length + took.length + 2 <= room ? `${head}  ${took}` : fitted(head, room);
+		context.fillText(first, left + 4, top + height / 2 - 6.5);
+		context.fillText(shortPath(label, Math.min(room, 160)), left + 4, top + height / 2 + 7.5);
+		return;
+	}
+	let text = fitted(head, room);
+	const rest = room - text.length - 2;
+	if (rest >= took.length) {
+		const space = rest - took.length - 2;
+		text += label && space >= 8 ? `  ${shortPath(label, Math.min(space, 120))}  ${took}` : `  ${took}`;
+	}
+	if (text) context.fillText(text, left + 4, top + height / 2 + 0.5);
+}
+
+function fitted(text: string, room: number): string {
+	if (text.length <= room) return text;
+	return room >= 3 ? `${text.slice(0, room - 1)}…` : "";
 }
 
 function paintOverlay(scene: Scene): void {
@@ -390,8 +401,8 @@ function paintNames(scene: Scene): void {
 	context.fillStyle = colours.surface;
 	context.fillRect(0, RULER_HEIGHT, NAME_WIDTH, scene.height);
 	context.textBaseline = "middle";
-	const first = Math.max(0, Math.floor(scene.scroll / LANE_HEIGHT));
-	const last = Math.min(scene.threads.length - 1, Math.ceil((scene.scroll + scene.height) / LANE_HEIGHT));
+	const first = Math.max(0, Math.floor(scene.scroll / scene.high));
+	const last = Math.min(scene.threads.length - 1, Math.ceil((scene.scroll + scene.height) / scene.high));
 	for (let lane = first; lane <= last; lane += 1) {
 		const thread = scene.threads[lane];
 		if (!thread) continue;
@@ -399,10 +410,10 @@ function paintNames(scene: Scene): void {
 		const between = lane > 0 && thread.pid !== scene.threads[lane - 1]?.pid;
 		context.fillStyle = colours.line;
 		if (between) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
-		const middle = top + LANE_HEIGHT / 2 + 0.5;
+		const middle = top + scene.high / 2 + 0.5;
 		const main = thread.pid === thread.tid || thread.pid === null;
 		context.fillStyle = colourOf("comm", thread.comm ?? "", scene.theme);
-		context.fillRect(main ? 8 : 16, top + 9, 3, LANE_HEIGHT - 17);
+		context.fillRect(main ? 8 : 16, middle - 6, 3, 12);
 		context.font = `${main ? "600 " : ""}12px ${colours.font}`;
 		context.fillStyle = main ? colours.ink : colours.ink2;
 		context.fillText(cut(visible(thread.comm ?? "thread"), main ? 17 : 16), main ? 17 : 25, middle, NAME_WIDTH - 80);
