@@ -3,8 +3,9 @@
 import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
 import type { Columns } from "../api/arrow";
 import type { TopBy } from "../api/session";
-import type { Filter, ListMember } from "../api/types";
+import type { Filter } from "../api/types";
 import { Text } from "../components/text";
+import type { ListMember } from "../lib/filters";
 import { chipsOf, isNumeric, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
 import { count, duration, shortPath, visible } from "../lib/format";
 import { useShortcut } from "../state/keys";

@@ -10,8 +10,8 @@ use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::statistics::Statistics;
 
+use super::gather::Bytes;
 use super::{By, Filter, Request, gather};
-use crate::escape::sql_string;
 use crate::{Db, QueryError, tables};
 
 /// Times of the earliest and the latest row of a part, as its footer has them.
@@ -38,7 +38,7 @@ pub(super) fn span(path: &Path) -> Result<Option<(i64, i64)>, String> {
     Ok(span)
 }
 
-fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
+pub(super) fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
     Ok(format!(
         "read_parquet([{}])",
         tables::path_literals(parts)?.join(", ")
@@ -46,24 +46,11 @@ fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
 }
 
 fn conditions(window: (i64, i64), filter: &Filter) -> String {
-    let mut all = vec![format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1)];
-    if let Some(name) = &filter.syscall {
-        all.push(format!("syscall = {}", sql_string(name)));
+    let times = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
+    match filter.sql() {
+        Some(more) => format!("{times} AND {more}"),
+        None => times,
     }
-    if let Some(name) = &filter.class {
-        all.push(format!("class = {}", sql_string(name)));
-    }
-    let numbers = [
-        ("pid", filter.pid.map(i64::from)),
-        ("tid", filter.tid.map(i64::from)),
-        ("file_id", filter.file_id),
-    ];
-    for (column, value) in numbers {
-        if let Some(value) = value {
-            all.push(format!("{column} = {value}"));
-        }
-    }
-    all.join(" AND ")
 }
 
 /// The statement for the rows of a window.
@@ -85,14 +72,14 @@ pub(super) fn events(
 }
 
 /// Gives `each` the sums of the rows of a window: the beginning of the bucket, the
-/// key as the pyramid has it, and the sums.
+/// key as the pyramid has it, the sums, and the bytes by direction.
 pub(super) fn sums(
     db: &Db,
     parts: &[PathBuf],
     window: (i64, i64),
     shift: u8,
     request: &Request,
-    mut each: impl FnMut(i64, &Key, &Sum, &Latency),
+    mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
 ) -> Result<(), QueryError> {
     // The key that the pyramid would have had, so that both can be added up.
     let text = match (request.by, gather::dimension(request)) {
@@ -115,7 +102,9 @@ pub(super) fn sums(
     let sql = format!(
         "SELECT (ts_ns - {from}) >> {shift}, {key}, {latency}::INTEGER, count(*), count(errno), \
          coalesce(sum(bytes), 0)::BIGINT, coalesce(sum(dur_ns), 0)::BIGINT, \
-         coalesce(max(dur_ns), 0) FROM {source} WHERE {conditions} GROUP BY 1, 2, 3",
+         coalesce(max(dur_ns), 0), \
+         coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT, \
+         coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT FROM {source} WHERE {conditions} GROUP BY 1, 2, 3",
         from = window.0,
     );
     let mut rows = db.run(&sql)?;
@@ -143,7 +132,7 @@ pub(super) fn sums(
                 .map(|n| n.map_or(Key::Null, Key::Int))
                 .collect()
         };
-        let sums: Option<Vec<_>> = (3..8).map(number).collect();
+        let sums: Option<Vec<_>> = (3..10).map(number).collect();
         let sums = sums.ok_or_else(unexpected)?;
         for (row, key) in keys.iter().enumerate().take(batch.num_rows()) {
             let value = |i: usize| u64::try_from(sums[i].value(row)).unwrap_or(0);
@@ -159,7 +148,12 @@ pub(super) fn sums(
             if let Some(entry) = level.and_then(|l| latency.get_mut(l)) {
                 *entry = u32::try_from(sum.count).unwrap_or(u32::MAX);
             }
-            each(window.0 + (bucket.value(row) << shift), key, &sum, &latency);
+            let bytes = Bytes {
+                read: value(5),
+                written: value(6),
+            };
+            let time = window.0 + (bucket.value(row) << shift);
+            each(time, key, (&sum, bytes), &latency);
         }
     }
     Ok(())

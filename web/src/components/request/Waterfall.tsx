@@ -1,7 +1,7 @@
 // One request through the layers, as a waterfall: SVG, so that it can be read, selected and saved as it is.
 
 import { useRef, useState } from "react";
-import type { RequestAnswer } from "../../api/session";
+import type { RequestAnswer } from "../../api/types";
 import { colourOf } from "../../lib/colour";
 import { duration, exactDuration, percent, time, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";

@@ -1,7 +1,7 @@
 // The parts that a request is shown as: what it was, waits, requests to devices, neighbours.
 
 import type { ReactNode } from "react";
-import type { RequestAnswer, Row } from "../../api/session";
+import type { RequestAnswer, Row } from "../../api/types";
 import { Link } from "../../app/Link";
 import { colourOf } from "../../lib/colour";
 import { bytes, count, duration, exact, exactDuration, exactTime, visible } from "../../lib/format";
@@ -95,7 +95,7 @@ function Fact({ name, value }: { name: string; value: string }) {
 	);
 }
 
-function format(name: string, value: string | number | boolean | null): string {
+function format(name: string, value: Row[string] | null): string {
 	if (typeof value !== "number") return String(value);
 	if (name === "bytes" || name === "size" || name === "around_bytes")
 		return value < 1024 ? `${value}` : `${exact(value)} (${bytes(value)})`;

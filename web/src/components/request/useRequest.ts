@@ -1,4 +1,4 @@
-import type { RequestAnswer } from "../../api/session";
+import type { RequestAnswer } from "../../api/types";
 import type { Resource } from "../../state/resource";
 import { useJson } from "../../state/session";
 

@@ -1,8 +1,8 @@
 import type { TopBy } from "../../api/session";
-import type { ListMember } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
 import { Path, Text } from "../../components/text";
 import { colourOf, type Kind } from "../../lib/colour";
+import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
 import { useColumns } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";

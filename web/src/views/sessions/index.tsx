@@ -1,7 +1,7 @@
 // The sessions of the directory that is served: what each was, how large, whether anything was lost.
 
 import { useEffect, useState } from "react";
-import type { SessionSummary } from "../../api/session";
+import type { SessionSummary } from "../../api/types";
 import { Link } from "../../app/Link";
 import { Panel, Shown } from "../../components/panel";
 import { Text } from "../../components/text";

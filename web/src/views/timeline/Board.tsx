@@ -2,7 +2,8 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isAbort } from "../../api/client";
-import { columns as askColumns, selectionText, sessionPath, type Thread } from "../../api/session";
+import { columns as askColumns, selectionText, sessionPath } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { savePng } from "../../components/png";
 import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
@@ -47,7 +48,7 @@ interface Hover {
 	y: number;
 }
 
-export function Board({ threads }: { threads: readonly Thread[] }) {
+export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -251,7 +252,7 @@ function allLanes(lanes: number, height: number): number {
 }
 
 interface State {
-	threads: readonly Thread[];
+	threads: readonly ThreadRow[];
 	span: Span;
 	bounds: Span;
 	revision: number;

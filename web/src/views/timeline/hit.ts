@@ -1,15 +1,15 @@
 // What lies below the pointer.
 
-import type { Thread } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
 import { RULER_HEIGHT } from "./lanes";
 import { callBox, NAME_WIDTH, type Scene, shownTile } from "./paint";
-import { BLOCK_LANES, TILE_BUCKETS, tileSpan, tilesIn } from "./tiles";
+import { BLOCK_LANES, tileSpan, tilesIn } from "./tiles";
 
 export interface CallHit {
 	kind: "call";
-	thread: Thread;
+	thread: ThreadRow;
 	rid: number;
 	t: number;
 	dur: number;
@@ -21,7 +21,7 @@ export interface CallHit {
 
 export interface SumHit {
 	kind: "sum";
-	thread: Thread;
+	thread: ThreadRow;
 	t: number;
 	bucket: number;
 	calls: number;
@@ -33,7 +33,7 @@ export interface SumHit {
 
 export interface LaneHit {
 	kind: "lane";
-	thread: Thread;
+	thread: ThreadRow;
 }
 
 export type Hit = CallHit | SumHit | LaneHit;
@@ -62,7 +62,7 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 	if (!density) return null;
 	const from = tileSpan(shown.id, scene.start).from;
 	const place = Math.floor((t - from) / shown.data.bucket);
-	if (place < 0 || place >= TILE_BUCKETS) return null;
+	if (place < 0 || place >= shown.data.buckets) return null;
 	const sum: SumHit = {
 		kind: "sum",
 		thread,
@@ -81,7 +81,7 @@ function nearestCall(
 	scene: Scene,
 	calls: Calls,
 	data: TileData,
-	thread: Thread,
+	thread: ThreadRow,
 	lane: number,
 	x: number,
 	y: number,

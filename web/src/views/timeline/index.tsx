@@ -1,7 +1,7 @@
 // A lane per thread, from hours to nanoseconds.
 
 import { useMemo, useState } from "react";
-import type { Thread } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { RequestCard } from "../../components/request/card";
 import { Segmented } from "../../components/segmented";
 import { Empty, ErrorState, Loading } from "../../components/states";
@@ -23,7 +23,7 @@ export default function Timeline() {
 	const page = usePage();
 	const session = useSession();
 	const [order, setOrder] = useParam("order", "time");
-	const answer = useJson<{ threads: Thread[]; total: number }>({ path: "threads", windowed: false });
+	const answer = useJson<{ threads: ThreadRow[]; total: number }>({ path: "threads", windowed: false });
 	const kind: Order = order === "start" || order === "name" ? order : "time";
 	const threads = useThreads(answer.data?.threads, kind, session.live);
 	useShortcut(["Escape"], "Close the selected call", "Timeline", () => {
@@ -58,8 +58,8 @@ export default function Timeline() {
 }
 
 /** The threads in their order; in a running recording they keep their places. */
-function useThreads(threads: readonly Thread[] | undefined, order: Order, live: boolean): Thread[] {
-	const [places] = useState<{ order: Order; threads: Thread[] }>(() => ({ order, threads: [] }));
+function useThreads(threads: readonly ThreadRow[] | undefined, order: Order, live: boolean): ThreadRow[] {
+	const [places] = useState<{ order: Order; threads: ThreadRow[] }>(() => ({ order, threads: [] }));
 	return useMemo(() => {
 		const sorted = orderThreads(threads ?? [], order);
 		const next = live && places.order === order ? keepPlaces(places.threads, sorted) : sorted;

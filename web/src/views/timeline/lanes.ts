@@ -1,6 +1,6 @@
 // The lanes: which thread stands where.
 
-import type { Thread } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { BLOCK_LANES } from "./tiles";
 
 const LANE_HEIGHTS = [56, 42, 28] as const;
@@ -21,11 +21,11 @@ const COMPARE: Readonly<Record<Order, (a: Weight, b: Weight) => number>> = {
 };
 
 /** Threads in the order of their lanes: those of a process together, the process with the most time first. */
-export function orderThreads(threads: readonly Thread[], order: Order): Thread[] {
+export function orderThreads(threads: readonly ThreadRow[], order: Order): ThreadRow[] {
 	const compare = COMPARE[order];
 	// Where the process is not known, the thread is one of its own.
-	const process = (t: Thread) => t.pid ?? -t.tid;
-	const start = (t: Thread) => t.start ?? Number.MAX_VALUE;
+	const process = (t: ThreadRow) => t.pid ?? -t.tid;
+	const start = (t: ThreadRow) => t.start ?? Number.MAX_VALUE;
 	const processes = new Map<number, Weight>();
 	for (const thread of threads) {
 		const known = processes.get(process(thread));
@@ -37,7 +37,7 @@ export function orderThreads(threads: readonly Thread[], order: Order): Thread[]
 			processes.set(process(thread), weight);
 		}
 	}
-	const own = (t: Thread): Weight => ({ time: t.time_ns, start: start(t), name: t.comm ?? "" });
+	const own = (t: ThreadRow): Weight => ({ time: t.time_ns, start: start(t), name: t.comm ?? "" });
 	return [...threads].sort((a, b) => {
 		const x = processes.get(process(a));
 		const y = processes.get(process(b));
@@ -49,9 +49,9 @@ export function orderThreads(threads: readonly Thread[], order: Order): Thread[]
 }
 
 /** Lanes in a running recording keep their places; threads that are new come below. */
-export function keepPlaces(before: readonly Thread[], now: readonly Thread[]): Thread[] {
+export function keepPlaces(before: readonly ThreadRow[], now: readonly ThreadRow[]): ThreadRow[] {
 	const fresh = new Map(now.map((t) => [t.tid, t]));
-	const kept: Thread[] = [];
+	const kept: ThreadRow[] = [];
 	for (const thread of before) {
 		const again = fresh.get(thread.tid);
 		if (again) {
@@ -63,7 +63,7 @@ export function keepPlaces(before: readonly Thread[], now: readonly Thread[]): T
 }
 
 /** The threads of a block of lanes. */
-export function blockOf(threads: readonly Thread[], block: number): Thread[] {
+export function blockOf(threads: readonly ThreadRow[], block: number): ThreadRow[] {
 	return threads.slice(block * BLOCK_LANES, (block + 1) * BLOCK_LANES);
 }
 

@@ -1,22 +1,12 @@
 // Draws the timeline: a lane per thread, sums where calls are too many, single calls where they fit.
 
-import type { Thread } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { colourOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/colour";
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
 import { RULER_HEIGHT } from "./lanes";
-import {
-	ancestor,
-	BLOCK_LANES,
-	type Level,
-	TILE_BUCKETS,
-	type TileCache,
-	type TileId,
-	tileKey,
-	tileSpan,
-	tilesIn,
-} from "./tiles";
+import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
 export const NAME_WIDTH = 190;
@@ -36,7 +26,7 @@ export interface Scene {
 	level: Level;
 	/** The session's start on the clock. */
 	start: number;
-	threads: readonly Thread[];
+	threads: readonly ThreadRow[];
 	scroll: number;
 	/** Height of a lane. */
 	high: number;
@@ -176,8 +166,8 @@ function drawPicture(scene: Scene, tile: { id: TileId; data: TileData }, clip: S
 	if (!picture) return;
 	const own = tileSpan(tile.id, scene.start);
 	const width = own.to - own.from;
-	const sx = ((clip.from - own.from) / width) * TILE_BUCKETS;
-	const sw = ((clip.to - clip.from) / width) * TILE_BUCKETS;
+	const sx = ((clip.from - own.from) / width) * picture.width;
+	const sw = ((clip.to - clip.from) / width) * picture.width;
 	const left = x(scene, clip.from);
 	const right = x(scene, clip.to);
 	scene.context.imageSmoothingEnabled = false;
@@ -233,12 +223,12 @@ function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanva
 		const part = tile.data.lanes.get(thread.tid);
 		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, thread.tid);
 		if (!part?.density && carried <= 0) continue;
-		pixels ??= new ImageData(TILE_BUCKETS, rows);
+		pixels ??= new ImageData(tile.data.buckets, rows);
 		drawLane(pixels, i, scene.high, part, carried, tile.data.bucket, ratio, theme);
 	}
 	if (!pixels) return null;
 	const picture = document.createElement("canvas");
-	picture.width = TILE_BUCKETS;
+	picture.width = tile.data.buckets;
 	picture.height = rows;
 	picture.getContext("2d")?.putImageData(pixels, 0, 0);
 	return picture;
@@ -264,7 +254,7 @@ function drawLane(
 	const density: Density | null = part?.density ?? null;
 	let left = carried;
 	let longest = carried;
-	for (let i = 0; i < TILE_BUCKETS; i += 1) {
+	for (let i = 0; i < pixels.width; i += 1) {
 		const calls = density?.calls[i] ?? 0;
 		const busy = Math.min(1, ((density?.time[i] ?? 0) + Math.max(0, left)) / bucket);
 		left -= bucket;
@@ -274,8 +264,8 @@ function drawLane(
 		longest = max > 0 ? max : Math.max(longest, (density?.carried[i] ?? 0) + bucket);
 		const colour = rgba(rampRgb(0.22 + 0.78 * durationShare(longest), theme));
 		const up = Math.max(least, Math.round(busy * tall));
-		for (let y = top + tall - up; y < top + tall; y += 1) out[y * TILE_BUCKETS + i] = colour;
-		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * TILE_BUCKETS + i] = red;
+		for (let y = top + tall - up; y < top + tall; y += 1) out[y * pixels.width + i] = colour;
+		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * pixels.width + i] = red;
 	}
 }
 
