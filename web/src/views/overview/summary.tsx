@@ -3,12 +3,15 @@ import { gridOf, heatOf } from "../../lib/buckets";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
 import { quantile } from "../../lib/scale";
 import { useColumns, useSession, useShown } from "../../state/session";
+import { usePage } from "../../state/store";
 
 /** The figures of the window, in one line. */
 export function Summary() {
 	const { span } = useShown();
 	const session = useSession();
-	const tiles = useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: 1 });
+	// A part of the session is counted in whole buckets: at most one in so many is too much.
+	const whole = usePage().window.kind === "all";
+	const tiles = useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: whole ? 1 : 512 });
 	const data = tiles.data;
 	const told = !data || data.rows === 0 || data.f64("bytes_read").some((v) => Number.isFinite(v));
 	const sum = (name: string) =>
