@@ -11,8 +11,8 @@ import { FATHOM, open, openTab, serve, settled, startBrowser, type Tab } from ".
 interface Frames {
 	/** Milliseconds between frames, in order of size. */
 	times: number[];
-	/** Milliseconds that scripts took in a frame. */
-	work: number[];
+	/** Milliseconds that the main thread worked for a frame. */
+	work: number;
 }
 
 /** Frames while a key is held. */
@@ -28,25 +28,26 @@ async function frames(tab: Tab, key: string, ms: number): Promise<Frames> {
 		};
 		requestAnimationFrame(turn);
 	});
-	const before = await scripting(tab.page.context().newCDPSession(tab.page));
+	const cdp = await tab.page.context().newCDPSession(tab.page);
+	await cdp.send("Performance.enable");
+	const before = await worked(cdp);
 	await tab.page.keyboard.down(key);
 	await tab.page.waitForTimeout(ms);
 	await tab.page.keyboard.up(key);
-	const after = await scripting(tab.page.context().newCDPSession(tab.page));
+	const after = await worked(cdp);
+	await cdp.detach();
 	const seen = await tab.page.evaluate(() => {
 		const own = window as unknown as { seen: number[]; watching: boolean };
 		own.watching = false;
 		return own.seen;
 	});
 	const times = seen.slice(1).map((t, i) => t - (seen[i] ?? t));
-	return { times: times.sort((a, b) => a - b), work: [((after - before) * 1000) / Math.max(1, times.length)] };
+	return { times: times.sort((a, b) => a - b), work: ((after - before) * 1000) / Math.max(1, times.length) };
 }
 
-async function scripting(session: Promise<CDPSession>): Promise<number> {
-	const cdp = await session;
-	await cdp.send("Performance.enable");
+/** Seconds that the main thread has worked. */
+async function worked(cdp: CDPSession): Promise<number> {
 	const { metrics } = await cdp.send("Performance.getMetrics");
-	await cdp.detach();
 	return metrics.find((m) => m.name === "TaskDuration")?.value ?? 0;
 }
 
@@ -110,7 +111,7 @@ async function main([sessions, session]: readonly string[]): Promise<void> {
 			const { times, work } = await frames(tab, key, ms);
 			say(
 				`  ${what}: ${times.length} frames, median ${at(times, 0.5)} ms, p95 ${at(times, 0.95)}, longest ${at(times, 1)}; ` +
-					`main thread ${(work[0] ?? 0).toFixed(1)} ms a frame`,
+					`main thread ${work.toFixed(1)} ms a frame`,
 			);
 		}
 		say(`  heap ${(await heap(tab)).toFixed(0)} MiB`);

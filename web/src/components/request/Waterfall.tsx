@@ -12,15 +12,17 @@ import { type Line, linesOf, spanOf, type Visit } from "./rows";
 
 const ROW = 22;
 const HEAD = 22;
-const RIGHT = 140;
+const RIGHT = 154;
 
 interface Props {
 	answer: RequestAnswer;
 	/** Room for the names of layers. */
 	names: number;
+	/** Without shares of the whole, where there is little room. */
+	narrow?: boolean;
 }
 
-export function Waterfall({ answer, names }: Props) {
+export function Waterfall({ answer, names, narrow }: Props) {
 	const theme = useTheme();
 	const holder = useRef<HTMLDivElement>(null);
 	const { width } = useSize(holder);
@@ -28,7 +30,8 @@ export function Waterfall({ answer, names }: Props) {
 	const lines = linesOf(answer);
 	const span = spanOf(answer.row);
 	const all = span.to - span.from;
-	const plot = Math.max(1, width - names - RIGHT);
+	const right = narrow ? 76 : RIGHT;
+	const plot = Math.max(1, width - names - right);
 	const x = (t: number) => names + ((t - span.from) / all) * plot;
 	const own = { from: 0, to: all };
 	const step = timeStep(own, plot / 110);
@@ -82,11 +85,11 @@ export function Waterfall({ answer, names }: Props) {
 										onPointerLeave={() => setHover(null)}
 									/>
 								))}
-								<text x={width - 66} y={top + 15} fill={token("--ink")} textAnchor="end">
+								<text x={narrow ? width - 8 : width - 76} y={top + 15} fill={token("--ink")} textAnchor="end">
 									{line.self === null ? "" : duration(line.self)}
 								</text>
 								<text x={width - 10} y={top + 15} fill={ink3} textAnchor="end">
-									{line.self === null ? "" : percent(line.self / all)}
+									{line.self === null || narrow ? "" : percent(line.self / all)}
 								</text>
 							</g>
 						);

@@ -51,7 +51,7 @@ export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => v
 			end={<Segmented label="By" value={kind} options={BYS} onChange={setBy} />}
 			picture="throughput"
 		>
-			<Shown of={tiles} height={340}>
+			<Shown of={tiles} height={320}>
 				{() =>
 					made && (
 						<>
@@ -216,7 +216,7 @@ export function Latency() {
 			}
 			picture="latency"
 		>
-			<Shown of={tiles} height={296}>
+			<Shown of={tiles} height={320}>
 				{() =>
 					made && (
 						<TimeChart
@@ -226,7 +226,7 @@ export function Latency() {
 							bucket={made.grid.bucket}
 							series={series}
 							heat={{ ...made.heat, format: duration }}
-							height={296}
+							height={320}
 							format={duration}
 						/>
 					)

@@ -27,6 +27,7 @@ const HEADS: Readonly<Record<Sort, string>> = {
 	errors: "Errors",
 	p99_ns: "p99",
 };
+const WIDTHS: Readonly<Record<Sort, number>> = { time_ns: 82, calls: 70, bytes: 82, errors: 66, p99_ns: 92 };
 const VALUES: Readonly<Record<Sort, (sum: Sum) => number>> = {
 	time_ns: (s) => s.time,
 	calls: (s) => s.calls,
@@ -99,7 +100,12 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 				<tr>
 					<th>{by === "file" ? "Path" : "Name"}</th>
 					{SORTS.map((id) => (
-						<th key={id} className="number" style={{ width: 72 }} aria-sort={sort === id ? "descending" : undefined}>
+						<th
+							key={id}
+							className="number"
+							style={{ width: WIDTHS[id] }}
+							aria-sort={sort === id ? "descending" : undefined}
+						>
 							<button type="button" onClick={() => setSort(id)}>
 								{HEADS[id]}
 							</button>

@@ -283,7 +283,7 @@ const FONT = 11;
 /** Text is drawn in boxes at least this wide. */
 const TEXT_FROM = 26;
 /** Width of a character, about: measured text would cost more than drawing. */
-const CHARACTER = 5.9;
+const CHARACTER = 6.3;
 
 function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, own: Span, crossing: Set<number>): void {
 	const { context, theme, span } = scene;
@@ -342,7 +342,7 @@ function paintText(
 	const label = calls.label[i] ?? "";
 	const took = duration(calls.dur[i] ?? 0);
 	context.fillStyle = theme === "dark" ? "#07111a" : "#ffffff";
-	if (height >= 30 && label) {
+	if (height >= 30 && label && room >= 9) {
 		const first = head.length + took.length + 2 <= room ? `${head}  ${took}` : fitted(head, room);
 		context.fillText(first, left + 4, top + height / 2 - 6.5);
 		context.fillText(shortPath(label, Math.min(room, 160)), left + 4, top + height / 2 + 7.5);
