@@ -301,6 +301,9 @@ function FollowSelect() {
 		>
 			<option value="all">everything so far</option>
 			{window.kind === "range" ? <option value="range">fixed</option> : null}
+			{window.kind === "last" && !FOLLOWED.some(([, span]) => span === window.span) ? (
+				<option value={window.span}>last {duration(window.span)}</option>
+			) : null}
 			{FOLLOWED.map(([name, span]) => (
 				<option key={name} value={span}>
 					last {name}

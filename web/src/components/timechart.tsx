@@ -6,7 +6,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Heat } from "../lib/buckets";
 import { rampRgb, type Theme } from "../lib/colour";
-import { exactTime, time } from "../lib/format";
+import { duration, exactTime, time } from "../lib/format";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { token, useTheme } from "../state/theme";
@@ -92,7 +92,7 @@ export function TimeChart(props: Props) {
 			{hover ? (
 				<Tip x={hover.x} y={hover.y}>
 					<div className="head">
-						{exactTime(props.t[hover.index] ?? 0)} <span className="faint">+ {time(props.bucket, props.bucket)}</span>
+						{exactTime(props.t[hover.index] ?? 0)} <span className="faint">+ {duration(props.bucket)}</span>
 					</div>
 					<TipRows rows={tipRows(props, hover.index, hover.value)} />
 				</Tip>

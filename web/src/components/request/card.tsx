@@ -56,7 +56,7 @@ export function RequestCard({ rid }: { rid: number }) {
 						<div>
 							<Head answer={data} />
 							<Section title="Through the layers">
-								<Waterfall answer={data} names={134} narrow />
+								<Waterfall answer={data} names={150} narrow />
 							</Section>
 							<Section title="Call">
 								<Facts row={data.row} />

@@ -27,7 +27,7 @@ const HEADS: Readonly<Record<Sort, string>> = {
 	errors: "Errors",
 	p99_ns: "p99",
 };
-const WIDTHS: Readonly<Record<Sort, number>> = { time_ns: 82, calls: 70, bytes: 82, errors: 66, p99_ns: 92 };
+const WIDTHS: Readonly<Record<Sort, number>> = { time_ns: 98, calls: 70, bytes: 82, errors: 66, p99_ns: 92 };
 const VALUES: Readonly<Record<Sort, (sum: Sum) => number>> = {
 	time_ns: (s) => s.time,
 	calls: (s) => s.calls,

@@ -17,7 +17,7 @@ import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
 import { type Hit, hitAt } from "./hit";
-import { blockOf, laneHeight, RULER_HEIGHT, visibleBlocks } from "./lanes";
+import { Blocks, laneHeight, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
@@ -59,7 +59,6 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 	const [failed, setFailed] = useState(false);
 	const start = session.about.start_ns;
 	const filter = filterText(page.filter);
-	const tids = threads.map((t) => t.tid).join(",");
 	const span = resolveWindow(page.window, session.bounds);
 
 	// What the imperative part reads: always the newest.
@@ -94,17 +93,17 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 	});
 	const draw = useRef<() => void>(() => {});
 	const pictures = useMemo(() => new Pictures(PICTURES), []);
+	const places = useMemo(() => new Blocks(), []);
+	places.add(threads);
 
-	// Tiles of other threads, another filter or another session are others.
-	// biome-ignore lint/correctness/useExhaustiveDependencies: `tids` stands for the threads
+	// Tiles of another filter are others.
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the filter is read when a tile is loaded
 	const tiles = useMemo(() => {
 		pictures.clear();
 		return new TileCache<TileData>({
 			load: async (id: TileId, signal: AbortSignal) => {
 				const own = tileSpan(id, start);
-				const lanes = blockOf(now.current.threads, id.block)
-					.map((t) => t.tid)
-					.join(",");
+				const lanes = places.threads(id.block).join(",");
 				const query = selectionText({ span: own, filter: store.get().filter, pixels: TILE_BUCKETS }, { lanes });
 				const path = sessionPath(session.id, `/timeline${query}`);
 				return decodeTile(await askColumns(client, path, signal), own);
@@ -124,7 +123,7 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 			capacity: TILES,
 			parallel: PARALLEL,
 		});
-	}, [session.id, start, filter, tids, pictures]);
+	}, [session.id, start, filter, pictures, places]);
 	const cache = tiles;
 	useEffect(() => () => tiles.clear(), [tiles]);
 
@@ -142,7 +141,7 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 			const state = now.current;
 			const context = canvas.current?.getContext("2d", { alpha: false });
 			if (!context || !canvas.current || state.size.width === 0 || !view.current.colours) return;
-			const scene = makeScene(context, state, view.current, tiles, pictures, start);
+			const scene = makeScene(context, state, view.current, tiles, pictures, places, start);
 			resize(canvas.current, scene);
 			ask(scene, state, tiles);
 			paint(scene);
@@ -153,7 +152,7 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 			if (view.current.frame !== 0) cancelAnimationFrame(view.current.frame);
 			view.current.frame = 0;
 		};
-	}, [tiles, pictures, start]);
+	}, [tiles, pictures, places, start]);
 
 	// Everything that is drawn comes from the state: draw after each change of it.
 	useEffect(() => draw.current());
@@ -276,10 +275,14 @@ function makeScene(
 	view: View,
 	tiles: TileCache<TileData>,
 	pictures: Pictures,
+	places: Blocks,
 	start: number,
 ): Scene {
 	const { width, height } = state.size;
 	const high = laneHeight(state.threads.length, height);
+	const lanes = visibleLanes(state.threads.length, high, view.scroll, height - RULER_HEIGHT);
+	const shown = state.threads.slice(lanes.first, lanes.last + 1);
+	const blocks = [...new Set(shown.map((t) => places.of(t.tid)?.block ?? -1))].filter((b) => b >= 0);
 	return {
 		context,
 		width,
@@ -294,7 +297,9 @@ function makeScene(
 		threads: state.threads,
 		scroll: view.scroll,
 		high,
-		blocks: visibleBlocks(state.threads.length, high, view.scroll, height - RULER_HEIGHT),
+		lanes,
+		blocks,
+		places,
 		tiles,
 		pictures,
 		selected: state.rid,

@@ -5,7 +5,7 @@ import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
 import { RULER_HEIGHT } from "./lanes";
 import { callBox, NAME_WIDTH, type Scene, shownTile } from "./paint";
-import { BLOCK_LANES, tileSpan, tilesIn } from "./tiles";
+import { tileSpan, tilesIn } from "./tiles";
 
 export interface CallHit {
 	kind: "call";
@@ -52,8 +52,8 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 	if (x < NAME_WIDTH) return { kind: "lane", thread };
 	const width = scene.width - NAME_WIDTH;
 	const t = toTime(x - NAME_WIDTH, scene.span, width);
-	const block = Math.floor(lane / BLOCK_LANES);
-	const id = tilesIn({ from: t, to: t + 1e-3 }, scene.level, block, scene.start)[0];
+	const slot = scene.places.of(thread.tid);
+	const id = slot ? tilesIn({ from: t, to: t + 1e-3 }, scene.level, slot.block, scene.start)[0] : undefined;
 	const shown = id ? shownTile(scene.tiles, id) : null;
 	const part = shown?.data.lanes.get(thread.tid);
 	if (!shown || !part) return null;

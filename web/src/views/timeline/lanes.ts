@@ -62,22 +62,53 @@ export function keepPlaces(before: readonly ThreadRow[], now: readonly ThreadRow
 	return [...kept, ...fresh.values()];
 }
 
-/** The threads of a block of lanes. */
-export function blockOf(threads: readonly ThreadRow[], block: number): ThreadRow[] {
-	return threads.slice(block * BLOCK_LANES, (block + 1) * BLOCK_LANES);
+/** Where a thread stands in the tiles: its block, and which lane of that. */
+export interface Slot {
+	block: number;
+	lane: number;
+}
+
+/**
+ * Threads whose calls come together. A thread stays in the block that it was put into first, however lanes are
+ * ordered and whatever threads come and go, so that tiles that were loaded stay of use.
+ */
+export class Blocks {
+	private readonly slots = new Map<number, Slot>();
+	private readonly blocks: number[][] = [];
+
+	/** Gives those threads a place that have none, in the order of their lanes. */
+	add(threads: readonly ThreadRow[]): void {
+		const fresh = threads.filter((t) => !this.slots.has(t.tid)).map((t) => t.tid);
+		// A block that was asked for has the threads that it was asked for with: new ones begin another.
+		for (let i = 0; i < fresh.length; i += BLOCK_LANES) {
+			const block = fresh.slice(i, i + BLOCK_LANES);
+			for (const [lane, tid] of block.entries()) this.slots.set(tid, { block: this.blocks.length, lane });
+			this.blocks.push(block);
+		}
+	}
+
+	of(tid: number): Slot | undefined {
+		return this.slots.get(tid);
+	}
+
+	threads(block: number): readonly number[] {
+		return this.blocks[block] ?? [];
+	}
+}
+
+/** The first and the last lane on a screen `height` high, scrolled by `scroll`. */
+export function visibleLanes(
+	lanes: number,
+	high: number,
+	scroll: number,
+	height: number,
+): { first: number; last: number } {
+	const first = Math.max(0, Math.floor(scroll / high));
+	return { first, last: Math.min(lanes - 1, Math.floor((scroll + height) / high)) };
 }
 
 /** Lanes are as high as fits: few threads leave room for more text. */
 export function laneHeight(lanes: number, height: number): number {
 	for (const high of LANE_HEIGHTS) if (lanes * high + RULER_HEIGHT <= height) return high;
 	return LANE_HEIGHTS[2];
-}
-
-/** The blocks that are on a screen `height` high, scrolled by `scroll`. */
-export function visibleBlocks(lanes: number, high: number, scroll: number, height: number): number[] {
-	const first = Math.max(0, Math.floor(scroll / high / BLOCK_LANES));
-	const last = Math.min(Math.ceil(lanes / BLOCK_LANES) - 1, Math.floor((scroll + height) / high / BLOCK_LANES));
-	const blocks: number[] = [];
-	for (let b = first; b <= last; b += 1) blocks.push(b);
-	return blocks;
 }

@@ -5,7 +5,7 @@ import { colourOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/c
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
-import { RULER_HEIGHT } from "./lanes";
+import { type Blocks, RULER_HEIGHT } from "./lanes";
 import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
@@ -30,7 +30,10 @@ export interface Scene {
 	scroll: number;
 	/** Height of a lane. */
 	high: number;
+	/** The lanes on the screen, and the blocks that their calls come in. */
+	lanes: { first: number; last: number };
 	blocks: readonly number[];
+	places: Blocks;
 	tiles: TileCache<TileData>;
 	pictures: Pictures;
 	selected: number | null;
@@ -124,9 +127,8 @@ function paintGrid(scene: Scene, marks: readonly number[]): void {
 	const { context, colours } = scene;
 	context.fillStyle = colours.line;
 	for (const t of marks) context.fillRect(Math.round(x(scene, t)), RULER_HEIGHT, 1, scene.height);
-	for (let lane = 0; lane <= scene.threads.length; lane += 1) {
+	for (let lane = scene.lanes.first; lane <= scene.lanes.last + 1; lane += 1) {
 		const top = laneTop(scene, lane);
-		if (top < 0 || top > scene.height) continue;
 		const between = lane > 0 && scene.threads[lane]?.pid !== scene.threads[lane - 1]?.pid;
 		context.globalAlpha = between ? 1 : 0.5;
 		context.fillStyle = colours.line;
@@ -136,23 +138,28 @@ function paintGrid(scene: Scene, marks: readonly number[]): void {
 }
 
 function paintBlock(scene: Scene, block: number): void {
-	const top = laneTop(scene, block * BLOCK_LANES);
+	const lanes: { lane: number; slot: number; tid: number }[] = [];
+	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
+		const tid = scene.threads[lane]?.tid;
+		const slot = tid === undefined ? undefined : scene.places.of(tid);
+		if (tid !== undefined && slot?.block === block) lanes.push({ lane, slot: slot.lane, tid });
+	}
 	const drawn = new Set<string>();
 	const singles: { part: Calls; data: TileData; lane: number; from: Span }[] = [];
 	for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
 		const shown = shownTile(scene.tiles, id);
 		if (!shown) continue;
-		const key = tileKey(shown.id);
 		// Of a coarser tile only the part that stands for this one, so that nothing is drawn twice.
 		const clip = tileSpan(id, scene.start);
-		drawPicture(scene, shown, clip, top);
+		const picture = scene.pictures.of(scene, shown);
+		if (picture)
+			for (const { lane, slot } of lanes) drawSlice(scene, shown.id, picture, slot, clip, laneTop(scene, lane));
+		const key = tileKey(shown.id);
 		if (drawn.has(key)) continue;
 		drawn.add(key);
 		const own = tileSpan(shown.id, scene.start);
-		for (let i = 0; i < BLOCK_LANES; i += 1) {
-			const lane = block * BLOCK_LANES + i;
-			const thread = scene.threads[lane];
-			const part = thread ? shown.data.lanes.get(thread.tid) : undefined;
+		for (const { lane, tid } of lanes) {
+			const part = shown.data.lanes.get(tid);
 			if (part?.calls) singles.push({ part: part.calls, data: shown.data, lane, from: own });
 		}
 	}
@@ -160,18 +167,17 @@ function paintBlock(scene: Scene, block: number): void {
 	for (const single of singles) paintCalls(scene, single.part, single.data, single.lane, single.from, crossing);
 }
 
-/** Sums as a picture of the whole block, one pixel a bucket, stretched in time only. */
-function drawPicture(scene: Scene, tile: { id: TileId; data: TileData }, clip: Span, top: number): void {
-	const picture = scene.pictures.of(scene, tile);
-	if (!picture) return;
-	const own = tileSpan(tile.id, scene.start);
+/** One lane of the picture of a block, in which a bucket is one pixel wide: stretched in time only. */
+function drawSlice(scene: Scene, id: TileId, picture: HTMLCanvasElement, slot: number, clip: Span, top: number): void {
+	const own = tileSpan(id, scene.start);
 	const width = own.to - own.from;
 	const sx = ((clip.from - own.from) / width) * picture.width;
 	const sw = ((clip.to - clip.from) / width) * picture.width;
 	const left = x(scene, clip.from);
 	const right = x(scene, clip.to);
+	const tall = picture.height / BLOCK_LANES;
 	scene.context.imageSmoothingEnabled = false;
-	scene.context.drawImage(picture, sx, 0, sw, picture.height, left, top, right - left, BLOCK_LANES * scene.high);
+	scene.context.drawImage(picture, sx, slot * tall, sw, tall, left, top, right - left, scene.high);
 }
 
 /** Pictures of tiles, kept while they are used. */
@@ -215,13 +221,14 @@ const ERROR_RGB: Readonly<Record<Theme, readonly [number, number, number]>> = {
 
 function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
 	const { ratio, theme } = scene;
-	const rows = Math.round(BLOCK_LANES * scene.high * ratio);
+	const rows = BLOCK_LANES * Math.round(scene.high * ratio);
+	const tids = scene.places.threads(tile.id.block);
 	let pixels: ImageData | null = null;
 	for (let i = 0; i < BLOCK_LANES; i += 1) {
-		const thread = scene.threads[tile.id.block * BLOCK_LANES + i];
-		if (!thread) continue;
-		const part = tile.data.lanes.get(thread.tid);
-		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, thread.tid);
+		const tid = tids[i];
+		if (tid === undefined) continue;
+		const part = tile.data.lanes.get(tid);
+		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, tid);
 		if (!part?.density && carried <= 0) continue;
 		pixels ??= new ImageData(tile.data.buckets, rows);
 		drawLane(pixels, i, scene.high, part, carried, tile.data.bucket, ratio, theme);
@@ -246,7 +253,7 @@ function drawLane(
 	theme: Theme,
 ): void {
 	const out = new Uint32Array(pixels.data.buffer);
-	const top = Math.round((lane * high + PAD) * ratio);
+	const top = lane * Math.round(high * ratio) + Math.round(PAD * ratio);
 	const tall = Math.round((high - 2 * PAD) * ratio);
 	const least = Math.max(1, Math.round(2 * ratio));
 	const mark = Math.max(2, Math.round(3 * ratio));
@@ -391,9 +398,7 @@ function paintNames(scene: Scene): void {
 	context.fillStyle = colours.surface;
 	context.fillRect(0, RULER_HEIGHT, NAME_WIDTH, scene.height);
 	context.textBaseline = "middle";
-	const first = Math.max(0, Math.floor(scene.scroll / scene.high));
-	const last = Math.min(scene.threads.length - 1, Math.ceil((scene.scroll + scene.height) / scene.high));
-	for (let lane = first; lane <= last; lane += 1) {
+	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
 		const thread = scene.threads[lane];
 		if (!thread) continue;
 		const top = laneTop(scene, lane);
