@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
 #[cfg(feature = "analyse")]
-use crate::args_ui::UiArgs;
+use crate::args_ui::{RecordUiOptions, UiArgs};
 
 /// What an application really asks of storage.
 #[derive(Debug, Parser)]
@@ -172,6 +172,10 @@ pub struct RecordArgs {
     /// Rings, saves, durability.
     #[command(flatten)]
     pub keep: KeepOptions,
+    /// The page.
+    #[cfg(feature = "analyse")]
+    #[command(flatten)]
+    pub page: RecordUiOptions,
     /// Which tasks, files and calls. Last, as its heading would go on.
     #[command(flatten)]
     pub filter: FilterOptions,

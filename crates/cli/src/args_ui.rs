@@ -5,6 +5,21 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+/// Options of `record` about the page.
+#[derive(Debug, Args)]
+pub struct RecordUiOptions {
+    /// Show the recording in the browser while it goes on; the page stays when it has ended,
+    /// until Ctrl-C
+    #[arg(long)]
+    pub ui: bool,
+    /// With --ui: address to listen on [default: 127.0.0.1:7327, or any port there]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "ui")]
+    pub listen: Option<SocketAddr>,
+    /// With --ui: do not open the page in a browser
+    #[arg(long, requires = "ui")]
+    pub no_open: bool,
+}
+
 /// Options of `ui`.
 #[derive(Debug, Args)]
 #[command(

@@ -22,5 +22,5 @@ pub use arrow;
 pub use db::{Db, Interrupter, Limits};
 pub use error::QueryError;
 pub use rows::{Batches, Rows};
-pub use schema::schema_markdown;
+pub use schema::{Relation, RelationColumn, relations, schema_markdown};
 pub use views::view_names;

@@ -118,6 +118,9 @@ pub(crate) fn collect(mut rows: Rows<'_>) -> Result<RecordBatch, ApiError> {
     concat_batches(&schema, &batches).map_err(internal)
 }
 
+/// Bytes of an answer of unknown width, about.
+const MOST_BYTES: usize = 64 << 20;
+
 /// Rows of a result up to `most`, and whether there are more.
 pub(crate) fn collect_some(
     mut rows: Rows<'_>,
@@ -125,11 +128,13 @@ pub(crate) fn collect_some(
 ) -> Result<(RecordBatch, bool), QueryError> {
     let schema = rows.schema();
     let mut batches = Vec::new();
-    let mut count = 0;
+    let (mut count, mut bytes) = (0, 0);
     let mut more = false;
     while let Some(batch) = rows.next_batch()? {
         let room = most - count;
-        if batch.num_rows() > room {
+        bytes += batch.get_array_memory_size();
+        if batch.num_rows() > room || bytes > MOST_BYTES {
+            let room = room.min(batch.num_rows());
             batches.push(batch.slice(0, room));
             more = true;
             break;

@@ -10,6 +10,7 @@
 //! has changed (module `library`).
 
 mod api;
+mod calls;
 mod columns;
 mod error;
 mod filter;

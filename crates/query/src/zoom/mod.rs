@@ -103,6 +103,8 @@ struct PartTimes {
     /// Times of its earliest and latest row; `None` when it has none.
     span: Option<(i64, i64)>,
     rows: u64,
+    /// Groups of rows in it: times of the earliest and the latest, longest duration.
+    groups: Vec<rows::Group>,
 }
 
 /// A session opened for zooming.
@@ -131,13 +133,16 @@ impl Zoom {
         let infos = session.part_infos(SYSCALLS.table);
         let mut parts = Vec::with_capacity(infos.len());
         for (info, path) in infos.iter().zip(session.parts(SYSCALLS.table)) {
+            let groups = rows::groups(&path).map_err(|detail| QueryError::Table {
+                table: SYSCALLS.table,
+                detail,
+            })?;
+            let first = groups.iter().map(|g| g.first_ns).min();
             parts.push(PartTimes {
-                span: rows::span(&path).map_err(|detail| QueryError::Table {
-                    table: SYSCALLS.table,
-                    detail,
-                })?,
+                span: first.zip(groups.iter().map(|g| g.last_ns).max()),
                 rows: info.rows,
                 path,
+                groups,
             });
         }
         let spans = parts.iter().filter_map(|p| p.span);
@@ -291,6 +296,27 @@ impl Zoom {
         match paths.is_empty() {
             true => Ok("(SELECT * FROM syscalls WHERE false)".to_string()),
             false => rows::source(&paths),
+        }
+    }
+
+    /// The same for the calls that began in a window and took longer than `least_ns`; `None`
+    /// when there is none.
+    ///
+    /// # Errors
+    /// When the path of a part cannot be given to the database.
+    pub fn long_calls_in(
+        &self,
+        window_ns: Range<i64>,
+        least_ns: i64,
+    ) -> Result<Option<String>, QueryError> {
+        let holds = |g: &rows::Group| {
+            g.first_ns < window_ns.end && g.last_ns >= window_ns.start && g.longest_ns > least_ns
+        };
+        let parts = self.parts.iter().filter(|p| p.groups.iter().any(holds));
+        let paths: Vec<PathBuf> = parts.map(|p| p.path.clone()).collect();
+        match paths.is_empty() {
+            true => Ok(None),
+            false => rows::source(&paths).map(Some),
         }
     }
 

@@ -14,28 +14,39 @@ use super::gather::Bytes;
 use super::{By, Filter, Request, gather};
 use crate::{Db, QueryError, tables};
 
-/// Times of the earliest and the latest row of a part, as its footer has them.
-pub(super) fn span(path: &Path) -> Result<Option<(i64, i64)>, String> {
+/// Rows that lie together in a part, as its footer describes them.
+pub(super) struct Group {
+    pub(super) first_ns: i64,
+    pub(super) last_ns: i64,
+    pub(super) longest_ns: i64,
+}
+
+/// The groups of rows of a part.
+pub(super) fn groups(path: &Path) -> Result<Vec<Group>, String> {
     let file = File::open(path).map_err(|e| e.to_string())?;
     let metadata = ParquetMetaDataReader::new()
         .parse_and_finish(&file)
         .map_err(|e| e.to_string())?;
-    let mut span: Option<(i64, i64)> = None;
-    for group in metadata.row_groups() {
-        let column = group
-            .columns()
-            .iter()
-            .find(|c| c.column_path().string() == "ts_ns");
-        let bounds = match column.and_then(|c| c.statistics()) {
-            Some(Statistics::Int64(s)) => s.min_opt().copied().zip(s.max_opt().copied()),
-            _ => None,
+    let groups = metadata.row_groups().iter().map(|group| {
+        let bounds = |name: &str| {
+            let column = group
+                .columns()
+                .iter()
+                .find(|c| c.column_path().string() == name);
+            match column.and_then(|c| c.statistics()) {
+                Some(Statistics::Int64(s)) => s.min_opt().copied().zip(s.max_opt().copied()),
+                _ => None,
+            }
         };
-        // Without statistics it may be any time.
-        let (first, last) = bounds.unwrap_or((0, i64::MAX));
-        let (a, b) = span.unwrap_or((first, last));
-        span = Some((a.min(first), b.max(last)));
-    }
-    Ok(span)
+        // Without statistics it may be anything.
+        let (first_ns, last_ns) = bounds("ts_ns").unwrap_or((0, i64::MAX));
+        Group {
+            first_ns,
+            last_ns,
+            longest_ns: bounds("dur_ns").map_or(i64::MAX, |b| b.1),
+        }
+    });
+    Ok(groups.collect())
 }
 
 pub(super) fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
@@ -99,12 +110,16 @@ pub(super) fn sums(
     };
     let source = source(parts)?;
     let conditions = conditions(window, &request.filter);
+    // Which way bytes go is told for each name of a call, not for each row.
     let sql = format!(
-        "SELECT (ts_ns - {from}) >> {shift}, {key}, {latency}::INTEGER, count(*), count(errno), \
-         coalesce(sum(bytes), 0)::BIGINT, coalesce(sum(dur_ns), 0)::BIGINT, \
-         coalesce(max(dur_ns), 0), \
+        "SELECT bucket, key, level, sum(n)::BIGINT, sum(errors)::BIGINT, sum(bytes)::BIGINT, \
+         sum(time)::BIGINT, max(longest), \
          coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT, \
-         coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT FROM {source} WHERE {conditions} GROUP BY 1, 2, 3",
+         coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT FROM ( \
+         SELECT (ts_ns - {from}) >> {shift} AS bucket, {key} AS key, {latency}::INTEGER AS level, \
+         syscall, count(*) AS n, count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes, \
+         coalesce(sum(dur_ns), 0) AS time, coalesce(max(dur_ns), 0) AS longest \
+         FROM {source} WHERE {conditions} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3",
         from = window.0,
     );
     let mut rows = db.run(&sql)?;

@@ -5,8 +5,9 @@ use fathom_model::tables::SYSCALLS;
 use fathom_query::escape::sql_name;
 use serde::{Deserialize, Serialize};
 
-use super::Shared;
-use crate::columns::{ArrowAnswer, collect, encode, numbers};
+use super::{Shared, place};
+use crate::calls::Calls;
+use crate::columns::{ArrowAnswer, collect, encode};
 use crate::error::ApiError;
 use crate::job::Lane;
 use crate::selection::{Params, Selection, SelectionParams};
@@ -96,20 +97,25 @@ pub(crate) async fn events(
 
 fn answer(reader: &Reader, selection: &Selection, page: &Page) -> Result<ArrowAnswer, ApiError> {
     let start = reader.start_ns();
-    let window = selection.window(start, reader.span());
-    let source = reader.zoom.calls_in(window.from..window.to)?;
-    let mut conditions = window.sql("ts_ns");
-    if let Some(more) = selection.filter.for_calls(window.from).sql() {
-        conditions = format!("{conditions} AND {more}");
+    let mut window = selection.window(start, reader.span());
+    let mut offset = page.offset;
+    let mut total = None;
+    if page.sort == "ts_ns" {
+        let place = place::find(
+            reader,
+            selection,
+            window,
+            page.descending,
+            offset,
+            page.limit,
+        )?;
+        (window, offset, total) = (place.window, place.offset, Some(place.total));
     }
-    let total = collect(reader.db().run(&format!(
-        "SELECT count(*)::DOUBLE AS total FROM {source} WHERE {conditions}"
-    ))?)?;
-    let total = numbers(&total, "total")?
-        .iter()
-        .flatten()
-        .next()
-        .unwrap_or(0.0);
+    let calls = Calls::of(reader, selection, window)?;
+    let total = match total {
+        Some(total) => total,
+        None => place::count(reader, &calls)?,
+    };
     let columns = match &page.columns {
         None => columns_sql(&SYSCALLS, start),
         Some(names) => {
@@ -121,15 +127,28 @@ fn answer(reader: &Reader, selection: &Selection, page: &Page) -> Result<ArrowAn
         }
     };
     let direction = if page.descending { "DESC" } else { "ASC" };
-    // In the brackets the columns have their own names, so that what is sorted by is the
-    // column and not what is made of it.
-    let rows = collect(reader.db().run(&format!(
-        "SELECT {columns} FROM (SELECT * FROM {source} WHERE {conditions} \
-         ORDER BY {} {direction} NULLS LAST, rid {direction} LIMIT {} OFFSET {})",
-        sql_name(page.sort),
-        page.limit,
-        page.offset,
-    ))?)?;
+    let order = format!(
+        "{} {direction} NULLS LAST, rid {direction}",
+        sql_name(page.sort)
+    );
+    let limit = format!("LIMIT {} OFFSET {offset}", page.limit);
+    // In the brackets columns have their own names, so that what is sorted by is the column
+    // and not what is made of it.
+    let rows = match page.sort {
+        "ts_ns" => {
+            format!("SELECT {columns} FROM (SELECT * FROM {calls} ORDER BY {order} {limit})")
+        }
+        // First which rows, then all of their columns: sorting moves whole rows.
+        _ => format!(
+            "WITH chosen AS MATERIALIZED (SELECT rid, ts_ns AS at FROM {calls} \
+             ORDER BY {order} {limit}) \
+             SELECT {columns} FROM (SELECT * FROM {source} AS c SEMI JOIN chosen \
+             ON c.rid = chosen.rid AND c.ts_ns = chosen.at ORDER BY {order} LIMIT {most})",
+            source = calls.source,
+            most = page.limit,
+        ),
+    };
+    let rows = collect(reader.db().run(&rows)?)?;
     let meta = EventsMeta {
         total,
         offset: page.offset,

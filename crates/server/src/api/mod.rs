@@ -1,10 +1,18 @@
 //! The addresses below `/api`, a file each.
 
+mod cache;
 mod compare;
+mod devices;
 mod events;
+mod findings;
+mod layers;
 mod live;
+mod offsets;
+mod place;
 mod request;
+mod schema;
 mod sessions;
+mod sql;
 mod threads;
 mod tiles;
 mod timeline;
@@ -15,7 +23,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use serde::Serialize;
 
 use crate::error::ApiError;
@@ -27,6 +35,7 @@ pub(crate) struct App {
     pub jobs: Jobs,
     pub library: Arc<Library>,
     pub summaries: sessions::Summaries,
+    pub diagnoses: findings::Diagnoses,
 }
 
 impl App {
@@ -36,6 +45,7 @@ impl App {
             jobs: Jobs::new(library.clone()),
             library,
             summaries: sessions::Summaries::default(),
+            diagnoses: findings::Diagnoses::default(),
         }
     }
 }
@@ -52,7 +62,15 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/threads", get(threads::threads))
         .route("/top", get(top::top))
         .route("/events", get(events::events))
-        .route("/requests/{rid}", get(request::request));
+        .route("/requests/{rid}", get(request::request))
+        .route("/offsets", get(offsets::offsets))
+        .route("/layers", get(layers::layers))
+        .route("/devices", get(devices::devices))
+        .route("/devices/{name}", get(devices::device))
+        .route("/cache", get(cache::cache))
+        .route("/findings", get(findings::findings))
+        .route("/sql", post(sql::sql))
+        .route("/schema", get(schema::schema));
     Router::new()
         .route("/sessions", get(sessions::list))
         .nest("/sessions/{id}", sessions)
@@ -83,7 +101,10 @@ impl<T: Serialize> IntoResponse for Json<T> {
 pub(crate) mod types {
     use ts_rs::TS;
 
-    use super::{events, live, request, sessions, threads, tiles, timeline, top};
+    use super::{
+        cache, devices, events, layers, live, offsets, request, schema, sessions, sql, threads,
+        tiles, timeline, top,
+    };
 
     pub(crate) fn declarations() -> Vec<String> {
         vec![
@@ -110,6 +131,18 @@ pub(crate) mod types {
             request::Neighbours::decl(),
             request::BlockRequest::decl(),
             request::RequestAnswer::decl(),
+            offsets::OffsetsMode::decl(),
+            offsets::OffsetsMeta::decl(),
+            layers::LayersMode::decl(),
+            layers::LayersMeta::decl(),
+            devices::DeviceUser::decl(),
+            devices::Device::decl(),
+            devices::DeviceMeta::decl(),
+            cache::CacheMeta::decl(),
+            schema::RelationColumn::decl(),
+            schema::Relation::decl(),
+            sql::SqlRequest::decl(),
+            sql::SqlMeta::decl(),
         ]
     }
 }

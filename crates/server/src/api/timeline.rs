@@ -163,7 +163,7 @@ fn events(
         "SELECT tid, ts_ns - {start} AS t, dur_ns AS dur, rid, syscall, class, errno, bytes, \
          file_id, coalesce(path, path_arg, args) AS label FROM"
     );
-    let mut parts = vec![format!(
+    let mut selects = vec![format!(
         "{select} {} WHERE {}{filter}",
         reader.zoom.calls_in(window.from..window.to)?,
         window.sql("ts_ns"),
@@ -175,16 +175,17 @@ fn events(
         // under way when it began.
         let earliest = from.saturating_sub(most);
         let latest = from.saturating_sub(least);
-        let source = reader.zoom.calls_in(earliest..latest)?;
-        parts.push(format!(
-            "{select} {source} WHERE ts_ns >= {earliest} AND ts_ns < {latest} \
-             AND dur_ns > {least} AND dur_ns > {from} - ts_ns{filter}",
-        ));
+        if let Some(source) = reader.zoom.long_calls_in(earliest..latest, least)? {
+            selects.push(format!(
+                "{select} {source} WHERE ts_ns >= {earliest} AND ts_ns < {latest} \
+                 AND dur_ns > {least} AND dur_ns > {from} - ts_ns{filter}",
+            ));
+        }
         least = most;
     }
     let rows = collect(reader.db().run(&format!(
         "SELECT * FROM ({}) LIMIT {}",
-        parts.join(" UNION ALL "),
+        selects.join(" UNION ALL "),
         MOST + 1
     ))?)?;
     if rows.num_rows() > MOST {
