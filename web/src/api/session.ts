@@ -6,17 +6,28 @@ import { Columns } from "./arrow";
 import type { Client } from "./client";
 import type { Filter, LiveState } from "./types";
 
+/** As `fathom diagnose --format json` gives it; its times are those of the tables. */
 export interface Finding {
 	rule: string;
 	severity: string;
+	confidence: string;
+	lost_ns: number | null;
+	/** How that was reckoned. */
+	lost_how: string;
 	title: string;
-	lost_ns?: number | null;
-	subject?: string | null;
-	advice?: string | null;
-	evidence?: unknown;
-	sql?: string | null;
-	from_ns?: number | null;
-	to_ns?: number | null;
+	subject: { pid?: number; tid?: number; comm?: string; file_id?: number; path?: string };
+	evidence: { name: string; value: number }[];
+	examples: { rid: number; ts_ns: number; dur_ns: number; tid: number; syscall: string; path?: string }[];
+	query: string;
+	advice: string;
+	caveats: string[];
+}
+
+export interface Findings {
+	findings: Finding[];
+	/** Findings of a rule beyond those that are told. */
+	more: { rule: string; findings: number }[];
+	rules: number;
 }
 
 /** What most addresses take: a window (null: the whole session), a filter, and how many buckets are wanted. */

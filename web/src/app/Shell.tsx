@@ -87,7 +87,15 @@ function Content({ view, opening, code }: ContentProps) {
 		);
 	}
 	if (view.scope === "session") {
-		if (opening?.error && !opening.session) return <ErrorState error={opening.error} />;
+		if (opening?.error && !opening.session) {
+			return (
+				<ErrorState error={opening.error}>
+					<Link className="button" to={{ view: "sessions", session: null }}>
+						All sessions
+					</Link>
+				</ErrorState>
+			);
+		}
 		if (!opening) {
 			return (
 				<div className="state">

@@ -12,12 +12,11 @@ import type { ListMember } from "../../lib/filters";
 import { isNumeric } from "../../lib/filters";
 import { bytes, count, duration, exact, shortPath } from "../../lib/format";
 import { quantile, type Span } from "../../lib/scale";
+import type { Resource } from "../../state/resource";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter } from "../../state/store";
 import { useTheme } from "../../state/theme";
-
-/** About as many buckets as there are pairs of pixels on a wide screen; the server rounds to what it has. */
-const BUCKETS = 600;
+import { BUCKETS } from "./totals";
 
 const BYS: readonly (readonly [TilesBy, string])[] = [
 	["syscall", "syscall"],
@@ -34,15 +33,20 @@ const MEMBERS: Partial<Record<TilesBy, ListMember>> = {
 	file: "file",
 };
 
-export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => void }) {
+interface ThroughputProps {
+	by: string;
+	setBy: (by: string) => void;
+	totals: Resource<Columns>;
+}
+
+export function Throughput({ by, setBy, totals }: ThroughputProps) {
 	const { span } = useShown();
 	const theme = useTheme();
 	const kind = (BYS.some(([id]) => id === by) ? by : "syscall") as TilesBy;
 	const tiles = useColumns({ path: "tiles", params: { by: kind, top: 8 }, pixels: BUCKETS });
 	// The pyramid tells reads from writes only where it is not asked by thread or file.
-	const sums = useColumns({ path: "tiles", params: { by: "none" }, pixels: BUCKETS });
 	const made = useMemo(() => (tiles.data ? calls(tiles.data, kind, theme) : null), [tiles.data, kind, theme]);
-	const moved = useMemo(() => (sums.data ? traffic(sums.data, theme) : null), [sums.data, theme]);
+	const moved = useMemo(() => (totals.data ? traffic(totals.data, theme) : null), [totals.data, theme]);
 	return (
 		<Panel
 			title="Calls, bytes and errors"
@@ -165,10 +169,9 @@ function traffic(tiles: Columns, theme: Theme) {
 	};
 }
 
-export function Latency() {
+export function Latency({ totals: tiles }: { totals: Resource<Columns> }) {
 	const { span } = useShown();
 	const theme = useTheme();
-	const tiles = useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: BUCKETS / 2 });
 	const made = useMemo(() => {
 		if (!tiles.data) return null;
 		const grid = gridOf(tiles.data);

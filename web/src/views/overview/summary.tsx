@@ -1,18 +1,16 @@
 import type { ReactNode } from "react";
+import type { Columns } from "../../api/arrow";
 import { gridOf, heatOf } from "../../lib/buckets";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
 import { quantile } from "../../lib/scale";
-import { useColumns, useSession, useShown } from "../../state/session";
-import { usePage } from "../../state/store";
+import type { Resource } from "../../state/resource";
+import { useSession, useShown } from "../../state/session";
 
 /** The figures of the window, in one line. */
-export function Summary() {
+export function Summary({ totals }: { totals: Resource<Columns> }) {
 	const { span } = useShown();
 	const session = useSession();
-	// A part of the session is counted in whole buckets: at most one in so many is too much.
-	const whole = usePage().window.kind === "all";
-	const tiles = useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: whole ? 1 : 512 });
-	const data = tiles.data;
+	const data = totals.data;
 	const told = !data || data.rows === 0 || data.f64("bytes_read").some((v) => Number.isFinite(v));
 	const sum = (name: string) =>
 		data ? data.f64(name).reduce((a, b) => a + (Number.isFinite(b) ? b : 0), 0) : Number.NaN;

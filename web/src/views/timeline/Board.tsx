@@ -8,6 +8,7 @@ import { savePng } from "../../components/png";
 import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
 import type { Span } from "../../lib/scale";
+import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
 import { store, usePage } from "../../state/store";
@@ -16,7 +17,7 @@ import { filterText } from "../../state/url";
 import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
-import { type Hit, hitAt } from "./hit";
+import { type Hit, hitAt, longestInSight } from "./hit";
 import { Blocks, laneHeight, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
@@ -206,6 +207,14 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 			choose: (chosen) => store.go({ window: { kind: "range", ...chosen } }),
 		});
 	}, []);
+
+	useShortcut(["Enter"], "Select the longest call in sight", "Timeline", () => {
+		const rid = view.current.scene ? longestInSight(view.current.scene) : null;
+		if (rid !== null) store.go({ rid });
+	});
+	useShortcut(["w", "s"], "Zoom in and out, around the pointer; held: smoothly", "Timeline", () => {});
+	useShortcut(["a", "d"], "Earlier and later", "Timeline", () => {});
+	useShortcut(["ArrowUp", "ArrowDown"], "Scroll the lanes", "Timeline", () => {});
 
 	return (
 		<>

@@ -118,3 +118,26 @@ function nearestCall(
 		label: calls.label[best] ?? null,
 	};
 }
+
+/** The longest call that is drawn as one and begins in sight; null when there is none. */
+export function longestInSight(scene: Scene): number | null {
+	let rid: number | null = null;
+	let longest = -1;
+	for (const block of scene.blocks) {
+		for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
+			const shown = shownTile(scene.tiles, id);
+			for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
+				const tid = scene.threads[lane]?.tid;
+				const calls = tid === undefined ? undefined : shown?.data.lanes.get(tid)?.calls;
+				for (let i = 0; i < (calls?.length ?? 0); i += 1) {
+					const t = calls?.t[i] ?? 0;
+					const dur = calls?.dur[i] ?? 0;
+					if (t < scene.span.from || t > scene.span.to || dur <= longest) continue;
+					longest = dur;
+					rid = calls?.rid[i] ?? null;
+				}
+			}
+		}
+	}
+	return rid;
+}
