@@ -17,8 +17,9 @@ import { filterText } from "../../state/url";
 import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
-import { type Hit, hitAt, longestInSight } from "./hit";
+import { type Hit, hasWideCalls, hitAt, longestInSight } from "./hit";
 import { Blocks, laneHeight, RULER_HEIGHT, visibleLanes } from "./lanes";
+import { type Share, useLayers } from "./layers";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
@@ -49,7 +50,13 @@ interface Hover {
 	y: number;
 }
 
-export function Board({ threads }: { threads: readonly ThreadRow[] }) {
+interface Props {
+	threads: readonly ThreadRow[];
+	/** Layers are drawn in the calls that are wide enough. */
+	layers: boolean;
+}
+
+export function Board({ threads, layers: withLayers }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -59,6 +66,8 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 	const [hover, setHover] = useState<Hover | null>(null);
 	const [failed, setFailed] = useState(false);
 	const start = session.about.start_ns;
+	const [wide, setWide] = useState(false);
+	const layers = useLayers(withLayers && wide);
 	const filter = filterText(page.filter);
 	const span = resolveWindow(page.window, session.bounds);
 
@@ -72,6 +81,7 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 		size,
 		theme,
 		rid: page.rid,
+		layers,
 	});
 	now.current = {
 		threads,
@@ -82,6 +92,7 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 		size,
 		theme,
 		rid: page.rid,
+		layers,
 	};
 	const view = useRef({
 		scroll: 0,
@@ -147,6 +158,7 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 			ask(scene, state, tiles);
 			paint(scene);
 			view.current.scene = scene;
+			setWide(hasWideCalls(scene));
 		};
 		draw.current();
 		return () => {
@@ -268,6 +280,7 @@ interface State {
 	size: { width: number; height: number };
 	theme: "dark" | "light";
 	rid: number | null;
+	layers: ReadonlyMap<number, readonly Share[]> | null;
 }
 
 interface View {
@@ -315,6 +328,7 @@ function makeScene(
 		hovered: view.hovered,
 		pointer: view.pointer,
 		marked: view.marked,
+		layers: state.layers,
 	};
 }
 
