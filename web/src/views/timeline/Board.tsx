@@ -78,6 +78,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 		bounds: session.bounds,
 		revision: session.revision,
 		live: session.live,
+		following: session.live && page.window.kind !== "range",
 		size,
 		theme,
 		rid: page.rid,
@@ -89,6 +90,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 		bounds: session.bounds,
 		revision: session.revision,
 		live: session.live,
+		following: session.live && page.window.kind !== "range",
 		size,
 		theme,
 		rid: page.rid,
@@ -277,6 +279,7 @@ interface State {
 	bounds: Span;
 	revision: number;
 	live: boolean;
+	following: boolean;
 	size: { width: number; height: number };
 	theme: "dark" | "light";
 	rid: number | null;
@@ -344,13 +347,18 @@ function ask(scene: Scene, state: State, tiles: TileCache<TileData>): void {
 	const whole = levelFor(scene.bounds, scene.width - NAME_WIDTH) + 1;
 	const coarse = scene.blocks.flatMap((block) => tilesIn(scene.bounds, whole, block, scene.start));
 	const needless = (id: TileId) => completeAt(tiles, id);
-	const wanted = wantedTiles(scene.span, scene.bounds, scene.level, scene.blocks, scene.start, needless);
+	const { seen, ahead } = wantedTiles(scene.span, scene.bounds, scene.level, scene.blocks, scene.start, needless);
 	const missing = coarse.filter((id) => !tiles.has(id));
 	// Tiles that end before the newest rows stay as they are.
-	const revision = (id: TileId) =>
-		state.live && tileSpan(id, scene.start).to >= state.bounds.to - SETTLED_NS ? state.revision : 0;
-	tiles.want([...missing, ...wanted, ...coarse], revision);
+	const revision = (id: TileId) => {
+		const grows = state.live && tileSpan(id, scene.start).to >= state.bounds.to - SETTLED_NS;
+		return scene.places.version(id.block) * VERSION + (grows ? state.revision : 0);
+	};
+	// While the newest is followed nothing beside it will be looked at next, and the recorded program needs the CPU.
+	tiles.want(state.following ? [...seen, ...missing] : [...seen, ...missing, ...ahead, ...coarse], revision);
 }
 
 /** Calls are in the tables when they have ended, and within about this time. */
 const SETTLED_NS = 3e9;
+/** Above every number of a recording's states. */
+const VERSION = 1e9;
