@@ -29,14 +29,14 @@ usage: ./do COMMAND [ARGUMENTS]
                    what an empty program costs at each kind of place, on this
                    kernel and on others in an emulator
   dist             build release archives under dist/
-  fmt              format Rust and C sources
+  fmt              format Rust, C and TypeScript sources
   lint             formatting and lints without the tests
   setup [WHAT]     only install what is missing: run (default), test or bench
   help             this text
 
 Every command first installs what is missing: packages of the distribution
-(through apt-get, with sudo when not root), a Rust toolchain, and DuckDB's
-library. Nothing is installed when everything is there.
+(through apt-get, with sudo when not root), a Rust toolchain, DuckDB's library,
+Node.js and the packages that the page is built with. Nothing is installed when everything is there.
 
 Environment
   FATHOM_CACHE       downloads are kept here (default ~/.cache/fathom)
@@ -49,6 +49,7 @@ END
 fathom=target/release/fathom
 
 build_fathom() {
+	build_page
 	note "building fathom (cargo build --release)"
 	# The whole workspace is selected, so that features, and with them the
 	# dependencies that are built, are those of the tests.

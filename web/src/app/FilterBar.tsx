@@ -1,0 +1,270 @@
+// The one filter bar: chips of what is asked for, and a field that suggests what the session has.
+
+import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
+import type { Columns } from "../api/arrow";
+import type { TilesBy } from "../api/session";
+import type { Filter, ThreadRow, Threads } from "../api/types";
+import { Text } from "../components/text";
+import type { ListMember } from "../lib/filters";
+import { chipsOf, isNumeric, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
+import { count, duration, shortPath, visible } from "../lib/format";
+import { sumsOf } from "../lib/sums";
+import { useShortcut } from "../state/keys";
+import { useColumns, useJson, useSession } from "../state/session";
+import { setFilter, usePage } from "../state/store";
+
+interface Suggestion {
+	kind: string;
+	label: string;
+	figure: string;
+	filter: Filter;
+}
+
+/** What the pyramid knows of the whole session, however large. */
+const SOURCES: readonly { by: TilesBy; member: ListMember; kind: string; most: number }[] = [
+	{ by: "syscall", member: "syscall", kind: "syscall", most: 60 },
+	{ by: "class", member: "class", kind: "class", most: 10 },
+	{ by: "process", member: "pid", kind: "process", most: 60 },
+	{ by: "thread", member: "tid", kind: "thread", most: 60 },
+	{ by: "file", member: "file", kind: "file", most: 300 },
+];
+
+/** Errors are counted by reading every call, which is done up to so many. */
+const MOST_READ = 3e6;
+
+export function FilterBar() {
+	const { filter } = usePage();
+	const [open, setOpen] = useState(false);
+	const input = useRef<HTMLInputElement>(null);
+	useShortcut(["/"], "Filter: type a path, a call, > 1ms, error, ...", "Everywhere", () => input.current?.focus());
+	return (
+		<div className="chips">
+			{chipsOf(filter).map((chip) => (
+				<span className="chip" key={chip.member}>
+					<span className="chip-name">{chip.not ? `${chip.name} is not` : chip.name}</span>
+					<span className="chip-value cut">
+						<Text of={chip.values.join(", ")} />
+					</span>
+					<button
+						type="button"
+						aria-label={`Remove the filter on ${chip.name}`}
+						title="Remove"
+						onClick={() => setFilter(withoutMember(filter, chip.member))}
+					>
+						×
+					</button>
+				</span>
+			))}
+			<Field input={input} open={open} setOpen={setOpen} />
+			{chipsOf(filter).length > 1 ? (
+				<button type="button" className="button plain" onClick={() => setFilter({})}>
+					Clear
+				</button>
+			) : null}
+		</div>
+	);
+}
+
+interface FieldProps {
+	input: React.RefObject<HTMLInputElement | null>;
+	open: boolean;
+	setOpen: (open: boolean) => void;
+}
+
+function Field({ input, open, setOpen }: FieldProps) {
+	const { filter } = usePage();
+	const [text, setText] = useState("");
+	const [chosen, setChosen] = useState(0);
+	const id = useId();
+	const entries = useEntries(useDeferredValue(text), open);
+	const at = Math.min(chosen, entries.length - 1);
+	const add = (more: Filter | null) => {
+		if (more) setFilter(mergeFilters(filter, more));
+		setText("");
+		setChosen(0);
+	};
+	return (
+		<div className="filter-input">
+			<input
+				ref={input}
+				className="field"
+				type="text"
+				role="combobox"
+				aria-expanded={open}
+				aria-controls={id}
+				aria-label="Filter"
+				placeholder="Filter: path, syscall:fsync, !comm:bash, > 1ms, error"
+				spellCheck={false}
+				autoComplete="off"
+				value={text}
+				onChange={(event) => {
+					setText(event.target.value);
+					setChosen(0);
+				}}
+				onFocus={() => setOpen(true)}
+				onBlur={() => setOpen(false)}
+				onKeyDown={(event) => {
+					if (event.key === "Escape") event.currentTarget.blur();
+					else if (event.key === "ArrowDown") setChosen(Math.min(at + 1, entries.length - 1));
+					else if (event.key === "ArrowUp") setChosen(Math.max(at - 1, 0));
+					// What is typed counts, though the list may be a step behind.
+					else if (event.key === "Enter")
+						add(at <= 0 ? (parseTyped(text) ?? entries[0]?.filter ?? null) : (entries[at]?.filter ?? null));
+					else if (event.key === "Backspace" && text === "") {
+						const last = chipsOf(filter).at(-1);
+						if (last) setFilter(withoutMember(filter, last.member));
+						return;
+					} else return;
+					event.preventDefault();
+				}}
+			/>
+			{open ? <Suggestions id={id} entries={entries} at={at} add={add} /> : null}
+		</div>
+	);
+}
+
+function useSuggestions(wanted: boolean): Suggestion[] {
+	const { stored } = useSession();
+	const whole = { windowed: false, filtered: false } as const;
+	const answers = SOURCES.map(({ by, most }) =>
+		// biome-ignore lint/correctness/useHookAtTopLevel: the list never changes
+		useColumns(wanted ? { path: "tiles", params: { by, top: most }, pixels: 1, ...whole } : null),
+	);
+	const errors = useColumns(
+		wanted && stored < MOST_READ ? { path: "top", params: { by: "errno", sort: "calls", limit: 30 }, ...whole } : null,
+	).data;
+	const threads = useJson<Threads>(wanted ? { path: "threads", ...whole } : null).data;
+	const data = answers.map((answer) => answer.data);
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the list has a fixed length
+	return useMemo(
+		() => [
+			...data.flatMap((columns, i) => (columns ? ofSums(columns, i) : [])),
+			...ofNames(threads?.threads ?? []),
+			...(errors ? ofErrors(errors) : []),
+		],
+		[...data, threads, errors],
+	);
+}
+
+function figure(calls: number, time: number): string {
+	return `${count(calls)} calls, ${duration(time)}`;
+}
+
+function ofSums(columns: Columns, index: number): Suggestion[] {
+	const source = SOURCES[index];
+	if (!source) return [];
+	const numbered = source.member === "pid" || source.member === "tid";
+	return sumsOf(columns).flatMap(({ key, label, calls, time }) => {
+		const value = isNumeric(source.member) ? Number(key) : key;
+		if (key === null || value === null || (typeof value === "number" && !Number.isFinite(value))) return [];
+		return [
+			{
+				kind: source.kind,
+				label: numbered ? `${label ?? ""} ${key}` : (label ?? key),
+				figure: figure(calls, time),
+				filter: { [source.member]: [value] },
+			},
+		];
+	});
+}
+
+/** Names of threads, each with all threads that have it. */
+function ofNames(threads: readonly ThreadRow[]): Suggestion[] {
+	const names = new Map<string, { calls: number; time: number }>();
+	for (const { comm, calls, time_ns } of threads) {
+		if (comm === null) continue;
+		const known = names.get(comm) ?? { calls: 0, time: 0 };
+		names.set(comm, { calls: known.calls + calls, time: known.time + time_ns });
+	}
+	return [...names]
+		.sort((a, b) => b[1].time - a[1].time)
+		.map(([comm, { calls, time }]) => ({
+			kind: "name",
+			label: comm,
+			figure: figure(calls, time),
+			filter: { comm: [comm] },
+		}));
+}
+
+function ofErrors(columns: Columns): Suggestion[] {
+	const calls = columns.f64("calls");
+	return columns
+		.texts("key")
+		.flatMap((key, i) =>
+			key === null
+				? []
+				: [{ kind: "error", label: key, figure: `${count(calls[i] ?? 0)} calls`, filter: { error: [key] } }],
+		);
+}
+
+/** What fits a typed text: the text itself as a filter, then what the session has. */
+function useEntries(text: string, open: boolean): Suggestion[] {
+	const all = useSuggestions(open);
+	return useMemo(() => {
+		const typed = parseTyped(text);
+		const not = text.trim().startsWith("!");
+		const wanted = text
+			.trim()
+			.replace(/^!/, "")
+			.replace(/^[a-z]+[:=]/i, "")
+			.toLowerCase();
+		const matching = all.filter((s) => wanted === "" || s.label.toLowerCase().includes(wanted));
+		const found = wanted === "" ? someOfEach(matching) : matching.slice(0, 12);
+		return [
+			...(typed ? [{ kind: "filter", label: describe(typed), figure: "", filter: typed }] : []),
+			...found.map((s) => (not ? { ...s, label: `not ${s.label}`, filter: negated(s.filter) } : s)),
+		];
+	}, [all, text]);
+}
+
+function someOfEach(all: readonly Suggestion[]): Suggestion[] {
+	const seen = new Map<string, number>();
+	return all.filter((s) => {
+		const n = (seen.get(s.kind) ?? 0) + 1;
+		seen.set(s.kind, n);
+		return n <= 3;
+	});
+}
+
+interface ListProps {
+	id: string;
+	entries: readonly Suggestion[];
+	at: number;
+	add: (filter: Filter) => void;
+}
+
+function Suggestions({ id, entries, at, add }: ListProps) {
+	return (
+		<div id={id} className="suggestions" role="listbox" aria-label="Suggestions">
+			{entries.map((entry, i) => (
+				// biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus, as in every combobox
+				// biome-ignore lint/a11y/useKeyWithClickEvents: the field takes the keys
+				<div
+					key={`${entry.kind} ${i}`}
+					role="option"
+					className="suggestion"
+					aria-selected={i === at}
+					onMouseDown={(event) => event.preventDefault()}
+					onClick={() => add(entry.filter)}
+				>
+					<span className="kind">{entry.kind}</span>
+					<bdi className="cut" title={visible(entry.label)}>
+						{shortPath(entry.label, 60)}
+					</bdi>
+					<span className="figure">{entry.figure}</span>
+				</div>
+			))}
+			{entries.length === 0 ? <div className="suggestion quiet">Type part of a path, or a name</div> : null}
+		</div>
+	);
+}
+
+function describe(filter: Filter): string {
+	return chipsOf(filter)
+		.map((chip) => `${chip.name}${chip.not ? " is not" : ""} ${chip.values.join(", ")}`)
+		.join(", ");
+}
+
+function negated(filter: Filter): Filter {
+	return Object.fromEntries(Object.entries(filter).map(([name, value]) => [`not_${name}`, value])) as Filter;
+}

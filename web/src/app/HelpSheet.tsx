@@ -1,0 +1,83 @@
+import { useEffect, useRef, useState } from "react";
+import { type Shortcut, useShortcut, useShortcuts } from "../state/keys";
+
+const NAMES: Readonly<Record<string, string>> = {
+	ArrowLeft: "←",
+	ArrowRight: "→",
+	ArrowUp: "↑",
+	ArrowDown: "↓",
+	Escape: "Esc",
+	Backspace: "⌫",
+};
+
+const MOUSE: readonly (readonly [string, string])[] = [
+	["Drag on a plot", "Zoom to what was dragged over"],
+	["Double click", "On the strip below the filter: the whole session"],
+	["Wheel", "In the timeline: zoom, or scroll where lanes do not fit; with Ctrl always zoom, with Shift move"],
+	["Drag in the timeline", "Move; on the ruler or with Shift: zoom to what was dragged over"],
+	["Click in a legend", "Filter by it; with Alt: all but it"],
+];
+
+/** All keys that work where the reader is. */
+export function HelpSheet() {
+	const [open, setOpen] = useState(false);
+	useShortcut(["?"], "This sheet", "Everywhere", () => setOpen((was) => !was));
+	return open ? <Sheet close={() => setOpen(false)} /> : null;
+}
+
+function Sheet({ close }: { close: () => void }) {
+	const shortcuts = useShortcuts();
+	const sheet = useRef<HTMLDivElement>(null);
+	useShortcut(["Escape"], "Close", "Everywhere", close);
+	useEffect(() => {
+		const before = document.activeElement;
+		sheet.current?.focus();
+		return () => {
+			if (before instanceof HTMLElement) before.focus();
+		};
+	}, []);
+	const groups = new Map<string, Shortcut[]>();
+	for (const shortcut of shortcuts) groups.set(shortcut.group, [...(groups.get(shortcut.group) ?? []), shortcut]);
+	return (
+		// biome-ignore lint/a11y/noStaticElementInteractions: a click beside the sheet closes it; Escape does as well
+		// biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the key
+		<div className="sheet-back" onClick={(event) => event.target === event.currentTarget && close()}>
+			<div className="sheet" role="dialog" aria-modal="true" aria-label="Keys" tabIndex={-1} ref={sheet}>
+				<h2>Keys</h2>
+				<div className="sheet-groups">
+					{[...groups].map(([name, list]) => (
+						<section key={name}>
+							<h3>{name}</h3>
+							<dl>
+								{list.map((shortcut) => (
+									<Row key={shortcut.what} keys={shortcut.keys} what={shortcut.what} />
+								))}
+							</dl>
+						</section>
+					))}
+					<section>
+						<h3>Mouse</h3>
+						<dl>
+							{MOUSE.map(([how, what]) => (
+								<div className="mouse" key={how}>
+									<dt>{how}</dt>
+									<dd>{what}</dd>
+								</div>
+							))}
+						</dl>
+					</section>
+				</div>
+			</div>
+		</div>
+	);
+}
+
+function Row({ keys, what }: { keys: readonly string[]; what: string }) {
+	const shown = keys.length > 4 ? [keys[0], "…", keys.at(-1)] : keys;
+	return (
+		<>
+			<dt>{shown.map((key) => (key === "…" ? "…" : <kbd key={key}>{NAMES[key ?? ""] ?? key}</kbd>))}</dt>
+			<dd>{what}</dd>
+		</>
+	);
+}

@@ -1,0 +1,90 @@
+import { Link } from "../../app/Link";
+import { useShortcut } from "../../state/keys";
+import { store } from "../../state/store";
+import { Shown } from "../panel";
+import { Blocks, Facts, Head, Neighbours, PageCache, Section, Waits } from "./parts";
+import { spanOf } from "./rows";
+import { stepFrom, useRequest, windowAround } from "./useRequest";
+import { Waterfall } from "./Waterfall";
+import "./style.css";
+
+/** A request beside a plot: what it was and where its time went. */
+export function RequestCard({ rid }: { rid: number }) {
+	const request = useRequest(rid);
+	const answer = request.data;
+	const step = (by: 1 | -1) => stepFrom(answer, by);
+	useShortcut([","], "The call of the thread before", "Selected call", () => step(-1));
+	useShortcut(["."], "The call of the thread after", "Selected call", () => step(1));
+	useShortcut(["z"], "Zoom to it", "Selected call", () => {
+		if (answer) store.go({ window: windowAround(answer) });
+	});
+	return (
+		<div className="request-card">
+			<div className="request-card-bar">
+				<button type="button" className="button plain" title="The call before (,)" onClick={() => step(-1)}>
+					‹
+				</button>
+				<button type="button" className="button plain" title="The call after (.)" onClick={() => step(1)}>
+					›
+				</button>
+				{answer ? (
+					<Link className="button plain" to={{ window: windowAround(answer) }} title="Zoom to it (z)">
+						Zoom to it
+					</Link>
+				) : null}
+				<Link className="button plain" to={{ view: "request", rid }}>
+					Whole page
+				</Link>
+				<button
+					type="button"
+					className="button plain request-close"
+					aria-label="Close"
+					title="Close (Esc)"
+					onClick={() => store.go({ rid: null })}
+				>
+					×
+				</button>
+			</div>
+			<Shown of={request} height={300}>
+				{(data) => {
+					const { from } = spanOf(data.row);
+					return (
+						<div>
+							<Head answer={data} />
+							<Section title="Through the layers">
+								<Waterfall answer={data} names={150} narrow />
+							</Section>
+							<Section title="Call">
+								<Facts row={data.row} />
+							</Section>
+							{data.waits.length > 0 ? (
+								<Section title="Off the CPU">
+									<div className="scroll-x">
+										<Waits rows={data.waits} from={from} />
+									</div>
+								</Section>
+							) : null}
+							{data.block.length > 0 ? (
+								<Section title="Requests to devices">
+									<div className="scroll-x">
+										<Blocks blocks={data.block} from={from} />
+									</div>
+								</Section>
+							) : null}
+							{data.pagecache.length > 0 ? (
+								<Section title="Page cache">
+									<PageCache rows={data.pagecache} />
+								</Section>
+							) : null}
+							<Section title="Calls of the thread around it">
+								<div className="scroll-x">
+									<Neighbours answer={data} />
+								</div>
+							</Section>
+						</div>
+					);
+				}}
+			</Shown>
+		</div>
+	);
+}

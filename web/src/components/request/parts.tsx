@@ -1,0 +1,254 @@
+// The parts that a request is shown as: what it was, waits, requests to devices, neighbours.
+
+import type { ReactNode } from "react";
+import type { RequestAnswer, Row } from "../../api/types";
+import { Link } from "../../app/Link";
+import { colourOf } from "../../lib/colour";
+import { bytes, count, duration, exact, exactDuration, exactTime, visible } from "../../lib/format";
+import { useTheme } from "../../state/theme";
+import { Path, Swatch, Text } from "../text";
+import { number, phasesOf, text } from "./rows";
+
+/** Columns that stand elsewhere, or say nothing to a reader. */
+const SHOWN_ELSEWHERE = new Set([
+	"rid",
+	"ts_ns",
+	"dur_ns",
+	"pid",
+	"tid",
+	"comm",
+	"syscall",
+	"errno",
+	"path",
+	"path2",
+	"content",
+]);
+
+const NAMES: Readonly<Record<string, string>> = {
+	ret: "returned",
+	fd: "descriptor",
+	cpu: "processor",
+	file_id: "file",
+	size: "bytes asked for",
+	bytes: "bytes moved",
+	offset: "at byte",
+	path_arg: "path as passed",
+	path_arg2: "second path as passed",
+	args: "arguments",
+	api: "by",
+	op_flags: "of the operation",
+	content_bytes: "bytes hashed or kept",
+};
+
+/** Name, result, who, when and how long, in a few lines. */
+export function Head({ answer }: { answer: RequestAnswer }) {
+	const theme = useTheme();
+	const { row } = answer;
+	const name = text(row, "syscall") ?? (answer.table === "faults" ? "page fault" : "write-back");
+	const errno = text(row, "errno");
+	const dur = number(row, "dur_ns");
+	const t = number(row, "ts_ns") ?? 0;
+	return (
+		<div className="request-head">
+			<h2>
+				<Swatch colour={colourOf("syscall", name, theme)} /> {name}
+				{errno ? <span className="danger"> {errno}</span> : null}
+				<span className="request-took" title={dur === null ? "" : exactDuration(dur)}>
+					{dur === null ? "duration not seen" : duration(dur)}
+				</span>
+			</h2>
+			<div className="request-path mono">
+				<Text of={text(row, "path") ?? text(row, "path_arg")} />
+			</div>
+			{text(row, "path2") ? (
+				<div className="request-path mono">
+					→ <Text of={text(row, "path2")} />
+				</div>
+			) : null}
+			<div className="quiet">
+				<Text of={text(row, "comm")} /> · thread {text(row, "tid")} of process {text(row, "pid") ?? "?"} · began{" "}
+				{exactTime(t)}
+			</div>
+		</div>
+	);
+}
+
+/** All columns of its row that say something. */
+export function Facts({ row }: { row: Row }) {
+	const shown = Object.keys(row).filter((name) => !SHOWN_ELSEWHERE.has(name) && row[name] !== null && row[name] !== "");
+	return (
+		<dl className="facts">
+			{shown.map((name) => (
+				<Fact key={name} name={NAMES[name] ?? name.replaceAll("_", " ")} value={format(name, row[name] ?? null)} />
+			))}
+			<Fact name="request" value={String(row["rid"] ?? "")} />
+		</dl>
+	);
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+	return (
+		<>
+			<dt>{name}</dt>
+			<dd className="mono">{visible(value)}</dd>
+		</>
+	);
+}
+
+function format(name: string, value: Row[string] | null): string {
+	if (typeof value !== "number") return String(value);
+	if (name === "bytes" || name === "size" || name === "around_bytes")
+		return value < 1024 ? `${value}` : `${exact(value)} (${bytes(value)})`;
+	if (name.endsWith("_ns")) return exactDuration(value);
+	return name === "offset" || name === "ret" ? exact(value) : String(value);
+}
+
+export function Section({ title, note, children }: { title: string; note?: string; children: ReactNode }) {
+	return (
+		<section className="request-section">
+			<h3>
+				{title} {note ? <span className="faint">{note}</span> : null}
+			</h3>
+			{children}
+		</section>
+	);
+}
+
+const MOST = 60;
+
+export function Waits({ rows, from }: { rows: readonly Row[]; from: number }) {
+	return (
+		<table className="figures fitted">
+			<thead>
+				<tr>
+					<th className="number">After</th>
+					<th>Waited for</th>
+					<th className="number">Off the CPU</th>
+					<th className="number">Then for a CPU</th>
+					<th>Woken by</th>
+				</tr>
+			</thead>
+			<tbody>
+				{rows.slice(0, MOST).map((row, i) => (
+					<tr key={i}>
+						<td className="number quiet">{duration((number(row, "ts_ns") ?? 0) - from)}</td>
+						<td>{text(row, "reason")}</td>
+						<td className="number" title={exactDuration(number(row, "dur_ns") ?? 0)}>
+							{duration(number(row, "dur_ns") ?? 0)}
+						</td>
+						<td className="number">{duration(number(row, "run_queue_ns") ?? Number.NaN)}</td>
+						<td>
+							<Text of={text(row, "waker")} /> <span className="faint">{text(row, "waker_tid") ?? ""}</span>
+						</td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from: number }) {
+	const theme = useTheme();
+	return (
+		<table className="figures fitted">
+			<thead>
+				<tr>
+					<th className="number">After</th>
+					<th>Request</th>
+					<th className="number">Bytes</th>
+					<th className="number">Queued</th>
+					<th className="number">In device</th>
+					<th className="number">Depth</th>
+					<th>For</th>
+				</tr>
+			</thead>
+			<tbody>
+				{blocks.slice(0, MOST).map(({ row, bios }, i) => {
+					const phases = phasesOf(row);
+					const sum = (layer: string) => phases.filter((p) => p.layer === layer).reduce((a, p) => a + p.dur, 0);
+					const device = phases.some((p) => p.layer === "device");
+					const origins = [...new Set(bios.map((b) => text(b, "origin")).filter((o) => o !== null))].join(", ");
+					return (
+						<tr key={i} title={phases.map((p) => `${p.name}: ${exactDuration(p.dur)}`).join("\n")}>
+							<td className="number quiet">{duration((number(row, "ts_ns") ?? 0) - from)}</td>
+							<td>
+								<Swatch colour={colourOf("device", text(row, "device") ?? "", theme)} /> {text(row, "op")}{" "}
+								{text(row, "device")} <span className="faint">{text(row, "flags") ?? ""}</span>
+							</td>
+							<td className="number">{bytes(number(row, "bytes") ?? 0)}</td>
+							<td className="number">{duration(sum("block"))}</td>
+							<td className="number">{device ? duration(sum("device")) : "–"}</td>
+							<td className="number">{number(row, "queue_depth") ?? "–"}</td>
+							<td className="quiet" title={origins}>
+								<Path of={text(row, "path")} />
+							</td>
+						</tr>
+					);
+				})}
+			</tbody>
+		</table>
+	);
+}
+
+export function PageCache({ rows }: { rows: readonly Row[] }) {
+	const sum = (name: string) => rows.reduce((a, row) => a + (number(row, name) ?? 0), 0);
+	const looked = rows.some((row) => number(row, "pages") !== null);
+	const parts = [
+		looked
+			? `${count(sum("hits"))} of ${count(sum("pages"))} pages were in memory, ${count(sum("misses"))} had to be read`
+			: "",
+		sum("readahead_pages") > 0 ? `${count(sum("readahead_pages"))} read ahead` : "",
+		sum("added_pages") > 0 ? `${count(sum("added_pages"))} added` : "",
+		sum("dirtied") > 0 ? `${count(sum("dirtied"))} folios made dirty` : "",
+		sum("journal_handles") > 0 ? `${count(sum("journal_handles"))} changes to metadata joined the journal` : "",
+	].filter((part) => part !== "");
+	return (
+		<p className="quiet">{parts.length > 0 ? `${parts.join("; ")}.` : "Nothing of the page cache was touched."}</p>
+	);
+}
+
+export function Neighbours({ answer }: { answer: RequestAnswer }) {
+	const theme = useTheme();
+	const own = number(answer.row, "rid");
+	const all = [...answer.neighbours.before, answer.row, ...answer.neighbours.after];
+	const from = number(answer.row, "ts_ns") ?? 0;
+	return (
+		<table className="figures fitted neighbours">
+			<thead>
+				<tr>
+					<th className="number">Began</th>
+					<th>Call</th>
+					<th className="number">Took</th>
+					<th className="number">Returned</th>
+					<th>Path or arguments</th>
+				</tr>
+			</thead>
+			<tbody>
+				{all.map((row) => {
+					const rid = number(row, "rid");
+					const name = text(row, "syscall") ?? "";
+					return (
+						<tr key={rid} aria-current={rid === own ? "true" : undefined}>
+							<td className="number quiet">{signed((number(row, "ts_ns") ?? 0) - from)}</td>
+							<td>
+								<Swatch colour={colourOf("syscall", name, theme)} />{" "}
+								{rid === own ? <b>{name}</b> : <Link to={{ rid }}>{name}</Link>}
+							</td>
+							<td className="number">{duration(number(row, "dur_ns") ?? Number.NaN)}</td>
+							<td className={text(row, "errno") ? "number danger" : "number"}>
+								{text(row, "errno") ?? (number(row, "ret") === null ? "–" : exact(number(row, "ret") ?? 0))}
+							</td>
+							<td>
+								<Path of={text(row, "path") ?? text(row, "path_arg") ?? text(row, "args")} />
+							</td>
+						</tr>
+					);
+				})}
+			</tbody>
+		</table>
+	);
+}
+
+function signed(ns: number): string {
+	return ns === 0 ? "0" : `${ns > 0 ? "+" : ""}${duration(ns)}`;
+}

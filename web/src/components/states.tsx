@@ -1,0 +1,43 @@
+import type { ReactNode } from "react";
+import type { ApiError } from "../api/client";
+import { visible } from "../lib/format";
+
+/** There is nothing to show, and what would change that. */
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+	return (
+		<div className="state">
+			<h3>{title}</h3>
+			{children ? <p>{children}</p> : null}
+		</div>
+	);
+}
+
+/** What went wrong, with what, and what to do. */
+export function ErrorState({ error, children }: { error: ApiError; children?: ReactNode }) {
+	return (
+		<div className="state error" role="alert">
+			<h3>{sentence(error.what)}</h3>
+			{error.subject ? <p className="mono">{visible(error.subject)}</p> : null}
+			{error.next ? <p>{sentence(error.next)}</p> : null}
+			{children}
+		</div>
+	);
+}
+
+/** Stands where data will be, as high as they will be. */
+export function Loading() {
+	return (
+		<div className="state" aria-busy="true">
+			<span className="only-read">Loading</span>
+		</div>
+	);
+}
+
+/** A thin line that says that newer data are on their way, when that takes a while. */
+export function Progress({ on }: { on: boolean }) {
+	return <div className={on ? "progress on" : "progress"} aria-hidden="true" />;
+}
+
+export function sentence(text: string): string {
+	return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,333 @@
+// A plot over time: lines, areas, stacks or a heat map, with an axis in units, a cursor that all plots of a page share,
+// exact values beside the pointer, and a brush that sets the window.
+
+import { useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import type { Heat } from "../lib/buckets";
+import { rampRgb, type Theme } from "../lib/colour";
+import { duration, exactTime, time } from "../lib/format";
+import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
+import { showSpan } from "../state/store";
+import { token, useTheme } from "../state/theme";
+import { Tip, type TipRow, TipRows } from "./tip";
+import { useSize } from "./useSize";
+
+export interface PlotSeries {
+	label: string;
+	colour: string;
+	/** NaN leaves a gap. */
+	values: Float64Array;
+	/** `stack` lies on the stacks before it; `marks` are lines without what would join them. */
+	style: "line" | "area" | "stack" | "dots" | "marks";
+}
+
+export interface HeatMap extends Heat {
+	/** What a row stands for beside the pointer: the range of its power of two. */
+	format: (value: number) => string;
+}
+
+interface Props {
+	/** What the plot shows, for readers who do not see it. */
+	label: string;
+	span: Span;
+	/** Begin of each bucket. */
+	t: Float64Array;
+	bucket: number;
+	series: readonly PlotSeries[];
+	/** Drawn below the series; the vertical axis is the logarithm to base 2 then, of the series too. */
+	heat?: HeatMap;
+	height: number;
+	format: (value: number) => string;
+	exact?: (value: number) => string;
+	/** Ticks at powers of two instead of ten. */
+	binary?: boolean;
+	/** Least value at the top of the axis. */
+	atLeast?: number;
+	/** The times stand below the plot; false where another plot with them is right below. */
+	times?: boolean;
+}
+
+/** Room for the vertical axis, the same in every plot, so that times stand in line. */
+export const AXIS_WIDTH = 64;
+const RIGHT = 12;
+
+export function TimeChart(props: Props) {
+	const { label, height, times = true } = props;
+	const theme = useTheme();
+	const holder = useRef<HTMLDivElement>(null);
+	const { width } = useSize(holder);
+	const plot = useRef<uPlot | null>(null);
+	const latest = useRef(props);
+	latest.current = props;
+	const [hover, setHover] = useState<{ index: number; x: number; y: number; value: number } | null>(null);
+
+	const data = useMemo(() => aligned(props), [props]);
+	const latestData = useRef(data);
+	latestData.current = data;
+	const shape = `${theme} ${props.heat ? "heat" : ""} ${times} ${props.series.map((s) => `${s.style}${s.colour}${s.label}`).join("|")}`;
+
+	// biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for what the plot is made of
+	useEffect(() => {
+		const element = holder.current;
+		if (!element || width === 0) return;
+		const made = new uPlot(options(latest, theme, width, height, times, setHover), latestData.current, element);
+		plot.current = made;
+		return () => {
+			made.destroy();
+			plot.current = null;
+		};
+	}, [shape, width === 0]);
+
+	useEffect(() => {
+		if (width > 0) plot.current?.setSize({ width, height });
+	}, [width, height]);
+
+	useEffect(() => {
+		plot.current?.setData(data);
+	}, [data]);
+
+	return (
+		<div className="plot" ref={holder} style={{ height }} role="img" aria-label={label}>
+			{hover ? (
+				<Tip x={hover.x} y={hover.y}>
+					<div className="head">
+						{exactTime(props.t[hover.index] ?? 0)} <span className="faint">+ {duration(props.bucket)}</span>
+					</div>
+					<TipRows rows={tipRows(props, hover.index, hover.value)} />
+				</Tip>
+			) : null}
+		</div>
+	);
+}
+
+/** uPlot's columns: stacks as sums, drawn from the highest down, each over the one before. */
+function aligned(props: Props): uPlot.AlignedData {
+	const columns: (Float64Array | (number | null)[])[] = [];
+	let sum: Float64Array | null = null;
+	for (const series of props.series) {
+		if (series.style === "stack") {
+			const next = new Float64Array(series.values.length);
+			for (let i = 0; i < next.length; i += 1) next[i] = (sum?.[i] ?? 0) + (series.values[i] || 0);
+			sum = next;
+			columns.push(next);
+		} else {
+			columns.push(
+				Array.from(series.values, (v) => (Number.isFinite(v) ? (props.heat ? Math.log2(Math.max(v, 1)) : v) : null)),
+			);
+		}
+	}
+	return [props.t, ...drawn(props.series).map((i) => columns[i] ?? [])] as uPlot.AlignedData;
+}
+
+/** The order in which series are drawn: stacks from the last to the first, then the others. */
+function drawn(series: readonly PlotSeries[]): number[] {
+	const order = series.map((_, i) => i);
+	const stacks = order.filter((i) => series[i]?.style === "stack").reverse();
+	return [...stacks, ...order.filter((i) => series[i]?.style !== "stack")];
+}
+
+function tipRows(props: Props, index: number, value: number): TipRow[] {
+	const show = props.exact ?? props.format;
+	const rows: TipRow[] = props.series
+		.filter(
+			(s) =>
+				Number.isFinite(s.values[index]) &&
+				(s.style !== "stack" || (s.values[index] ?? 0) > 0 || props.series.length < 6),
+		)
+		.map((s) => ({ label: s.label, colour: s.colour, value: show(s.values[index] ?? 0) }));
+	if (props.heat && props.heat.rows > 0) {
+		const row = Math.floor(value) - props.heat.low;
+		if (row >= 0 && row < props.heat.rows) {
+			const low = 2 ** (row + props.heat.low);
+			const calls = props.heat.counts[index * props.heat.rows + row] ?? 0;
+			rows.unshift({
+				label: `${props.heat.format(low)} to ${props.heat.format(low * 2)}`,
+				value: `${calls.toLocaleString("en")} calls`,
+			});
+		}
+	}
+	return rows;
+}
+
+type Latest = { current: Props };
+
+function options(
+	latest: Latest,
+	theme: Theme,
+	width: number,
+	height: number,
+	times: boolean,
+	setHover: (hover: { index: number; x: number; y: number; value: number } | null) => void,
+): uPlot.Options {
+	const props = latest.current;
+	const ink = token("--ink-3");
+	const grid = { stroke: token("--grid"), width: 1 };
+	const font = `11px ${token("--font")}`;
+	const stepped = uPlot.paths.stepped?.({ align: 1 });
+	const series: uPlot.Series[] = drawn(props.series).map((i) => {
+		const s = props.series[i];
+		const filled = s?.style === "area" || s?.style === "stack";
+		const made: uPlot.Series = {
+			label: s?.label ?? "",
+			stroke: s?.colour ?? ink,
+			width: filled ? 0 : s?.style === "marks" ? 2 : 1.5,
+			points: s?.style === "dots" ? { show: true, size: 4, width: 0, fill: s.colour } : { show: false },
+			spanGaps: false,
+		};
+		if (filled && s) made.fill = s.colour;
+		if (s?.style === "dots") made.paths = () => null;
+		else if (s?.style === "marks") made.paths = marks;
+		else if (stepped) made.paths = stepped;
+		return made;
+	});
+	return {
+		width,
+		height,
+		padding: [8, RIGHT, times ? 0 : 8, 0],
+		legend: { show: false },
+		cursor: {
+			sync: { key: "time", setSeries: false },
+			drag: { x: true, y: false, setScale: false },
+			points: { show: false },
+			y: false,
+		},
+		scales: {
+			x: { time: false, range: () => [latest.current.span.from, latest.current.span.to] },
+			y: { range: (_, low, high) => yRange(latest.current, low, high) },
+		},
+		axes: [
+			{
+				show: times,
+				stroke: ink,
+				grid,
+				ticks: { show: false },
+				font,
+				size: 24,
+				gap: 4,
+				splits: (_u, _axis, from, to) => ticks({ from, to }, timeStep({ from, to }, width / 130)),
+				values: (_u, values) =>
+					values.map((v) => time(v, (values[1] ?? 0) - (values[0] ?? 0) || latest.current.bucket)),
+			},
+			{
+				stroke: ink,
+				grid,
+				ticks: { show: false },
+				font,
+				size: AXIS_WIDTH,
+				gap: 6,
+				splits: (_u, _axis, from, to) =>
+					latest.current.heat
+						? decades(from, to)
+						: ticks({ from: 0, to }, (latest.current.binary ? binaryStep : niceStep)(to / Math.max(2, height / 45))),
+				values: (_u, values) => values.map((v) => latest.current.format(latest.current.heat ? 2 ** v : v)),
+			},
+		],
+		series: [{}, ...series],
+		hooks: {
+			drawClear: [(u) => drawHeat(u, latest.current, theme)],
+			setSelect: [
+				(u) => {
+					if (u.select.width < 3) return;
+					const from = u.posToVal(u.select.left, "x");
+					const to = u.posToVal(u.select.left + u.select.width, "x");
+					u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+					showSpan({ from, to });
+				},
+			],
+			setCursor: [
+				(u) => {
+					const { left = -1, top = -1 } = u.cursor;
+					// Another plot's cursor moves this one's line; only the one below the pointer tells values.
+					if (left < 0 || top < 0 || !u.over.matches(":hover")) {
+						setHover(null);
+						return;
+					}
+					const { t, bucket } = latest.current;
+					const index = Math.floor((u.posToVal(left, "x") - (t[0] ?? 0)) / bucket);
+					if (index < 0 || index >= t.length) {
+						setHover(null);
+						return;
+					}
+					const box = u.over.getBoundingClientRect();
+					setHover({ index, x: box.left + left, y: box.top + top, value: u.posToVal(top, "y") });
+				},
+			],
+		},
+	};
+}
+
+/** A level line for each bucket that has a value. */
+const marks: uPlot.Series.PathBuilder = (u, index, from, to) => {
+	const stroke = new Path2D();
+	const times = u.data[0];
+	const values = u.data[index];
+	const bucket = (times[1] ?? 0) - (times[0] ?? 0);
+	for (let i = from; i <= to; i += 1) {
+		const value = values?.[i];
+		if (value === null || value === undefined) continue;
+		const t = times[i] ?? 0;
+		const y = u.valToPos(value, "y", true);
+		stroke.moveTo(u.valToPos(t, "x", true), y);
+		stroke.lineTo(u.valToPos(t + bucket, "x", true), y);
+	}
+	return { stroke, fill: null, clip: null, band: null, gaps: [], flags: 0 };
+};
+
+function yRange(props: Props, _low: number | null, high: number | null): [number, number] {
+	if (props.heat) {
+		const { low, rows } = props.heat;
+		if (rows === 0) return [10, 30];
+		// A margin, so that the lowest row can be told from the axis.
+		return [low, low + Math.max(rows, 4)];
+	}
+	const top = Math.max(high ?? 0, props.atLeast ?? 0);
+	return [0, top > 0 ? top * 1.06 : 1];
+}
+
+/** The powers of ten on an axis of powers of two. */
+function decades(from: number, to: number): number[] {
+	const made: number[] = [];
+	for (let power = 0; power <= 15; power += 1) {
+		const v = power * Math.log2(10);
+		if (v >= from && v <= to) made.push(v);
+	}
+	return made;
+}
+
+/** The heat map as a picture of one pixel a cell, stretched over the plot. */
+function drawHeat(u: uPlot, props: Props, theme: Theme): void {
+	const { heat, t, bucket } = props;
+	const columns = t.length;
+	if (!heat || heat.rows === 0 || columns === 0) return;
+	const cells = new ImageData(columns, heat.rows);
+	const pixels = cells.data;
+	const top = Math.log1p(heat.max);
+	for (let column = 0; column < columns; column += 1) {
+		for (let row = 0; row < heat.rows; row += 1) {
+			const calls = heat.counts[column * heat.rows + row] ?? 0;
+			if (calls <= 0) continue;
+			const [r, g, b] = rampRgb(0.12 + (0.88 * Math.log1p(calls)) / top, theme);
+			const at = ((heat.rows - 1 - row) * columns + column) * 4;
+			pixels[at] = r;
+			pixels[at + 1] = g;
+			pixels[at + 2] = b;
+			pixels[at + 3] = 255;
+		}
+	}
+	const picture = document.createElement("canvas");
+	picture.width = columns;
+	picture.height = heat.rows;
+	picture.getContext("2d")?.putImageData(cells, 0, 0);
+	const left = u.valToPos(t[0] ?? 0, "x", true);
+	const right = u.valToPos((t[columns - 1] ?? 0) + bucket, "x", true);
+	const upper = u.valToPos(heat.low + heat.rows, "y", true);
+	const lower = u.valToPos(heat.low, "y", true);
+	u.ctx.save();
+	u.ctx.beginPath();
+	u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+	u.ctx.clip();
+	u.ctx.imageSmoothingEnabled = false;
+	u.ctx.drawImage(picture, left, upper, right - left, lower - upper);
+	u.ctx.restore();
+}

@@ -1,0 +1,15 @@
+import { createRoot } from "react-dom/client";
+import { Shell } from "./app/Shell";
+import { listenForKeys } from "./state/keys";
+import { takeToken } from "./state/server";
+import { startTheme } from "./state/theme";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/parts.css";
+
+takeToken();
+window.addEventListener("hashchange", takeToken);
+startTheme();
+listenForKeys();
+const page = document.getElementById("page");
+if (page) createRoot(page).render(<Shell />);

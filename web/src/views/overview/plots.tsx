@@ -1,0 +1,240 @@
+import { useMemo } from "react";
+import type { Columns } from "../../api/arrow";
+import type { TilesBy } from "../../api/session";
+import { Legend } from "../../components/legend";
+import { Panel, Shown } from "../../components/panel";
+import { Segmented } from "../../components/segmented";
+import { Swatch } from "../../components/text";
+import { type PlotSeries, TimeChart } from "../../components/timechart";
+import { gridOf, heatOf, perSecond, seriesByKey, seriesOf } from "../../lib/buckets";
+import { colourOf, ERROR, type Kind, ramp, type Theme } from "../../lib/colour";
+import type { ListMember } from "../../lib/filters";
+import { isNumeric } from "../../lib/filters";
+import { bytes, count, duration, exact, shortPath } from "../../lib/format";
+import { quantile, type Span } from "../../lib/scale";
+import type { Resource } from "../../state/resource";
+import { useColumns, useShown } from "../../state/session";
+import { toggleFilter } from "../../state/store";
+import { useTheme } from "../../state/theme";
+import { BUCKETS } from "./totals";
+
+const BYS: readonly (readonly [TilesBy, string])[] = [
+	["syscall", "syscall"],
+	["class", "class"],
+	["thread", "thread"],
+	["file", "file"],
+];
+
+const MEMBERS: Partial<Record<TilesBy, ListMember>> = {
+	syscall: "syscall",
+	class: "class",
+	thread: "tid",
+	process: "pid",
+	file: "file",
+};
+
+interface ThroughputProps {
+	by: string;
+	setBy: (by: string) => void;
+	totals: Resource<Columns>;
+}
+
+export function Throughput({ by, setBy, totals }: ThroughputProps) {
+	const { span } = useShown();
+	const theme = useTheme();
+	const kind = (BYS.some(([id]) => id === by) ? by : "syscall") as TilesBy;
+	const tiles = useColumns({ path: "tiles", params: { by: kind, top: 8 }, pixels: BUCKETS });
+	// The pyramid tells reads from writes only where it is not asked by thread or file.
+	const made = useMemo(() => (tiles.data ? calls(tiles.data, kind, theme) : null), [tiles.data, kind, theme]);
+	const moved = useMemo(() => (totals.data ? traffic(totals.data, theme) : null), [totals.data, theme]);
+	return (
+		<Panel
+			title="Calls, bytes and errors"
+			note="per second"
+			head={made ? <Legend entries={made.legend} /> : undefined}
+			end={<Segmented label="By" value={kind} options={BYS} onChange={setBy} />}
+			picture="throughput"
+		>
+			<Shown of={tiles} height={320}>
+				{() =>
+					made && (
+						<>
+							<div className="subplot">calls/s</div>
+							<TimeChart
+								label="Calls per second over time"
+								span={span}
+								t={made.grid.t}
+								bucket={made.grid.bucket}
+								series={made.calls}
+								height={120}
+								times={false}
+								format={count}
+								exact={(v) => `${exact(Math.round(v))}/s`}
+							/>
+							{moved ? <Traffic moved={moved} span={span} /> : null}
+						</>
+					)
+				}
+			</Shown>
+		</Panel>
+	);
+}
+
+function Traffic({ moved, span }: { moved: ReturnType<typeof traffic>; span: Span }) {
+	return (
+		<>
+			<div className="subplot">
+				bytes/s{" "}
+				{moved.bytes.map((s) => (
+					<span key={s.label}>
+						<Swatch colour={s.colour} /> {s.label}{" "}
+					</span>
+				))}
+			</div>
+			<TimeChart
+				label="Bytes per second over time"
+				span={span}
+				t={moved.grid.t}
+				bucket={moved.grid.bucket}
+				series={moved.bytes}
+				height={78}
+				times={false}
+				format={bytes}
+				binary
+				exact={(v) => `${bytes(v)}/s`}
+			/>
+			<div className="subplot">errors/s</div>
+			<TimeChart
+				label="Errors per second over time"
+				span={span}
+				t={moved.grid.t}
+				bucket={moved.grid.bucket}
+				series={moved.errors}
+				height={68}
+				format={count}
+				exact={(v) => `${exact(Math.round(v * 100) / 100)}/s`}
+			/>
+		</>
+	);
+}
+
+function calls(tiles: Columns, by: TilesBy, theme: Theme) {
+	const grid = gridOf(tiles);
+	const numbered = by === "thread" || by === "process";
+	const keyed = seriesByKey(tiles, grid, "calls").map((s) => ({
+		...s,
+		label: numbered && s.key !== null ? `${s.label} ${s.key}` : by === "file" ? shortPath(s.label, 28) : s.label,
+		colour: colourOf(by as Kind, s.key, theme),
+	}));
+	const member = MEMBERS[by];
+	const pick = (key: string) => ({
+		onPick: ({ alt }: { alt: boolean }) =>
+			toggleFilter(member ?? "syscall", member && isNumeric(member) ? Number(key) : key, alt),
+	});
+	return {
+		grid,
+		calls: keyed.map(
+			(s): PlotSeries => ({
+				label: s.label,
+				colour: s.colour,
+				values: perSecond(s.values, grid.bucket),
+				style: "stack",
+			}),
+		),
+		legend: keyed.map((s) => ({ label: s.label, colour: s.colour, ...(member && s.key ? pick(s.key) : {}) })),
+	};
+}
+
+function traffic(tiles: Columns, theme: Theme) {
+	const grid = gridOf(tiles);
+	const series = (column: string, name: string, label: string): PlotSeries => ({
+		label,
+		colour: colourOf("series", name, theme),
+		values: perSecond(seriesOf(tiles, grid, column), grid.bucket),
+		style: "line",
+	});
+	const told = tiles.rows === 0 || tiles.f64("bytes_read").some((v) => Number.isFinite(v));
+	const errors: PlotSeries = {
+		label: "errors",
+		colour: ERROR[theme],
+		values: perSecond(seriesOf(tiles, grid, "errors"), grid.bucket),
+		style: "area",
+	};
+	return {
+		grid,
+		bytes: told
+			? [series("bytes_read", "read", "read"), series("bytes_written", "written", "written")]
+			: [series("bytes", "time", "read and written")],
+		errors: [errors],
+	};
+}
+
+export function Latency({ totals: tiles }: { totals: Resource<Columns> }) {
+	const { span } = useShown();
+	const theme = useTheme();
+	const made = useMemo(() => {
+		if (!tiles.data) return null;
+		const grid = gridOf(tiles.data);
+		const heat = heatOf(tiles.data, grid);
+		const line = (share: number) => {
+			const values = new Float64Array(grid.length).fill(Number.NaN);
+			for (let i = 0; i < grid.length; i += 1) {
+				const q = quantile(heat.counts.subarray(i * heat.rows, (i + 1) * heat.rows), share);
+				if (q !== null) values[i] = q * 2 ** heat.low;
+			}
+			return values;
+		};
+		const max = seriesOf(tiles.data, grid, "max_ns", "max").map((v) => (v > 0 ? v : Number.NaN));
+		return { grid, heat, p50: line(0.5), p99: line(0.99), max };
+	}, [tiles.data]);
+	const series: PlotSeries[] = made
+		? [
+				{ label: "longest", colour: colourOf("series", "max", theme), values: made.max, style: "dots" },
+				{
+					label: "p99 (within a power of two)",
+					colour: colourOf("series", "p99", theme),
+					values: made.p99,
+					style: "marks",
+				},
+				{
+					label: "p50 (within a power of two)",
+					colour: colourOf("series", "p50", theme),
+					values: made.p50,
+					style: "marks",
+				},
+			]
+		: [];
+	return (
+		<Panel
+			title="Latency"
+			note="calls by duration, powers of two"
+			head={
+				<Legend
+					entries={[
+						{ label: "few", colour: ramp(0.12, theme) },
+						{ label: "many calls", colour: ramp(1, theme) },
+						...series,
+					]}
+				/>
+			}
+			picture="latency"
+		>
+			<Shown of={tiles} height={320}>
+				{() =>
+					made && (
+						<TimeChart
+							label="Calls by duration over time"
+							span={span}
+							t={made.grid.t}
+							bucket={made.grid.bucket}
+							series={series}
+							heat={{ ...made.heat, format: duration }}
+							height={320}
+							format={duration}
+						/>
+					)
+				}
+			</Shown>
+		</Panel>
+	);
+}

@@ -1,0 +1,218 @@
+// The sessions of the directory that is served: what each was, how large, whether anything was lost.
+
+import { useEffect, useState } from "react";
+import type { SessionSummary } from "../../api/types";
+import { Link } from "../../app/Link";
+import { Panel, Shown } from "../../components/panel";
+import { Text } from "../../components/text";
+import { ago, bytes, count, duration, exact, exactDuration, wallTime } from "../../lib/format";
+import { useResource } from "../../state/resource";
+import { client } from "../../state/server";
+import { store, useParam } from "../../state/store";
+import { VIEWS } from "..";
+import "./style.css";
+
+/** The directory is looked at again this often: new sessions appear, running ones grow. */
+const AGAIN_MS = 2000;
+
+/** There is a view that compares. */
+const comparable = VIEWS.some((view) => view.id === "compare");
+
+const ORDERS: Readonly<Record<string, (a: SessionSummary, b: SessionSummary) => number>> = {
+	id: (a, b) => a.id.localeCompare(b.id),
+	when: (a, b) => b.started_unix_ms - a.started_unix_ms,
+	length: (a, b) => (b.duration_ns ?? 0) - (a.duration_ns ?? 0),
+	calls: (a, b) => b.seen - a.seen,
+	lost: (a, b) => b.lost - a.lost,
+	size: (a, b) => b.bytes - a.bytes,
+};
+
+export default function Sessions() {
+	const [tick, setTick] = useState(0);
+	const [order, setOrder] = useParam("sort", "when");
+	useEffect(() => {
+		const timer = setInterval(() => {
+			if (!document.hidden) setTick((n) => n + 1);
+		}, AGAIN_MS);
+		return () => clearInterval(timer);
+	}, []);
+	const [chosen, setChosen] = useState<readonly string[]>([]);
+	const list = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal), tick);
+	return (
+		<Panel
+			title="Sessions"
+			note={list.data ? `${list.data.length} in this directory` : ""}
+			end={comparable ? <Compare chosen={chosen} /> : undefined}
+		>
+			<Shown
+				of={{ ...list, loading: list.loading && list.data === undefined }}
+				height={200}
+				empty={(sessions) => sessions.length === 0}
+				emptyTitle="No sessions here yet"
+				emptyText={
+					<>
+						Record one into this directory: <code>fathom record -o NAME.fathom -- COMMAND</code>. It appears here by
+						itself.
+					</>
+				}
+			>
+				{(sessions) => (
+					<Table
+						sessions={[...sessions].sort(ORDERS[order] ?? ORDERS["when"])}
+						order={order}
+						setOrder={setOrder}
+						chosen={chosen}
+						choose={(id) =>
+							setChosen((now) => (now.includes(id) ? now.filter((n) => n !== id) : [...now, id].slice(-2)))
+						}
+					/>
+				)}
+			</Shown>
+		</Panel>
+	);
+}
+
+interface TableProps {
+	sessions: readonly SessionSummary[];
+	order: string;
+	setOrder: (order: string) => void;
+	chosen: readonly string[];
+	choose: (id: string) => void;
+}
+
+/** The first that was chosen is the one before. */
+function Compare({ chosen }: { chosen: readonly string[] }) {
+	const [before = "", after = ""] = chosen;
+	return (
+		<button
+			type="button"
+			className="button"
+			disabled={chosen.length !== 2}
+			title={chosen.length === 2 ? `Before: ${before}, after: ${after}` : "Tick two sessions"}
+			onClick={() => store.go({ view: "compare", params: { before, after } })}
+		>
+			Compare two
+		</button>
+	);
+}
+
+function Table({ sessions, order, setOrder, chosen, choose }: TableProps) {
+	const head = (name: string, title: string, number = true) => (
+		<th className={number ? "number" : `of-${name}`} aria-sort={order === name ? "descending" : undefined}>
+			<button type="button" onClick={() => setOrder(name)}>
+				{title}
+			</button>
+		</th>
+	);
+	return (
+		<table className="figures sessions">
+			<thead>
+				<tr>
+					{comparable ? <th className="tick" aria-label="Compare" /> : null}
+					{head("id", "Session", false)}
+					<th>Command</th>
+					<th className="of-host">Host</th>
+					{head("when", "When", false)}
+					{head("length", "Length")}
+					{head("calls", "Calls seen")}
+					{head("lost", "Lost")}
+					{head("size", "On disk")}
+				</tr>
+			</thead>
+			<tbody>
+				{sessions.map((session) =>
+					session.error ? (
+						<Broken key={session.id} session={session} />
+					) : (
+						<Row key={session.id} session={session} chosen={chosen.includes(session.id)} choose={choose} />
+					),
+				)}
+			</tbody>
+		</table>
+	);
+}
+
+interface RowProps {
+	session: SessionSummary;
+	chosen: boolean;
+	choose: (id: string) => void;
+}
+
+function Row({ session, chosen, choose }: RowProps) {
+	const open = { session: session.id, view: "overview", params: {} };
+	return (
+		<tr
+			className="link"
+			onClick={(event) => event.target instanceof Element && !event.target.closest("a, .tick") && store.go(open)}
+		>
+			{comparable ? (
+				<td className="tick">
+					<input
+						type="checkbox"
+						aria-label={`Compare ${session.id}`}
+						checked={chosen}
+						onChange={() => choose(session.id)}
+					/>
+				</td>
+			) : null}
+			<td>
+				<span className="session-name">
+					<Link to={open}>
+						<b>
+							<Text of={session.id} />
+						</b>
+					</Link>
+					{session.live ? (
+						<span className="badge live">
+							<span className="dot" />
+							live
+						</span>
+					) : null}
+					{session.source ? <span className="badge">{session.source}</span> : null}
+				</span>
+			</td>
+			<td>
+				<span className="mono">
+					<Text of={session.command ?? session.target} />
+				</span>
+			</td>
+			<td className="quiet">
+				<Text of={session.host} />
+			</td>
+			<td className="quiet" title={wallTime(session.started_unix_ms)}>
+				{ago(session.started_unix_ms, Date.now())}
+			</td>
+			<td className="number" title={session.duration_ns === null ? undefined : exactDuration(session.duration_ns)}>
+				{session.duration_ns === null ? (
+					<span className="faint">{session.killed ? "killed" : "–"}</span>
+				) : (
+					duration(session.duration_ns)
+				)}
+			</td>
+			<td className="number" title={`${exact(session.seen)} seen, ${exact(session.stored)} stored`}>
+				{count(session.seen)}
+			</td>
+			<td className={session.lost > 0 ? "number warn" : "number faint"} title={`${exact(session.lost)} calls`}>
+				{session.lost > 0 ? count(session.lost) : "none"}
+			</td>
+			<td className="number" title={`${exact(session.bytes)} bytes`}>
+				{bytes(session.bytes)}
+			</td>
+		</tr>
+	);
+}
+
+function Broken({ session }: { session: SessionSummary }) {
+	const error = session.error;
+	return (
+		<tr>
+			{comparable ? <td className="tick" /> : null}
+			<td className="quiet">
+				<Text of={session.id} />
+			</td>
+			<td colSpan={7} className="danger">
+				<Text of={[error?.what, error?.subject, error?.next].filter(Boolean).join(" · ")} />
+			</td>
+		</tr>
+	);
+}

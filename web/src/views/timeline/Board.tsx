@@ -1,0 +1,364 @@
+// The canvas with the lanes: holds the tiles, draws a frame when something has changed, and answers the mouse.
+
+import { useEffect, useMemo, useRef, useState } from "react";
+import { isAbort } from "../../api/client";
+import { columns as askColumns, selectionText, sessionPath } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
+import { savePng } from "../../components/png";
+import { Tip } from "../../components/tip";
+import { useSize } from "../../components/useSize";
+import type { Span } from "../../lib/scale";
+import { useShortcut } from "../../state/keys";
+import { client } from "../../state/server";
+import { resolveWindow, useSession } from "../../state/session";
+import { store, usePage } from "../../state/store";
+import { token, useTheme } from "../../state/theme";
+import { filterText } from "../../state/url";
+import { decodeTile, type TileData } from "./decode";
+import { listen } from "./gestures";
+import { HitTip } from "./HitTip";
+import { type Hit, hasWideCalls, hitAt, longestInSight } from "./hit";
+import { Blocks, laneHeight, RULER_HEIGHT, visibleLanes } from "./lanes";
+import { type Share, useLayers } from "./layers";
+import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
+import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
+
+/** Tiles and pictures that are kept: about 100 MB at the very most. */
+const TILES = 400;
+const PICTURES = 60;
+const PARALLEL = 4;
+/** After a failed request the next one waits. */
+const REST_MS = 1500;
+
+function palette(): Palette {
+	return {
+		ground: token("--ground"),
+		surface: token("--surface"),
+		line: token("--grid"),
+		lineStrong: token("--line-strong"),
+		ink: token("--ink"),
+		ink2: token("--ink-2"),
+		ink3: token("--ink-3"),
+		accent: token("--accent"),
+		font: token("--font"),
+	};
+}
+
+interface Hover {
+	hit: Hit;
+	x: number;
+	y: number;
+}
+
+interface Props {
+	threads: readonly ThreadRow[];
+	/** Layers are drawn in the calls that are wide enough. */
+	layers: boolean;
+}
+
+export function Board({ threads, layers: withLayers }: Props) {
+	const page = usePage();
+	const session = useSession();
+	const theme = useTheme();
+	const holder = useRef<HTMLDivElement>(null);
+	const canvas = useRef<HTMLCanvasElement>(null);
+	const size = useSize(holder);
+	const [hover, setHover] = useState<Hover | null>(null);
+	const [failed, setFailed] = useState(false);
+	const start = session.about.start_ns;
+	const [wide, setWide] = useState(false);
+	const layers = useLayers(withLayers && wide);
+	const filter = filterText(page.filter);
+	const span = resolveWindow(page.window, session.bounds);
+
+	// What the imperative part reads: always the newest.
+	const now = useRef({
+		threads,
+		span,
+		bounds: session.bounds,
+		revision: session.revision,
+		live: session.live,
+		following: session.live && page.window.kind !== "range",
+		size,
+		theme,
+		rid: page.rid,
+		layers,
+	});
+	now.current = {
+		threads,
+		span,
+		bounds: session.bounds,
+		revision: session.revision,
+		live: session.live,
+		following: session.live && page.window.kind !== "range",
+		size,
+		theme,
+		rid: page.rid,
+		layers,
+	};
+	const view = useRef({
+		scroll: 0,
+		frame: 0,
+		pointer: null as number | null,
+		marked: null as Span | null,
+		hovered: null as number | null,
+		colours: null as Palette | null,
+		scene: null as Scene | null,
+	});
+	const draw = useRef<() => void>(() => {});
+	const pictures = useMemo(() => new Pictures(PICTURES), []);
+	const places = useMemo(() => new Blocks(), []);
+	places.add(threads);
+
+	// Tiles of another filter are others.
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the filter is read when a tile is loaded
+	const tiles = useMemo(() => {
+		pictures.clear();
+		return new TileCache<TileData>({
+			load: async (id: TileId, signal: AbortSignal) => {
+				const own = tileSpan(id, start);
+				const lanes = places.threads(id.block).join(",");
+				const query = selectionText({ span: own, filter: store.get().filter, pixels: TILE_BUCKETS }, { lanes });
+				const path = sessionPath(session.id, `/timeline${query}`);
+				return decodeTile(await askColumns(client, path, signal), own);
+			},
+			arrived: () => {
+				setFailed(false);
+				draw.current();
+			},
+			failed: (error) => {
+				if (isAbort(error)) return;
+				setFailed(true);
+				setTimeout(() => {
+					cache.resume();
+					draw.current();
+				}, REST_MS);
+			},
+			capacity: TILES,
+			parallel: PARALLEL,
+		});
+	}, [session.id, start, filter, pictures, places]);
+	const cache = tiles;
+	useEffect(() => () => tiles.clear(), [tiles]);
+
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the colours are those of the theme
+	useEffect(() => {
+		view.current.colours = palette();
+	}, [theme]);
+
+	useEffect(() => {
+		draw.current = () => {
+			if (view.current.frame === 0) view.current.frame = requestAnimationFrame(frame);
+		};
+		const frame = () => {
+			view.current.frame = 0;
+			const state = now.current;
+			const context = canvas.current?.getContext("2d", { alpha: false });
+			if (!context || !canvas.current || state.size.width === 0 || !view.current.colours) return;
+			const scene = makeScene(context, state, view.current, tiles, pictures, places, start);
+			resize(canvas.current, scene);
+			ask(scene, state, tiles);
+			paint(scene);
+			view.current.scene = scene;
+			setWide(hasWideCalls(scene));
+		};
+		draw.current();
+		return () => {
+			if (view.current.frame !== 0) cancelAnimationFrame(view.current.frame);
+			view.current.frame = 0;
+		};
+	}, [tiles, pictures, places, start]);
+
+	// Everything that is drawn comes from the state: draw after each change of it.
+	useEffect(() => draw.current());
+
+	useEffect(() => {
+		const element = holder.current;
+		if (!element) return;
+		return listen({
+			element,
+			span: () => now.current.span,
+			bounds: () => now.current.bounds,
+			width: () => now.current.size.width,
+			room: () => room(now.current.threads.length, now.current.size.height),
+			scroll: () => view.current.scroll,
+			show: (next) => {
+				now.current.span = next;
+				store.move({ kind: "range", ...next });
+				draw.current();
+			},
+			scrollTo: (scroll) => {
+				element.scrollTop = scroll;
+			},
+			mark: (marked) => {
+				view.current.marked = marked;
+				draw.current();
+			},
+			hover: (x, y) => {
+				const scene = view.current.scene;
+				if (!scene) return;
+				const hit = hitAt(scene, x, y);
+				view.current.pointer = x > NAME_WIDTH ? x : null;
+				view.current.hovered = hit?.kind === "call" ? hit.rid : null;
+				element.classList.toggle("on-call", hit?.kind === "call");
+				const box = element.getBoundingClientRect();
+				setHover(hit ? { hit, x: box.left + x, y: box.top + y } : null);
+				draw.current();
+			},
+			leave: () => {
+				view.current.pointer = null;
+				view.current.hovered = null;
+				setHover(null);
+				draw.current();
+			},
+			click: (x, y) => {
+				const scene = view.current.scene;
+				const hit = scene ? hitAt(scene, x, y) : null;
+				setHover(null);
+				if (hit?.kind === "call") store.go({ rid: hit.rid });
+				else if (store.get().rid !== null) store.go({ rid: null });
+			},
+			choose: (chosen) => store.go({ window: { kind: "range", ...chosen } }),
+		});
+	}, []);
+
+	useShortcut(["Enter"], "Select the longest call in sight", "Timeline", () => {
+		const rid = view.current.scene ? longestInSight(view.current.scene) : null;
+		if (rid !== null) store.go({ rid });
+	});
+	useShortcut(["w", "s"], "Zoom in and out, around the pointer; held: smoothly", "Timeline", () => {});
+	useShortcut(["a", "d"], "Earlier and later", "Timeline", () => {});
+	useShortcut(["ArrowUp", "ArrowDown"], "Scroll the lanes", "Timeline", () => {});
+
+	return (
+		<>
+			<div
+				className="board"
+				ref={holder}
+				onScroll={(event) => {
+					view.current.scroll = event.currentTarget.scrollTop;
+					draw.current();
+				}}
+				role="img"
+				aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
+			>
+				<div className="board-lanes" style={{ height: allLanes(threads.length, size.height) }}>
+					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
+				</div>
+				{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
+				{hover ? (
+					<Tip x={hover.x} y={hover.y}>
+						<HitTip hit={hover.hit} />
+					</Tip>
+				) : null}
+			</div>
+			<button
+				type="button"
+				className="button plain board-png"
+				title="Save this as a PNG picture"
+				onClick={() => holder.current && savePng(holder.current, "Timeline", `timeline-${session.id}`)}
+			>
+				PNG
+			</button>
+		</>
+	);
+}
+
+function room(lanes: number, height: number): number {
+	return Math.max(0, allLanes(lanes, height) - height);
+}
+
+/** All lanes below each other, with the ruler. */
+function allLanes(lanes: number, height: number): number {
+	return lanes * laneHeight(lanes, height) + RULER_HEIGHT;
+}
+
+interface State {
+	threads: readonly ThreadRow[];
+	span: Span;
+	bounds: Span;
+	revision: number;
+	live: boolean;
+	following: boolean;
+	size: { width: number; height: number };
+	theme: "dark" | "light";
+	rid: number | null;
+	layers: ReadonlyMap<number, readonly Share[]> | null;
+}
+
+interface View {
+	scroll: number;
+	pointer: number | null;
+	marked: Span | null;
+	hovered: number | null;
+	colours: Palette | null;
+}
+
+function makeScene(
+	context: CanvasRenderingContext2D,
+	state: State,
+	view: View,
+	tiles: TileCache<TileData>,
+	pictures: Pictures,
+	places: Blocks,
+	start: number,
+): Scene {
+	const { width, height } = state.size;
+	const high = laneHeight(state.threads.length, height);
+	const lanes = visibleLanes(state.threads.length, high, view.scroll, height - RULER_HEIGHT);
+	const shown = state.threads.slice(lanes.first, lanes.last + 1);
+	const blocks = [...new Set(shown.map((t) => places.of(t.tid)?.block ?? -1))].filter((b) => b >= 0);
+	return {
+		context,
+		width,
+		height,
+		ratio: window.devicePixelRatio || 1,
+		theme: state.theme,
+		colours: view.colours ?? palette(),
+		span: state.span,
+		bounds: state.bounds,
+		level: levelFor(state.span, width - NAME_WIDTH),
+		start,
+		threads: state.threads,
+		scroll: view.scroll,
+		high,
+		lanes,
+		blocks,
+		places,
+		tiles,
+		pictures,
+		selected: state.rid,
+		hovered: view.hovered,
+		pointer: view.pointer,
+		marked: view.marked,
+		layers: state.layers,
+	};
+}
+
+function resize(canvas: HTMLCanvasElement, scene: Scene): void {
+	const width = Math.round(scene.width * scene.ratio);
+	const height = Math.round(scene.height * scene.ratio);
+	if (canvas.width !== width) canvas.width = width;
+	if (canvas.height !== height) canvas.height = height;
+}
+
+/** Asks for the tiles of a scene, and for the coarsest ones, so that there is always something to show. */
+function ask(scene: Scene, state: State, tiles: TileCache<TileData>): void {
+	const whole = levelFor(scene.bounds, scene.width - NAME_WIDTH) + 1;
+	const coarse = scene.blocks.flatMap((block) => tilesIn(scene.bounds, whole, block, scene.start));
+	const needless = (id: TileId) => completeAt(tiles, id);
+	const { seen, ahead } = wantedTiles(scene.span, scene.bounds, scene.level, scene.blocks, scene.start, needless);
+	const missing = coarse.filter((id) => !tiles.has(id));
+	// Tiles that end before the newest rows stay as they are.
+	const revision = (id: TileId) => {
+		const grows = state.live && tileSpan(id, scene.start).to >= state.bounds.to - SETTLED_NS;
+		return scene.places.version(id.block) * VERSION + (grows ? state.revision : 0);
+	};
+	// While the newest is followed nothing beside it will be looked at next, and the recorded program needs the CPU.
+	tiles.want(state.following ? [...seen, ...missing] : [...seen, ...missing, ...ahead, ...coarse], revision);
+}
+
+/** Calls are in the tables when they have ended, and within about this time. */
+const SETTLED_NS = 3e9;
+/** Above every number of a recording's states. */
+const VERSION = 1e9;

@@ -1,0 +1,60 @@
+import { TipRows } from "../../components/tip";
+import { bytes, duration, exact, exactDuration, exactTime, percent, visible } from "../../lib/format";
+import type { Hit } from "./hit";
+
+/** What lies below the pointer, with exact values. */
+export function HitTip({ hit }: { hit: Hit }) {
+	const { thread } = hit;
+	const who = `${visible(thread.comm ?? "thread")} ${thread.tid}`;
+	if (hit.kind === "lane") {
+		return (
+			<>
+				<div className="head">
+					<b>{who}</b>
+				</div>
+				<TipRows
+					rows={[
+						{ label: "process", value: `${visible(thread.process ?? "")} ${thread.pid ?? ""}` },
+						{ label: "calls", value: exact(thread.calls) },
+						{ label: "time in calls", value: duration(thread.time_ns) },
+					]}
+				/>
+			</>
+		);
+	}
+	if (hit.kind === "sum") {
+		return (
+			<>
+				<div className="head">
+					{who} · {exactTime(hit.t)} <span className="faint">+ {duration(hit.bucket)}</span>
+				</div>
+				<TipRows
+					rows={[
+						{ label: "calls that began", value: exact(hit.calls) },
+						{ label: "time in calls", value: `${duration(hit.time)} (${percent(hit.time / hit.bucket)})` },
+						{ label: "longest", value: exactDuration(hit.max) },
+						{ label: "errors", value: exact(hit.errors) },
+						{ label: "bytes", value: `${bytes(hit.bytes)}` },
+					]}
+				/>
+			</>
+		);
+	}
+	return (
+		<>
+			<div className="head">
+				<b>{hit.syscall}</b> {hit.errno ? <span className="danger">{hit.errno}</span> : null} · {who}
+			</div>
+			{hit.label ? <div className="path">{visible(hit.label)}</div> : null}
+			<TipRows
+				rows={[
+					{ label: "took", value: `${duration(hit.dur)} (${exactDuration(hit.dur)})` },
+					{ label: "began", value: exactTime(hit.t) },
+					...(Number.isFinite(hit.bytes)
+						? [{ label: "bytes", value: `${bytes(hit.bytes)} (${exact(hit.bytes)})` }]
+						: []),
+				]}
+			/>
+		</>
+	);
+}

@@ -1,0 +1,37 @@
+import { Swatch } from "../../components/text";
+import { colourOf, durationShare, ERROR, ramp } from "../../lib/colour";
+import { useTheme } from "../../state/theme";
+
+const STEPS: readonly (readonly [number, string])[] = [
+	[1e4, "10 µs"],
+	[1e6, "1 ms"],
+	[1e8, "100 ms"],
+];
+
+const CALLS = ["read", "write", "fsync", "openat", "close", "newfstatat"];
+
+const LAYERS = ["syscall", "fs", "pagecache", "block", "device", "sched", "irq"];
+
+/** How to read the lanes. */
+export function Key({ layers }: { layers: boolean }) {
+	const theme = useTheme();
+	return (
+		<div className={layers ? "timeline-key with-layers" : "timeline-key"}>
+			<span className="faint">Many calls: height is time in calls, colour the longest</span>
+			{STEPS.map(([ns, text]) => (
+				<span key={text}>
+					<Swatch colour={ramp(0.22 + 0.78 * durationShare(ns), theme)} /> {text}
+				</span>
+			))}
+			<span>
+				<Swatch colour={ERROR[theme]} /> errors
+			</span>
+			<span className="faint timeline-key-calls">{layers ? "Below a call, its layers:" : "Single calls:"}</span>
+			{(layers ? LAYERS : CALLS).map((name) => (
+				<span key={name} className="timeline-key-calls">
+					<Swatch colour={colourOf(layers ? "layer" : "syscall", name, theme)} /> {name}
+				</span>
+			))}
+		</div>
+	);
+}

@@ -1,0 +1,164 @@
+// What lies below the pointer.
+
+import type { ThreadRow } from "../../api/types";
+import { toPixel, toTime } from "../../lib/scale";
+import type { Calls, TileData } from "./decode";
+import { RULER_HEIGHT } from "./lanes";
+import { callBox, LAYERS_FROM, NAME_WIDTH, type Scene, shownTile } from "./paint";
+import { tileSpan, tilesIn } from "./tiles";
+
+export interface CallHit {
+	kind: "call";
+	thread: ThreadRow;
+	rid: number;
+	t: number;
+	dur: number;
+	syscall: string;
+	errno: string | null;
+	bytes: number;
+	label: string | null;
+}
+
+export interface SumHit {
+	kind: "sum";
+	thread: ThreadRow;
+	t: number;
+	bucket: number;
+	calls: number;
+	errors: number;
+	time: number;
+	max: number;
+	bytes: number;
+}
+
+export interface LaneHit {
+	kind: "lane";
+	thread: ThreadRow;
+}
+
+export type Hit = CallHit | SumHit | LaneHit;
+
+/** A call this far from the pointer is still meant: many are narrower than a pixel. */
+const REACH = 4;
+
+export function laneAt(scene: Scene, y: number): number {
+	return y < RULER_HEIGHT ? -1 : Math.floor((y - RULER_HEIGHT + scene.scroll) / scene.high);
+}
+
+export function hitAt(scene: Scene, x: number, y: number): Hit | null {
+	const lane = laneAt(scene, y);
+	const thread = scene.threads[lane];
+	if (!thread) return null;
+	if (x < NAME_WIDTH) return { kind: "lane", thread };
+	const width = scene.width - NAME_WIDTH;
+	const t = toTime(x - NAME_WIDTH, scene.span, width);
+	const slot = scene.places.of(thread.tid);
+	const id = slot ? tilesIn({ from: t, to: t + 1e-3 }, scene.level, slot.block, scene.start)[0] : undefined;
+	const shown = id ? shownTile(scene.tiles, id) : null;
+	const part = shown?.data.lanes.get(thread.tid);
+	if (!shown || !part) return null;
+	if (part.calls) return nearestCall(scene, part.calls, shown.data, thread, lane, x, y);
+	const density = part.density;
+	if (!density) return null;
+	const from = tileSpan(shown.id, scene.start).from;
+	const place = Math.floor((t - from) / shown.data.bucket);
+	if (place < 0 || place >= shown.data.buckets) return null;
+	const sum: SumHit = {
+		kind: "sum",
+		thread,
+		t: from + place * shown.data.bucket,
+		bucket: shown.data.bucket,
+		calls: density.calls[place] ?? 0,
+		errors: density.errors[place] ?? 0,
+		time: density.time[place] ?? 0,
+		max: density.max[place] ?? 0,
+		bytes: density.bytes[place] ?? 0,
+	};
+	return sum.calls > 0 || sum.time > 0 ? sum : null;
+}
+
+function nearestCall(
+	scene: Scene,
+	calls: Calls,
+	data: TileData,
+	thread: ThreadRow,
+	lane: number,
+	x: number,
+	y: number,
+): CallHit | null {
+	const width = scene.width - NAME_WIDTH;
+	const at = (t: number) => NAME_WIDTH + toPixel(t, scene.span, width);
+	let best = -1;
+	let least = REACH;
+	for (let i = 0; i < calls.length; i += 1) {
+		const t = calls.t[i] ?? 0;
+		const left = at(t);
+		if (left - REACH > x) break;
+		const right = at(t + (calls.dur[i] ?? 0));
+		const box = callBox(scene, lane, calls.depth[i] ?? 0, calls.deepest);
+		const beside = x < left ? left - x : x > right ? x - right : 0;
+		const above =
+			calls.deepest > 0 ? (y < box.top ? box.top - y : y > box.top + box.height ? y - box.top - box.height : 0) : 0;
+		const distance = Math.max(beside, above);
+		if (distance <= least) {
+			least = distance;
+			best = i;
+		}
+	}
+	if (best < 0) return null;
+	return {
+		kind: "call",
+		thread,
+		rid: calls.rid[best] ?? 0,
+		t: calls.t[best] ?? 0,
+		dur: calls.dur[best] ?? 0,
+		syscall: data.syscalls[calls.syscall[best] ?? -1] ?? "",
+		errno: data.errnos[calls.errno[best] ?? -1] ?? null,
+		bytes: calls.bytes[best] ?? Number.NaN,
+		label: calls.label[best] ?? null,
+	};
+}
+
+/** All calls that are drawn one by one and take place in sight, until `see` has seen enough. */
+function eachCall(scene: Scene, see: (calls: Calls, i: number) => boolean): void {
+	for (const block of scene.blocks) {
+		for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
+			const shown = shownTile(scene.tiles, id);
+			for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
+				const tid = scene.threads[lane]?.tid;
+				const calls = tid === undefined ? undefined : shown?.data.lanes.get(tid)?.calls;
+				if (!calls) continue;
+				for (let i = 0; i < calls.length; i += 1) {
+					const t = calls.t[i] ?? 0;
+					if (t > scene.span.to) break;
+					if (t + (calls.dur[i] ?? 0) >= scene.span.from && see(calls, i)) return;
+				}
+			}
+		}
+	}
+}
+
+/** The longest call that is drawn as one and takes place in sight; null when there is none. */
+export function longestInSight(scene: Scene): number | null {
+	let rid: number | null = null;
+	let longest = -1;
+	eachCall(scene, (calls, i) => {
+		if ((calls.dur[i] ?? 0) > longest) {
+			longest = calls.dur[i] ?? 0;
+			rid = calls.rid[i] ?? null;
+		}
+		return false;
+	});
+	return rid;
+}
+
+/** A call is wide enough to show its layers. */
+export function hasWideCalls(scene: Scene): boolean {
+	const least = ((scene.span.to - scene.span.from) / (scene.width - NAME_WIDTH)) * LAYERS_FROM;
+	let found = false;
+	eachCall(scene, (calls, i) => {
+		found = (calls.dur[i] ?? 0) >= least;
+		return found;
+	});
+	return found;
+}
