@@ -1,13 +1,13 @@
 // A plot over time: lines, areas, stacks or a heat map, with an axis in units, a cursor that all plots of a page share,
 // exact values beside the pointer, and a brush that sets the window.
 
-import { useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Heat } from "../lib/buckets";
 import { rampRgb, type Theme } from "../lib/colour";
 import { exactTime, time } from "../lib/format";
-import { type Span, ticks, timeStep } from "../lib/scale";
+import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { token, useTheme } from "../state/theme";
 import { Tip, type TipRow, TipRows } from "./tip";
@@ -19,12 +19,57 @@ export interface PlotSeries {
 	/** NaN leaves a gap. */
 	values: Float64Array;
 	/** `stack` lies on the stacks before it. */
-	style: "line" | "area" | "stack" | "dashes";
+	style: "line" | "area" | "stack" | "dots";
 }
 
 export interface HeatMap extends Heat {
 	/** What a row stands for beside the pointer: the range of its power of two. */
 	format: (value: number) => string;
+	/** What is counted; calls, when it is not said. */
+	unit?: string;
+}
+
+/** A point of a plot below the pointer. */
+export interface Pointed {
+	/** Bucket; -1 outside of all. */
+	index: number;
+	/** Position on the axes. */
+	t: number;
+	value: number;
+	/** What a pixel stands for on the axes. */
+	perX: number;
+	perY: number;
+}
+
+/** A horizontal axis of something else than the session's time. */
+export interface Axis {
+	/** Where its ticks stand, when there is room for so many. */
+	ticks: (span: Span, room: number) => number[];
+	format: (value: number) => string;
+	/** What stands above the values beside the pointer. */
+	head: (index: number) => ReactNode;
+	/** What a drag over a part of it means. */
+	brush?: (span: Span) => void;
+	/** Plots with the same one share their cursor. */
+	sync?: string;
+}
+
+/** The frame of a plot, in pixels of its canvas. */
+export interface Frame {
+	left: number;
+	top: number;
+	width: number;
+	height: number;
+	ratio: number;
+	x: (t: number) => number;
+	y: (value: number) => number;
+}
+
+/** What the owner of a plot draws into its frame: points, cells. */
+export interface Sheet {
+	draw: (context: CanvasRenderingContext2D, frame: Frame) => void;
+	/** What stands beside the pointer instead of the values of series; null for nothing. */
+	tip?: (at: Pointed) => ReactNode;
 }
 
 interface Props {
@@ -40,10 +85,23 @@ interface Props {
 	height: number;
 	format: (value: number) => string;
 	exact?: (value: number) => string;
+	/** Ticks at powers of two instead of ten. */
+	binary?: boolean | undefined;
 	/** Least value at the top of the axis. */
 	atLeast?: number;
 	/** The times stand below the plot; false where another plot with them is right below. */
 	times?: boolean;
+	/** Values lie at their times and anywhere: not each over a bucket from there on. */
+	loose?: boolean | undefined;
+	/** The vertical axis is the logarithm to base 2. */
+	log?: boolean | undefined;
+	/** The ends of the vertical axis; without them from 0 to the highest value. */
+	range?: readonly [number, number] | undefined;
+	/** Instead of the session's time. */
+	axis?: Axis | undefined;
+	sheet?: Sheet | undefined;
+	/** A click on the plot. */
+	onPick?: (at: Pointed) => void;
 }
 
 /** Room for the vertical axis, the same in every plot, so that times stand in line. */
@@ -58,12 +116,12 @@ export function TimeChart(props: Props) {
 	const plot = useRef<uPlot | null>(null);
 	const latest = useRef(props);
 	latest.current = props;
-	const [hover, setHover] = useState<{ index: number; x: number; y: number; value: number } | null>(null);
+	const [hover, setHover] = useState<Hover | null>(null);
 
 	const data = useMemo(() => aligned(props), [props]);
 	const latestData = useRef(data);
 	latestData.current = data;
-	const shape = `${theme} ${props.heat ? "heat" : ""} ${times} ${props.series.map((s) => `${s.style}${s.colour}${s.label}`).join("|")}`;
+	const shape = `${theme} ${props.heat ? "heat" : ""} ${props.log ? "log" : ""} ${props.loose ? "loose" : ""} ${props.axis?.sync} ${times} ${props.series.map((s) => `${s.style}${s.colour}${s.label}`).join("|")}`;
 
 	// biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for what the plot is made of
 	useEffect(() => {
@@ -85,18 +143,47 @@ export function TimeChart(props: Props) {
 		plot.current?.setData(data);
 	}, [data]);
 
+	const told = hover ? toldAt(props, hover) : null;
 	return (
-		<div className="plot" ref={holder} style={{ height }} role="img" aria-label={label}>
-			{hover ? (
+		<div className={props.onPick ? "plot picks" : "plot"} ref={holder} style={{ height }} role="img" aria-label={label}>
+			{hover && told ? (
 				<Tip x={hover.x} y={hover.y}>
-					<div className="head">
-						{exactTime(props.t[hover.index] ?? 0)} <span className="faint">+ {time(props.bucket, props.bucket)}</span>
-					</div>
-					<TipRows rows={tipRows(props, hover.index, hover.value)} />
+					{told}
 				</Tip>
 			) : null}
 		</div>
 	);
+}
+
+interface Hover extends Pointed {
+	/** Of the pointer, in the window. */
+	x: number;
+	y: number;
+}
+
+/** What stands beside the pointer. */
+function toldAt(props: Props, hover: Hover): ReactNode {
+	if (props.sheet?.tip) return props.sheet.tip(hover);
+	if (hover.index < 0) return null;
+	return (
+		<>
+			<div className="head">
+				{props.axis ? (
+					props.axis.head(hover.index)
+				) : (
+					<>
+						{exactTime(props.t[hover.index] ?? 0)}{" "}
+						{props.loose ? null : <span className="faint">+ {time(props.bucket, props.bucket)}</span>}
+					</>
+				)}
+			</div>
+			<TipRows rows={tipRows(props, hover.index, hover.value)} />
+		</>
+	);
+}
+
+function isLog(props: Props): boolean {
+	return props.heat !== undefined || props.log === true;
 }
 
 /** uPlot's columns: stacks as sums, drawn from the highest down, each over the one before. */
@@ -111,7 +198,7 @@ function aligned(props: Props): uPlot.AlignedData {
 			columns.push(next);
 		} else {
 			columns.push(
-				Array.from(series.values, (v) => (Number.isFinite(v) ? (props.heat ? Math.log2(Math.max(v, 1)) : v) : null)),
+				Array.from(series.values, (v) => (Number.isFinite(v) ? (isLog(props) ? Math.log2(Math.max(v, 1)) : v) : null)),
 			);
 		}
 	}
@@ -141,7 +228,7 @@ function tipRows(props: Props, index: number, value: number): TipRow[] {
 			const calls = props.heat.counts[index * props.heat.rows + row] ?? 0;
 			rows.unshift({
 				label: `${props.heat.format(low)} to ${props.heat.format(low * 2)}`,
-				value: `${calls.toLocaleString("en")} calls`,
+				value: `${calls.toLocaleString("en")} ${props.heat.unit ?? "calls"}`,
 			});
 		}
 	}
@@ -156,7 +243,7 @@ function options(
 	width: number,
 	height: number,
 	times: boolean,
-	setHover: (hover: { index: number; x: number; y: number; value: number } | null) => void,
+	setHover: (hover: Hover | null) => void,
 ): uPlot.Options {
 	const props = latest.current;
 	const ink = token("--ink-3");
@@ -170,12 +257,12 @@ function options(
 			label: s?.label ?? "",
 			stroke: s?.colour ?? ink,
 			width: filled ? 0 : 1.5,
-			points: { show: false },
+			points: s?.style === "dots" ? { show: true, size: 4, width: 0, fill: s.colour } : { show: false },
 			spanGaps: false,
 		};
 		if (filled && s) made.fill = s.colour;
-		if (s?.style === "dashes") made.dash = [4, 3];
-		if (stepped) made.paths = stepped;
+		if (s?.style === "dots") made.paths = () => null;
+		else if (stepped && !props.loose) made.paths = stepped;
 		return made;
 	});
 	return {
@@ -184,8 +271,8 @@ function options(
 		padding: [8, RIGHT, times ? 0 : 8, 0],
 		legend: { show: false },
 		cursor: {
-			sync: { key: "time", setSeries: false },
-			drag: { x: true, y: false, setScale: false },
+			sync: { key: props.axis ? (props.axis.sync ?? "none") : "time", setSeries: false },
+			drag: { x: props.axis === undefined || props.axis.brush !== undefined, y: false, setScale: false },
 			points: { show: false },
 			y: false,
 		},
@@ -202,9 +289,15 @@ function options(
 				font,
 				size: 24,
 				gap: 4,
-				splits: (_u, _axis, from, to) => ticks({ from, to }, timeStep({ from, to }, width / 130)),
-				values: (_u, values) =>
-					values.map((v) => time(v, (values[1] ?? 0) - (values[0] ?? 0) || latest.current.bucket)),
+				splits: (u, _axis, from, to) => {
+					const room = u.width / 130;
+					return latest.current.axis?.ticks({ from, to }, room) ?? ticks({ from, to }, timeStep({ from, to }, room));
+				},
+				values: (_u, values) => {
+					const { axis, bucket } = latest.current;
+					if (axis) return values.map(axis.format);
+					return values.map((v) => time(v, (values[1] ?? 0) - (values[0] ?? 0) || bucket));
+				},
 			},
 			{
 				stroke: ink,
@@ -213,27 +306,34 @@ function options(
 				font,
 				size: AXIS_WIDTH,
 				gap: 6,
-				...(props.heat
-					? {
-							splits: (_u: uPlot, _axis: number, from: number, to: number) => everyThird(from, to),
-							values: (_u: uPlot, values: number[]) => values.map((v) => latest.current.format(2 ** v)),
-						}
-					: {
-							space: 28,
-							values: (_u: uPlot, values: number[]) => values.map((v) => latest.current.format(v)),
-						}),
+				splits: (_u, _axis, from, to) =>
+					isLog(latest.current)
+						? decades(from, to)
+						: ticks(
+								{ from, to },
+								(latest.current.binary ? binaryStep : niceStep)((to - from) / Math.max(2, height / 45)),
+							),
+				values: (_u, values) => values.map((v) => latest.current.format(isLog(latest.current) ? 2 ** v : v)),
 			},
 		],
 		series: [{}, ...series],
 		hooks: {
-			drawClear: [(u) => drawHeat(u, latest.current, theme)],
+			drawClear: [
+				(u) => {
+					drawHeat(u, latest.current, theme);
+					drawSheet(u, latest.current.sheet);
+				},
+			],
+			ready: [(u) => listenForClicks(u, latest)],
 			setSelect: [
 				(u) => {
 					if (u.select.width < 3) return;
 					const from = u.posToVal(u.select.left, "x");
 					const to = u.posToVal(u.select.left + u.select.width, "x");
 					u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-					showSpan({ from, to });
+					const { axis } = latest.current;
+					if (axis) axis.brush?.({ from, to });
+					else showSpan({ from, to });
 				},
 			],
 			setCursor: [
@@ -244,36 +344,95 @@ function options(
 						setHover(null);
 						return;
 					}
-					const { t, bucket } = latest.current;
-					const index = Math.floor((u.posToVal(left, "x") - (t[0] ?? 0)) / bucket);
-					if (index < 0 || index >= t.length) {
-						setHover(null);
-						return;
-					}
 					const box = u.over.getBoundingClientRect();
-					setHover({ index, x: box.left + left, y: box.top + top, value: u.posToVal(top, "y") });
+					setHover({ ...pointed(u, latest.current, left, top), x: box.left + left, y: box.top + top });
 				},
 			],
 		},
 	};
 }
 
-function yRange(props: Props, _low: number | null, high: number | null): [number, number] {
+/** What lies at a position in the frame of a plot. */
+function pointed(u: uPlot, { t, bucket, loose }: Props, left: number, top: number): Pointed {
+	const at = u.posToVal(left, "x");
+	const value = u.posToVal(top, "y");
+	const index = loose ? nearestIndex(t, at) : Math.floor((at - (t[0] ?? 0)) / bucket);
+	return {
+		index: index >= 0 && index < t.length ? index : -1,
+		t: at,
+		value,
+		perX: Math.abs(u.posToVal(left + 1, "x") - at),
+		perY: Math.abs(u.posToVal(top + 1, "y") - value),
+	};
+}
+
+/** The place of the time that is nearest, of times in their order. */
+function nearestIndex(t: Float64Array, at: number): number {
+	let low = 0;
+	let high = t.length - 1;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if ((t[middle] ?? 0) < at) low = middle + 1;
+		else high = middle;
+	}
+	return low > 0 && at - (t[low - 1] ?? 0) < (t[low] ?? 0) - at ? low - 1 : low;
+}
+
+/** A click is a press and a release at one place: anything else was a brush. */
+function listenForClicks(u: uPlot, latest: Latest): void {
+	let down: number | null = null;
+	u.over.addEventListener("mousedown", (event) => {
+		down = event.button === 0 ? event.clientX : null;
+	});
+	u.over.addEventListener("mouseup", (event) => {
+		if (down === null || Math.abs(event.clientX - down) > 3) return;
+		const box = u.over.getBoundingClientRect();
+		latest.current.onPick?.(pointed(u, latest.current, event.clientX - box.left, event.clientY - box.top));
+	});
+}
+
+function drawSheet(u: uPlot, sheet: Sheet | undefined): void {
+	if (!sheet) return;
+	const { left, top, width, height } = u.bbox;
+	u.ctx.save();
+	u.ctx.beginPath();
+	u.ctx.rect(left, top, width, height);
+	u.ctx.clip();
+	sheet.draw(u.ctx, {
+		left,
+		top,
+		width,
+		height,
+		ratio: uPlot.pxRatio,
+		x: (t) => u.valToPos(t, "x", true),
+		y: (value) => u.valToPos(value, "y", true),
+	});
+	u.ctx.restore();
+}
+
+function yRange(props: Props, low: number | null, high: number | null): [number, number] {
+	if (props.range) return [props.range[0], props.range[1]];
 	if (props.heat) {
-		const { low, rows } = props.heat;
+		const { low: first, rows } = props.heat;
 		if (rows === 0) return [10, 30];
 		// A margin, so that the lowest row can be told from the axis.
-		return [low, low + Math.max(rows, 4)];
+		return [first, first + Math.max(rows, 4)];
+	}
+	if (props.log) {
+		const bottom = Math.floor((low ?? 0) - 0.5);
+		return low === null || high === null ? [10, 30] : [bottom, Math.max(Math.ceil(high + 0.5), bottom + 4)];
 	}
 	const top = Math.max(high ?? 0, props.atLeast ?? 0);
 	return [0, top > 0 ? top * 1.06 : 1];
 }
 
-/** Powers of two at even distances: every thousandfold is about ten of them. */
-function everyThird(from: number, to: number): number[] {
-	const step = to - from > 14 ? 4 : to - from > 6 ? 3 : 1;
+/** The powers of ten on an axis of powers of two. */
+function decades(from: number, to: number): number[] {
 	const made: number[] = [];
-	for (let v = Math.ceil(from / step) * step; v <= to; v += step) made.push(v);
+	for (let power = 0; power <= 15; power += 1) {
+		const v = power * Math.log2(10);
+		if (v >= from && v <= to) made.push(v);
+	}
 	return made;
 }
 

@@ -71,6 +71,11 @@ export function niceStep(wanted: number): number {
 	return power * 10;
 }
 
+/** A power of two, not below `wanted`: distances of ticks for bytes. */
+export function binaryStep(wanted: number): number {
+	return wanted > 0 ? 2 ** Math.ceil(Math.log2(wanted) - 1e-9) : 1;
+}
+
 /** The multiples of `step` inside a span. */
 export function ticks(span: Span, step: number): number[] {
 	const found: number[] = [];

@@ -13,6 +13,7 @@ import {
 	sessionPath,
 } from "../api/session";
 import type { Filter } from "../api/types";
+import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
@@ -150,6 +151,8 @@ export interface Question {
 	windowed?: boolean;
 	/** The filter of the page is sent unless this is false. */
 	filtered?: boolean;
+	/** Holds besides the page's filter. */
+	filter?: Filter;
 	pixels?: number;
 }
 
@@ -159,7 +162,8 @@ function useAsked(question: Question | null): { key: string | null; revision: nu
 	const session = useSession();
 	const { span, following } = useShown();
 	const windowed = question?.windowed !== false;
-	const filter: Filter = question?.filtered === false ? {} : page.filter;
+	const given: Filter = question?.filtered === false ? {} : page.filter;
+	const filter: Filter = question?.filter ? mergeFilters(given, question.filter) : given;
 	const selection: Selection = { filter };
 	if (question?.pixels !== undefined) selection.pixels = question.pixels;
 	if (windowed && page.window.kind !== "all") selection.span = span;

@@ -156,7 +156,7 @@ export function Latency() {
 	}, [tiles.data]);
 	const series: PlotSeries[] = made
 		? [
-				{ label: "longest", colour: colourOf("series", "max", theme), values: made.max, style: "dashes" },
+				{ label: "longest", colour: colourOf("series", "max", theme), values: made.max, style: "dots" },
 				{
 					label: "p99 (within a power of two)",
 					colour: colourOf("series", "p99", theme),
