@@ -3,7 +3,7 @@
 import { type Comparison, compare, comparePath } from "../../api/compare";
 import type { SessionSummary } from "../../api/session";
 import { Panel, Shown } from "../../components/panel";
-import { Empty } from "../../components/states";
+import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";
 import { colourOf } from "../../lib/colour";
 import { duration, percent, visible } from "../../lib/format";
@@ -104,7 +104,7 @@ function Outcome({ comparison }: { comparison: Comparison }) {
 			</dl>
 			{[...comparison.notes, ...comparison.method.text].map((text) => (
 				<p key={text} className="quiet">
-					{visible(text)}.
+					{sentence(visible(text))}.
 				</p>
 			))}
 		</section>
@@ -121,7 +121,9 @@ function Changes({ comparison }: { comparison: Comparison }) {
 					<li key={`${change.table} ${change.metric} ${change.subject}`} title={visible(change.why)}>
 						<Mark figure={change} />
 						<Text of={changeText(change)} />
-						<span className="faint number">{percent(Math.abs(change.weight))} of the whole</span>
+						<span className="faint number">
+							{change.weight === 0 ? "" : `${percent(Math.abs(change.weight))} of the whole`}
+						</span>
 					</li>
 				))}
 			</ol>

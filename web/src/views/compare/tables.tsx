@@ -108,10 +108,15 @@ function Row({ row, metrics, isPath }: { row: DiffRow; metrics: readonly Metric[
 						className="number"
 						title={`${precise(metric, figure.before)} → ${precise(metric, figure.after)}: ${VERDICTS[figure.verdict]}${figure.why ? `, ${figure.why}` : ""}`}
 					>
-						<span className="compare-pair">
-							{shown(metric, figure.before)} → {shown(metric, figure.after)}
-						</span>
-						<Mark figure={figure} />
+						{figure.before === figure.after ? (
+							<span className="faint">{shown(metric, figure.after)}</span>
+						) : (
+							<>
+								{shown(metric, figure.before)} → {shown(metric, figure.after)}
+								<br />
+								<Mark figure={figure} />
+							</>
+						)}
 					</td>
 				);
 			})}
@@ -125,7 +130,7 @@ export function Mark({ figure }: { figure: Parameters<typeof changed>[0] & { ver
 	return (
 		<span className={`compare-mark ${figure.verdict}`}>
 			{sign}
-			{changed(figure)}
+			{figure.before === figure.after && sign !== "" ? VERDICTS[figure.verdict] : changed(figure)}
 			<span className="only-read"> {VERDICTS[figure.verdict]}</span>
 		</span>
 	);

@@ -86,6 +86,7 @@ export function metricsOf(rows: readonly DiffRow[]): Metric[] {
 
 /** What a change is, in a sentence. */
 export function changeText(change: Change): string {
+	if (change.metric === "findings") return change.subject;
 	const what = `${METRICS[change.metric].toLowerCase()} of ${change.subject}`;
 	return `${what}: ${shown(change.metric, change.before)} → ${shown(change.metric, change.after)}`;
 }

@@ -117,8 +117,8 @@ export function Latency({ device }: { device: string }) {
 }
 
 const MEASURES: readonly (readonly [Measure, string])[] = [
-	["device", "in the device"],
-	["queue", "waiting for it"],
+	["device", "at once"],
+	["queue", "waiting"],
 	["requests", "requests/s"],
 	["bytes", "bytes/s"],
 ];

@@ -18,7 +18,7 @@ import { type Accesses, busiest, cellAt, cellSpan, nearest, neighbour } from "./
 import { type ColourBy, paintCells, paintPoints } from "./paint";
 
 const BYS: readonly (readonly [ColourBy, string])[] = [
-	["kind", "read or write"],
+	["kind", "read/write"],
 	["latency", "latency"],
 	["thread", "thread"],
 ];
@@ -153,10 +153,10 @@ const EMPTY = new Float64Array(0);
 function noteOf(accesses: Accesses | null): string {
 	if (!accesses) return "";
 	const { what } = accesses;
-	if (what.mode === "points") return `${exact(what.rows)} accesses, a point each, larger for more bytes`;
+	if (what.mode === "points") return `${exact(what.rows)} accesses: a point each, larger for more bytes`;
 	let sum = 0;
 	for (let i = 0; i < what.rows; i += 1) sum += (what.reads[i] || 0) + (what.writes[i] || 0);
-	return `${exact(sum)} accesses, brighter where there are more; zoom in for single ones`;
+	return `${exact(sum)} accesses: brighter where there are more; zoom in for single ones`;
 }
 
 /** The plot in words. */

@@ -100,7 +100,7 @@ export function paintCells(cells: Cells, by: ColourBy, theme: Theme): Draw {
 		image.data[at + 1] = colour[1];
 		image.data[at + 2] = colour[2];
 		// One access among millions can still be seen.
-		image.data[at + 3] = 110 + Math.round(145 * (Math.log1p(reads + writes) / Math.log1p(most)));
+		image.data[at + 3] = 170 + Math.round(85 * (Math.log1p(reads + writes) / Math.log1p(most)));
 	}
 	picture.getContext("2d")?.putImageData(image, 0, 0);
 	return (context, frame) => {

@@ -1,14 +1,14 @@
 import { useMemo } from "react";
 import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
-import { type Axis, type PlotSeries, type Pointed, TimeChart } from "../../components/timechart";
-import { colourOf } from "../../lib/colour";
+import { type Axis, type Frame, type PlotSeries, type Pointed, TimeChart } from "../../components/timechart";
+import { colourOf, type Theme } from "../../lib/colour";
 import { duration, exact, exactDuration, exactTime } from "../../lib/format";
 import { niceStep, ticks } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import { useColumns } from "../../state/session";
 import { showSpan, store, usePage, useParam } from "../../state/store";
-import { useTheme } from "../../state/theme";
+import { token, useTheme } from "../../state/theme";
 import { largestLayer, p99Of, type Requests, requestsOf, slowestFirst } from "./stack";
 
 /** More bars than pixels show nothing more. */
@@ -16,12 +16,12 @@ const MOST = 4000;
 
 const ORDERS = [
 	["time", "in order"],
-	["dur", "slowest first"],
+	["dur", "longest first"],
 ] as const;
 
 const SCALES = [
-	["all", "whole"],
 	["p99", "up to p99"],
+	["all", "whole"],
 ] as const;
 
 /** Each request in order, its time stacked by layer. */
@@ -29,10 +29,11 @@ export function RequestStacks({ height }: { height: number }) {
 	const theme = useTheme();
 	const { rid } = usePage();
 	const [orderParam, setOrder] = useParam("order", "time");
-	const [scaleParam, setScale] = useParam("scale", "all");
+	const [scaleParam, setScale] = useParam("scale", "p99");
 	const order = orderParam === "dur" ? "dur" : "time";
-	const scale = scaleParam === "p99" ? "p99" : "all";
-	const answer = useColumns({ path: "layers", params: { mode: "requests", limit: MOST } });
+	const scale = scaleParam === "all" ? "all" : "p99";
+	// Where there are more than can be drawn, those that took longest are what is looked for.
+	const answer = useColumns({ path: "layers", params: { mode: "requests", limit: MOST, sort: "-dur_ns" } });
 	const made = useMemo(() => {
 		if (!answer.data) return null;
 		const requests = requestsOf(answer.data);
@@ -87,7 +88,7 @@ export function RequestStacks({ height }: { height: number }) {
 							format={duration}
 							exact={exactDuration}
 							axis={axisOf(made, order)}
-							sheet={selected >= 0 ? mark(selected, theme) : undefined}
+							sheet={{ draw: marks(made, selected, top, theme) }}
 							{...(top > 0 ? { range: [0, top] as const } : {})}
 							onPick={(at: Pointed) => at.index >= 0 && store.go({ rid: made.rid[at.index] ?? null })}
 						/>
@@ -101,22 +102,26 @@ export function RequestStacks({ height }: { height: number }) {
 function noteOf(made: Requests, total: number | null, order: string, scale: string): string {
 	const shown =
 		total !== null && total > made.length
-			? `the first ${exact(made.length)} of ${exact(total)} in this window: narrow it for others`
-			: `${exact(made.length)} in this window`;
+			? `the ${exact(made.length)} longest of ${exact(total)} in this window${order === "time" ? ", in the order of time" : ""}: narrow it for all`
+			: `all ${exact(made.length)} in this window`;
 	const more = [
 		order === "time" ? "drag: zoom to them" : "",
-		scale === "p99" ? "longer ones are cut off at the top" : "",
+		scale === "p99" ? "marks on top: longer than the axis" : "",
 	].filter((part) => part !== "");
 	return [shown, ...more].join("; ");
 }
 
 function axisOf(made: Requests, order: "time" | "dur"): Axis {
 	return {
-		ticks: (span, room) => ticks(span, Math.max(1, niceStep((span.to - span.from) / Math.max(room, 1)))),
+		// The last one would be cut off by the edge.
+		ticks: (span, room) =>
+			ticks(span, Math.max(1, niceStep((span.to - span.from) / Math.max(room, 1)))).filter(
+				(v) => v < span.to - (span.to - span.from) / 50,
+			),
 		format: (value) => exact(value),
 		head: (index) => (
 			<>
-				request {exact(index)} at {exactTime(made.t[index] ?? 0)}, took <b>{duration(made.dur[index] ?? 0)}</b>
+				request {exact(index + 1)} at {exactTime(made.t[index] ?? 0)}, took <b>{duration(made.dur[index] ?? 0)}</b>
 				<span className="faint"> mostly {largestLayer(made, index) ?? "nowhere"}</span>
 			</>
 		),
@@ -132,14 +137,26 @@ function axisOf(made: Requests, order: "time" | "dur"): Axis {
 	};
 }
 
-/** A mark behind the selected bar. */
-function mark(index: number, theme: "dark" | "light") {
-	return {
-		draw: (context: CanvasRenderingContext2D, frame: { x: (v: number) => number; top: number; height: number }) => {
-			const left = frame.x(index);
-			const wide = Math.max(4, frame.x(index + 1) - left);
+/** A band behind the selected bar, and a mark above each bar that the axis cuts off. */
+function marks(made: Requests, selected: number, top: number, theme: Theme) {
+	return (context: CanvasRenderingContext2D, frame: Frame) => {
+		if (selected >= 0) {
+			const left = frame.x(selected);
+			const wide = Math.max(4, frame.x(selected + 1) - left);
 			context.fillStyle = theme === "dark" ? "rgb(255 255 255 / 16%)" : "rgb(20 40 60 / 14%)";
 			context.fillRect(left - 2, frame.top, wide + 4, frame.height);
-		},
+		}
+		if (top <= 0) return;
+		context.fillStyle = token("--ink");
+		const side = 3 * frame.ratio;
+		for (let i = 0; i < made.length; i += 1) {
+			if ((made.dur[i] ?? 0) <= top) continue;
+			const x = frame.x(i + 0.5);
+			context.beginPath();
+			context.moveTo(x, frame.top);
+			context.lineTo(x - side, frame.top + side * 1.6);
+			context.lineTo(x + side, frame.top + side * 1.6);
+			context.fill();
+		}
 	};
 }

@@ -11,11 +11,13 @@ import { colourOf, type Theme } from "../../lib/colour";
 import { count, duration, exact, exactDuration } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
-import { useTheme } from "../../state/theme";
-import { byName, fold, type Named, p99OfAll } from "./names";
+import { token, useTheme } from "../../state/theme";
+import { byName, coarser, fold, type Named, p99OfAll } from "./names";
 import "./style.css";
 
 const BUCKETS = 400;
+/** Percentiles need more calls than a narrow bucket has. */
+const PERCENTILES = 80;
 /** Threads that are told apart before they are summed up by name. */
 const THREADS = 200;
 const COLOURED = 12;
@@ -41,8 +43,16 @@ export default function Threads() {
 	const made = useMemo(() => {
 		if (!tiles.data) return null;
 		const grid = gridOf(tiles.data);
-		const names = byName(tiles.data, grid);
-		return { grid, names, folded: fold(names, COLOURED), lanes: fold(names, LANES), all: p99OfAll(tiles.data, grid) };
+		const wide = coarser(grid, PERCENTILES);
+		const names = byName(tiles.data, grid, wide.step);
+		return {
+			grid,
+			wide: wide.grid,
+			names,
+			folded: fold(names, COLOURED),
+			lanes: fold(names, LANES),
+			all: p99OfAll(tiles.data, grid, wide.step),
+		};
 	}, [tiles.data]);
 	const mark = (name: string) => setMarked(name === marked ? "" : name);
 	return (
@@ -63,8 +73,8 @@ export default function Threads() {
 							<TimeChart
 								label="99th percentile of latency over time"
 								span={span}
-								t={made.grid.t}
-								bucket={made.grid.bucket}
+								t={made.wide.t}
+								bucket={made.wide.bucket}
 								series={latencyLines(made, marked, theme)}
 								height={190}
 								log
@@ -81,7 +91,7 @@ export default function Threads() {
 				end={<Segmented label="Form" value={form} options={FORMS} onChange={setForm} />}
 				picture="threads-calls"
 			>
-				<Shown of={tiles} height={300} empty={(data) => data.rows === 0}>
+				<Shown of={tiles} height={form === "stack" ? 300 : 0} empty={(data) => data.rows === 0}>
 					{() =>
 						made &&
 						(form === "stack" ? (
@@ -112,6 +122,8 @@ export default function Threads() {
 
 interface Made {
 	grid: Grid;
+	/** Of the percentiles. */
+	wide: Grid;
 	names: Named[];
 	folded: Named[];
 	lanes: Named[];
@@ -158,13 +170,10 @@ function latencyLines(made: Made, marked: string, theme: Theme): PlotSeries[] {
 		style: "line",
 	}));
 	if (made.names.length === 1) return lines;
-	return [
-		...lines,
-		{ label: "all calls", colour: colourOf("series", "calls", theme), values: made.all, style: "dots" },
-	];
+	return [...lines, { label: "all calls", colour: token("--ink"), values: made.all, style: "line" }];
 }
 
-const LANE = 46;
+const LANE = 40;
 
 /** A small plot for each name below each other, each with its own scale: phases and gaps side by side. */
 function Lanes({ made }: { made: Made }) {

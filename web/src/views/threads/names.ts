@@ -14,7 +14,7 @@ export interface Named {
 	total: number;
 	time: number;
 	errors: number;
-	/** 99th percentile in each bucket, within a power of two; NaN without calls. */
+	/** 99th percentile in each (coarser) bucket, within a power of two; NaN without calls. */
 	p99: Float64Array;
 	/** Over the whole window. */
 	p99All: number;
@@ -32,8 +32,18 @@ interface Sums extends Named {
 /** Powers of two that a histogram has. */
 const POWERS = 64;
 
-/** What threads of each name did in each bucket, the most calls first and what is left last. */
-export function byName(tiles: ThreadColumns, grid: Grid): Named[] {
+/** Buckets of which several are one, for percentiles: those of few calls say little. */
+export function coarser(grid: Grid, most: number): { grid: Grid; step: number } {
+	const step = Math.max(1, Math.ceil(grid.length / most));
+	const length = Math.ceil(grid.length / step);
+	return {
+		step,
+		grid: { t: Float64Array.from({ length }, (_, i) => grid.t[i * step] ?? 0), bucket: grid.bucket * step, length },
+	};
+}
+
+/** What threads of each name did in each bucket, the most calls first and what is left last; percentiles of `step` at once. */
+export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 	const keys = tiles.texts("key");
 	const labels = tiles.texts("label");
 	const left = tiles.flags("rest");
@@ -58,9 +68,9 @@ export function byName(tiles: ThreadColumns, grid: Grid): Named[] {
 				total: 0,
 				time: 0,
 				errors: 0,
-				p99: new Float64Array(grid.length).fill(Number.NaN),
+				p99: new Float64Array(Math.ceil(grid.length / step)).fill(Number.NaN),
 				p99All: Number.NaN,
-				histograms: new Array(grid.length),
+				histograms: new Array(Math.ceil(grid.length / step)),
 				whole: new Float64Array(POWERS),
 			};
 			found.set(name, sums);
@@ -73,8 +83,9 @@ export function byName(tiles: ThreadColumns, grid: Grid): Named[] {
 		sums.errors += errors[i] || 0;
 		const list = lists[i];
 		if (!list) continue;
-		sums.histograms[place] ??= new Float64Array(POWERS);
-		add(sums.histograms[place], list);
+		const group = Math.floor(place / step);
+		sums.histograms[group] ??= new Float64Array(POWERS);
+		add(sums.histograms[group], list);
 		add(sums.whole, list);
 	}
 	for (const sums of found.values()) {
@@ -89,12 +100,12 @@ export function byName(tiles: ThreadColumns, grid: Grid): Named[] {
 }
 
 /** The 99th percentile of all calls of a bucket, whoever made them. */
-export function p99OfAll(tiles: ThreadColumns, grid: Grid): Float64Array {
+export function p99OfAll(tiles: ThreadColumns, grid: Grid, step = 1): Float64Array {
 	const lists = tiles.lists("latency");
 	const at = places(tiles, grid);
-	const sums: (Float64Array | undefined)[] = new Array(grid.length);
+	const sums: (Float64Array | undefined)[] = new Array(Math.ceil(grid.length / step));
 	for (let i = 0; i < tiles.rows; i += 1) {
-		const place = at[i] ?? -1;
+		const place = Math.floor((at[i] ?? -1) / step);
 		const list = lists[i];
 		if (place < 0 || !list) continue;
 		sums[place] ??= new Float64Array(POWERS);
@@ -127,7 +138,7 @@ export function fold(names: readonly Named[], most: number): Named[] {
 		total: sum((n) => n.total),
 		time: sum((n) => n.time),
 		errors: sum((n) => n.errors),
-		p99: new Float64Array(calls.length).fill(Number.NaN),
+		p99: new Float64Array(own[0]?.p99.length ?? 0).fill(Number.NaN),
 		p99All: Number.NaN,
 	};
 	return [...own.slice(0, most), rest];
