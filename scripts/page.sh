@@ -42,13 +42,21 @@ page_sources() {
 	find web/src web/public -type f -print0 2>/dev/null | sort -z
 }
 
-# Counted like the tests of Rust sources; those in a browser say why when they
-# do not run.
+# Counted like the tests of Rust sources. Those in a browser need the built
+# program, Chromium and root, and say so when they cannot run.
 run_page_tests() {
-	local report
-	report=$(mktemp .deps/page-tests.XXXXXX)
-	page_tool vitest run --reporter=default --reporter=json --outputFile.json="$root/$report" ||
-		note "FAILED: tests of the page"
+	page_tests "tests of the page"
+	page_tests "tests of the page in a browser" --config vitest.page.config.ts
+}
+
+# page_tests WHAT OPTIONS...
+page_tests() {
+	local what=$1 report
+	shift
+	report=$(mktemp "$root/.deps/page-tests.XXXXXX")
+	note "$what"
+	page_tool vitest run "$@" --reporter=default --reporter=json --outputFile.json="$report" ||
+		note "FAILED: $what"
 	count_page_tests "$report"
 	rm -f -- "$report"
 }

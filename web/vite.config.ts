@@ -17,9 +17,9 @@ export default defineConfig({
 	server: {
 		proxy: {
 			"/api": {
-				target: process.env["FATHOM_UI"] ?? "http://127.0.0.1:7070",
+				target: process.env["FATHOM_UI"] ?? "http://127.0.0.1:7327",
 				changeOrigin: true,
-				headers: { Origin: process.env["FATHOM_UI"] ?? "http://127.0.0.1:7070" },
+				headers: { Origin: process.env["FATHOM_UI"] ?? "http://127.0.0.1:7327" },
 			},
 		},
 	},

@@ -28,6 +28,7 @@ mod losses;
 mod mapped;
 mod names;
 mod places;
+mod page;
 mod processes;
 mod running;
 mod starved;

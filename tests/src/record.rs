@@ -153,6 +153,11 @@ impl Running {
         stdin.flush().expect("standard input");
     }
 
+    /// Closes the standard input of an interactive command.
+    pub fn say_no_more(&mut self) {
+        self.stdin = None;
+    }
+
     /// The next line that an interactive command prints.
     pub fn line(&mut self) -> String {
         let mut line = String::new();

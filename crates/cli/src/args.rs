@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
+#[cfg(feature = "analyse")]
+use crate::args_ui::{RecordUiOptions, UiArgs};
 
 /// What an application really asks of storage.
 #[derive(Debug, Parser)]
@@ -20,6 +22,7 @@ use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
   fathom diagnose run.fathom                   what is wrong, and what to do instead
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
   fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
+  fathom ui run.fathom                         look at it in the browser
   fathom export run.fathom --to perfetto -o run.pftrace
   fathom import strace.log                     make a session of what strace wrote
   fathom doctor                                what this kernel offers
@@ -52,6 +55,9 @@ pub enum Action {
     /// Sums over any window of a session, by any number of buckets; or its single calls
     #[cfg(feature = "analyse")]
     Zoom(ZoomArgs),
+    /// The page: sessions in the browser, those that are being recorded live
+    #[cfg(feature = "analyse")]
+    Ui(UiArgs),
     /// A session in the format of another tool: perfetto, strace, dio, csv, ...
     #[cfg(feature = "analyse")]
     Export(ExportArgs),
@@ -166,6 +172,10 @@ pub struct RecordArgs {
     /// Rings, saves, durability.
     #[command(flatten)]
     pub keep: KeepOptions,
+    /// The page.
+    #[cfg(feature = "analyse")]
+    #[command(flatten)]
+    pub page: RecordUiOptions,
     /// Which tasks, files and calls. Last, as its heading would go on.
     #[command(flatten)]
     pub filter: FilterOptions,

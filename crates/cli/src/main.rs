@@ -3,6 +3,8 @@
 
 mod args;
 mod args_keep;
+#[cfg(feature = "analyse")]
+mod args_ui;
 mod doctor;
 mod exit;
 mod import;
@@ -18,6 +20,8 @@ mod analyse;
 mod export;
 #[cfg(feature = "analyse")]
 mod sizes;
+#[cfg(feature = "analyse")]
+mod ui;
 #[cfg(feature = "analyse")]
 mod zoom;
 
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         Action::Query(options) => analyse::query(&options),
         #[cfg(feature = "analyse")]
         Action::Zoom(options) => zoom::run(&options),
+        #[cfg(feature = "analyse")]
+        Action::Ui(options) => ui::run(&options),
         Action::Export(options) => export::run(&options),
         Action::Import(options) => import::run(&options),
     };

@@ -45,11 +45,12 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         )));
     }
     let filter = Filter {
-        syscall: args.syscall.clone(),
-        class: args.class.clone(),
-        pid: args.pid,
-        tid: args.tid,
-        file_id: args.file_id,
+        syscall: args.syscall.clone().map(|name| vec![name]),
+        class: args.class.clone().map(|name| vec![name]),
+        pid: args.pid.map(|pid| vec![pid]),
+        tid: args.tid.map(|tid| vec![tid]),
+        file_id: args.file_id.map(|id| vec![id]),
+        condition: None,
     };
     if let Some(limit) = args.events {
         let window = from.unwrap_or(0)..to.unwrap_or(i64::MAX);

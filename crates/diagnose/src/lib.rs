@@ -34,4 +34,4 @@ pub use kind::{Kind, Kinds};
 pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};
 pub use rules::catalogue;
-pub use session::{DiagnoseError, diagnose};
+pub use session::{DiagnoseError, diagnose, diagnose_while};

@@ -29,6 +29,18 @@ pub enum DiagnoseError {
 /// # Errors
 /// [`DiagnoseError::Read`] when a part cannot be read.
 pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
+    diagnose_while(session, &|| true)
+}
+
+/// The same as long as `wanted` says that somebody waits for it; what comes after
+/// that is about a part of the session.
+///
+/// # Errors
+/// [`DiagnoseError::Read`] when a part cannot be read.
+pub fn diagnose_while(
+    session: &Session,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Diagnosis, DiagnoseError> {
     let mut engine = Engine::default();
     let meta = session.meta();
     if meta.totals.lost > 0 || meta.options.leave_calls_out() || !session.problems().is_empty() {
@@ -49,7 +61,9 @@ pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
     let mut read = |table: &'static Table, columns| {
         session
             .for_each_batch(table, columns, |batch| {
-                engine.feed(&batch);
+                if wanted() {
+                    engine.feed(&batch);
+                }
                 Ok(())
             })
             .map_err(|source: SessionError| DiagnoseError::Read {

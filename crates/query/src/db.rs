@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use duckdb::{Config, Connection};
+use duckdb::{Config, Connection, InterruptHandle};
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
 use fathom_model::tables::TABLES;
@@ -59,6 +60,7 @@ pub struct Db {
     connection: Connection,
     limits: Limits,
     busy: Cell<bool>,
+    exact_percentiles: bool,
 }
 
 impl Db {
@@ -140,6 +142,7 @@ impl Db {
             connection,
             limits,
             busy: Cell::new(false),
+            exact_percentiles: stored <= EXACT_PERCENTILES,
         })
     }
 
@@ -154,15 +157,17 @@ impl Db {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        if self.busy.get() {
-            return Err(QueryError::Busy);
-        }
         let sql = guard::check(&self.connection, sql)?;
         self.run(&sql)
     }
 
-    /// Runs a SELECT that fathom itself has made.
-    pub(crate) fn run(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
+    /// Runs a SELECT that fathom itself has made: nothing checks it, so texts in it
+    /// must be quoted with [`crate::escape`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Db::query`].
+    pub fn run(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
@@ -172,6 +177,47 @@ impl Db {
             .prepare(sql)
             .map_err(|e| QueryError::from_db(&e, &self.limits, watchdog.fired()))?;
         Rows::new(statement, &self.limits, watchdog, &self.busy)
+    }
+}
+
+impl Db {
+    /// Another connection to the same database, for a query at the same time: memory
+    /// and its limit are shared.
+    ///
+    /// # Errors
+    ///
+    /// When the database refuses.
+    pub fn try_clone(&self) -> Result<Self, QueryError> {
+        let connection = self.connection.try_clone();
+        Ok(Self {
+            connection: connection.map_err(|e| QueryError::Sql(message(&e)))?,
+            limits: self.limits.clone(),
+            busy: Cell::new(false),
+            exact_percentiles: self.exact_percentiles,
+        })
+    }
+
+    /// Whether macro `duration_percentiles` and the views are exact: those of very many
+    /// calls are approximate.
+    pub fn exact_percentiles(&self) -> bool {
+        self.exact_percentiles
+    }
+
+    /// What stops this connection's query from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(self.connection.interrupt_handle())
+    }
+}
+
+/// Stops the query of a connection.
+#[derive(Clone)]
+pub struct Interrupter(Arc<InterruptHandle>);
+
+impl Interrupter {
+    /// Stops the query that runs: it fails with [`QueryError::Interrupted`]. Nothing
+    /// happens when none does, or when it has not quite begun.
+    pub fn interrupt(&self) {
+        self.0.interrupt();
     }
 }
 

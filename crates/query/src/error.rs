@@ -28,6 +28,9 @@ pub enum QueryError {
         "the query was stopped after {0:?}, its time limit: narrow it down, or raise the limit"
     )]
     TimeLimit(Duration),
+    /// The query was stopped by [`crate::Interrupter::interrupt`].
+    #[error("the query was stopped")]
+    Interrupted,
     /// The query needed more memory than allowed.
     #[error(
         "the query needs more memory than its limit of {limit_mib} MiB: narrow it down, or raise \
@@ -75,8 +78,11 @@ impl QueryError {
         timed_out: bool,
     ) -> QueryError {
         let text = message(error);
-        if timed_out && text.starts_with("INTERRUPT") {
-            return QueryError::TimeLimit(limits.time.unwrap_or_default());
+        if text.starts_with("INTERRUPT") {
+            return match timed_out {
+                true => QueryError::TimeLimit(limits.time.unwrap_or_default()),
+                false => QueryError::Interrupted,
+            };
         }
         if text.starts_with("Out of Memory") {
             return QueryError::Memory {

@@ -19,7 +19,8 @@ mod watchdog;
 pub mod zoom;
 
 pub use arrow;
-pub use db::{Db, Limits};
+pub use db::{Db, Interrupter, Limits};
 pub use error::QueryError;
 pub use rows::{Batches, Rows};
-pub use schema::schema_markdown;
+pub use schema::{Relation, RelationColumn, relations, schema_markdown};
+pub use views::view_names;

@@ -9,6 +9,86 @@ use crate::tables::sql_type;
 use crate::views::{self, Doc, VIEWS};
 use crate::{QueryError, session_row};
 
+/// A table or view, described.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it is a view.
+    pub view: bool,
+    /// What a row is.
+    pub doc: String,
+    /// Its columns, in order.
+    pub columns: Vec<RelationColumn>,
+}
+
+/// A column of one.
+#[derive(Clone, Debug)]
+pub struct RelationColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type in SQL.
+    pub sql_type: String,
+    /// Whether it may be null; `None` for a view's.
+    pub nullable: Option<bool>,
+    /// What it means.
+    pub doc: String,
+}
+
+/// Every table and view that `db` has.
+///
+/// # Errors
+///
+/// When the types of the views cannot be determined.
+pub fn relations(db: &crate::Db) -> Result<Vec<Relation>, QueryError> {
+    let mut all: Vec<Relation> = TABLES
+        .iter()
+        .map(|table| Relation {
+            name: table.name,
+            view: false,
+            doc: one_line(table.doc),
+            columns: table
+                .columns
+                .iter()
+                .map(|column| RelationColumn {
+                    name: column.name.to_string(),
+                    sql_type: sql_type(column.ty).to_string(),
+                    nullable: Some(column.nullable),
+                    doc: one_line(column.doc),
+                })
+                .collect(),
+        })
+        .collect();
+    let session = ("session", views::parse_doc(session_row::SQL));
+    let views = VIEWS.iter().map(|v| (v.name, v.doc()));
+    for (name, doc) in std::iter::once(session).chain(views) {
+        all.push(view_relation(db, name, doc)?);
+    }
+    Ok(all)
+}
+
+fn view_relation(db: &crate::Db, name: &'static str, doc: Doc) -> Result<Relation, QueryError> {
+    let meaning = |column: &str| {
+        let found = doc.columns.iter().find(|(c, _)| c == column);
+        found.map_or(String::new(), |(_, meaning)| meaning.clone())
+    };
+    let columns = db.columns(name)?.into_iter().map(|(column, sql_type)| {
+        let doc = meaning(&column);
+        RelationColumn {
+            name: column,
+            sql_type,
+            nullable: None,
+            doc,
+        }
+    });
+    Ok(Relation {
+        name,
+        view: true,
+        columns: columns.collect(),
+        doc: doc.row,
+    })
+}
+
 /// The page, in Markdown: `docs/schema.md`.
 ///
 /// # Errors
@@ -57,30 +137,20 @@ pub fn schema_markdown() -> Result<String, QueryError> {
         }
     }
     out.push_str("\n## Views\n");
-    view(
-        &mut out,
-        &db,
-        "session",
-        &views::parse_doc(session_row::SQL),
-    )?;
-    for v in VIEWS {
-        view(&mut out, &db, v.name, &v.doc())?;
+    for relation in relations(&db)?.iter().filter(|r| r.view) {
+        let _ = write!(out, "\n### {}\n\n{}\n", relation.name, relation.doc);
+        out.push_str("\n| Column | Type | Meaning |\n|---|---|---|\n");
+        for RelationColumn {
+            name,
+            sql_type,
+            doc,
+            ..
+        } in &relation.columns
+        {
+            let _ = writeln!(out, "| `{name}` | {sql_type} | {} |", cell(doc));
+        }
     }
     Ok(out)
-}
-
-fn view(out: &mut String, db: &crate::Db, name: &str, doc: &Doc) -> Result<(), QueryError> {
-    let _ = write!(out, "\n### {name}\n\n{}\n", doc.row);
-    out.push_str("\n| Column | Type | Meaning |\n|---|---|---|\n");
-    for (column, ty) in db.columns(name)? {
-        let meaning = doc
-            .columns
-            .iter()
-            .find(|(c, _)| *c == column)
-            .map_or("", |(_, m)| m);
-        let _ = writeln!(out, "| `{column}` | {ty} | {} |", cell(meaning));
-    }
-    Ok(())
 }
 
 fn one_line(doc: &str) -> String {

@@ -41,6 +41,11 @@ views![
     "events",
 ];
 
+/// Names of the views, that of table `session` included.
+pub fn view_names() -> impl Iterator<Item = &'static str> {
+    std::iter::once("session").chain(VIEWS.iter().map(|view| view.name))
+}
+
 /// The parsed comments of a view.
 pub(crate) struct Doc {
     /// What one row is.

@@ -305,46 +305,60 @@ fn filters_leave_out_what_they_should() {
     let filters = [
         (
             Filter {
-                class: Some("data".into()),
+                class: Some(vec!["data".into()]),
                 ..Filter::default()
             },
             "class = 'data'",
         ),
         (
             Filter {
-                syscall: Some("fsync".into()),
+                syscall: Some(vec!["fsync".into()]),
                 ..Filter::default()
             },
             "syscall = 'fsync'",
         ),
         (
             Filter {
-                pid: Some(101),
+                pid: Some(vec![101]),
                 ..Filter::default()
             },
             "pid = 101",
         ),
         (
             Filter {
-                tid: Some(103),
+                tid: Some(vec![103, 104]),
                 ..Filter::default()
             },
-            "tid = 103",
+            "tid IN (103, 104)",
         ),
         (
             Filter {
-                file_id: Some(7),
+                file_id: Some(vec![7]),
                 ..Filter::default()
             },
             "file_id = 7",
         ),
         (
             Filter {
-                file_id: Some(7),
-                syscall: Some("write".into()),
+                file_id: Some(vec![7]),
+                syscall: Some(vec!["write".into()]),
                 ..Filter::default()
             },
             "file_id = 7 AND syscall = 'write'",
+        ),
+        (
+            Filter {
+                condition: Some("dur_ns > 1000 OR errno IS NOT NULL".into()),
+                ..Filter::default()
+            },
+            "(dur_ns > 1000 OR errno IS NOT NULL)",
+        ),
+        (
+            Filter {
+                tid: Some(Vec::new()),
+                ..Filter::default()
+            },
+            "false",
         ),
     ];
     for (i, (filter, sql)) in filters.iter().enumerate() {

@@ -88,6 +88,11 @@ impl Session {
         self.live
     }
 
+    /// Whether a recorder is writing the session in `dir` now.
+    pub fn is_recorded_now(dir: &Path) -> bool {
+        lock::is_held(dir)
+    }
+
     /// Whether the recorder ended without closing the session.
     pub fn was_killed(&self) -> bool {
         self.meta.state == State::Recording && !self.live

@@ -4,115 +4,30 @@ import type { Span } from "../lib/scale";
 import { filterText } from "../state/url";
 import { Columns } from "./arrow";
 import type { Client } from "./client";
-import type { Filter } from "./types";
+import type { Filter, LiveState } from "./types";
 
-/** A session in the list. */
-export interface SessionSummary {
-	id: string;
-	/** Quoted as for a shell; null when running targets were recorded. */
-	command: string | null;
-	/** What was recorded, in words; empty for a command. */
-	target: string;
-	host: string;
-	started_unix_ms: number;
-	/** Null while it goes on, and when its recorder was killed. */
-	duration_ns: number | null;
-	/** Rows of all tables. */
-	rows: number;
-	/** Size on disk. */
-	bytes: number;
-	seen: number;
-	stored: number;
-	lost: number;
-	live: boolean;
-	/** Its recorder ended without closing it. */
-	killed: boolean;
-	exit_status: number | null;
-	/** What an imported session was made of. */
-	source: string | null;
-	/** Why it cannot be opened; all else says nothing then. */
-	error: { what: string; subject: string; next: string } | null;
-}
-
-export interface LayerState {
-	name: string;
-	recorded: boolean;
-	rows: number;
-	/** Why there is nothing. */
-	reason: string;
-}
-
-export interface Counted {
-	seen: number;
-	stored: number;
-	lost: number;
-	expired: number;
-	counted: number;
-	missing: number;
-	layers_lost: number;
-}
-
-export interface Description extends SessionSummary {
-	/** Begin of the recording on the clock of the tables. */
-	start_ns: number;
-	/** Where the calls begin and end, since the start; null without calls. */
-	span: Span | null;
-	tables: { name: string; rows: number }[];
-	layers: LayerState[];
-	losses: { stage: string; layer: string; syscall: string; count: number; bytes: number }[];
-	totals: Counted;
-	/** What is missing or damaged, a sentence each. */
-	problems: string[];
-	options: { detail: string; syscalls: string[]; filters: string[]; other: string[] };
-	not_observable: string[];
-	views: string[];
-}
-
-/** A line of the live stream. */
-export interface LiveLine {
-	end: number;
-	live: boolean;
-	totals: Counted;
-}
-
-export interface Thread {
-	pid: number | null;
-	tid: number;
-	comm: string | null;
-	process: string | null;
-	calls: number;
-	time_ns: number;
-	start: number | null;
-	end: number | null;
-}
-
-/** A row of a table, by the names of its columns; times are since the session's start. */
-export type Row = Readonly<Record<string, string | number | boolean | null>>;
-
-/** One request, and everything that was seen below it. */
-export interface RequestAnswer {
-	/** The table that its row is in: syscalls, faults or writeback. */
-	table: string;
-	row: Row;
-	slices: Row[];
-	waits: Row[];
-	irqs: Row[];
-	block: { row: Row; bios: Row[] }[];
-	pagecache: Row[];
-	neighbours: { before: Row[]; after: Row[] };
-}
-
+/** As `fathom diagnose --format json` gives it; its times are those of the tables. */
 export interface Finding {
 	rule: string;
 	severity: string;
+	confidence: string;
+	lost_ns: number | null;
+	/** How that was reckoned. */
+	lost_how: string;
 	title: string;
-	lost_ns?: number | null;
-	subject?: string | null;
-	advice?: string | null;
-	evidence?: unknown;
-	sql?: string | null;
-	from_ns?: number | null;
-	to_ns?: number | null;
+	subject: { pid?: number; tid?: number; comm?: string; file_id?: number; path?: string };
+	evidence: { name: string; value: number }[];
+	examples: { rid: number; ts_ns: number; dur_ns: number; tid: number; syscall: string; path?: string }[];
+	query: string;
+	advice: string;
+	caveats: string[];
+}
+
+export interface Findings {
+	findings: Finding[];
+	/** Findings of a rule beyond those that are told. */
+	more: { rule: string; findings: number }[];
+	rules: number;
 }
 
 /** What most addresses take: a window (null: the whole session), a filter, and how many buckets are wanted. */
@@ -149,7 +64,7 @@ export async function columns(client: Client, path: string, signal?: AbortSignal
 }
 
 /** The lines of the live stream, until it ends or is cancelled. */
-export async function* liveLines(client: Client, id: string, signal: AbortSignal): AsyncGenerator<LiveLine> {
+export async function* liveLines(client: Client, id: string, signal: AbortSignal): AsyncGenerator<LiveState> {
 	const path = sessionPath(id, "/live");
 	const answer = await client.request(path, { signal });
 	const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -166,6 +81,6 @@ export async function* liveLines(client: Client, id: string, signal: AbortSignal
 		rest += part.value;
 		const lines = rest.split("\n");
 		rest = lines.pop() ?? "";
-		for (const line of lines) if (line.trim() !== "") yield JSON.parse(line) as LiveLine;
+		for (const line of lines) if (line.trim() !== "") yield JSON.parse(line) as LiveState;
 	}
 }

@@ -1,26 +1,413 @@
-// What the server answers: docs/api.md. Times are nanoseconds since the session's start.
+// Generated from the Rust types of crates/server: FATHOM_BLESS=1 ./do test writes it anew.
 
-export interface Filter {
-	pid?: number[];
-	tid?: number[];
-	comm?: string[];
-	syscall?: string[];
-	class?: string[];
-	file?: number[];
-	layer?: string[];
-	path?: string;
-	error?: "any" | "none" | string[];
-	dur?: [min: number | null, max: number | null];
-	not_pid?: number[];
-	not_tid?: number[];
-	not_comm?: string[];
-	not_syscall?: string[];
-	not_class?: string[];
-	not_file?: number[];
-	not_layer?: string[];
-	not_path?: string;
-	not_error?: "any" | "none" | string[];
-}
+/** A row of a table: its columns, with times since the start of the recording. */
+export type Row = Record<string, string | number | boolean | null | number[]>;
 
-/** Members of the filter that are lists of names or numbers. */
-export type ListMember = "pid" | "tid" | "comm" | "syscall" | "class" | "file" | "layer";
+export type Problem = {
+  /** What happened. */
+  what: string,
+  /** To what. */
+  subject: string,
+  /** What to do about it. */
+  next: string,
+};
+
+export type ErrorAnswer = {
+  /** The error. */
+  error: Problem,
+};
+
+export type AnyOrNone = "any" | "none";
+
+export type Errors = AnyOrNone | Array<string>;
+
+export type Filter = {
+  /** Processes. */
+  pid?: Array<number>,
+  /** Threads. */
+  tid?: Array<number>,
+  /** Names of threads. */
+  comm?: Array<string>,
+  /** Calls. */
+  syscall?: Array<string>,
+  /** Classes of calls. */
+  class?: Array<string>,
+  /** Files, by their ids. */
+  file?: Array<number>,
+  /** A part of the path. */
+  path?: string,
+  /** Whether and how they failed. */
+  error?: Errors,
+  /** Shortest and longest duration, nanoseconds. */
+  dur?: [number | null, number | null],
+  /** Layers that they spent time in. */
+  layer?: Array<string>,
+  /** None of these processes. */
+  not_pid?: Array<number>,
+  /** None of these threads. */
+  not_tid?: Array<number>,
+  /** None of these names of threads. */
+  not_comm?: Array<string>,
+  /** None of these calls. */
+  not_syscall?: Array<string>,
+  /** None of these classes. */
+  not_class?: Array<string>,
+  /** None of these files. */
+  not_file?: Array<number>,
+  /** Not with this in the path. */
+  not_path?: string,
+  /** None of these errors. */
+  not_error?: Array<string>,
+  /** No time in these layers. */
+  not_layer?: Array<string>,
+};
+
+export type SessionSummary = {
+  /** Name of its folder: the ID in addresses. */
+  id: string,
+  /** Command that was traced, quoted for a shell; null when running targets were. */
+  command: string | null,
+  /** What was recorded, in words: `-p 12`, `--all`; empty for a command. */
+  target: string,
+  /** Name of the machine. */
+  host: string,
+  /** When the recording began, milliseconds since 1970. */
+  started_unix_ms: number,
+  /** How long it took; null while it goes on and when its recorder was killed. */
+  duration_ns: number | null,
+  /** Rows of all tables. */
+  rows: number,
+  /** Size on disk. */
+  bytes: number,
+  /** Calls that were seen: stored, lost, expired, counted and missing together. */
+  seen: number,
+  /** Calls with a row. */
+  stored: number,
+  /** Calls without, for which there was no room. */
+  lost: number,
+  /** Whether it is being recorded. */
+  live: boolean,
+  /** Whether its recorder ended without closing it. */
+  killed: boolean,
+  /** How the command ended; null when it is not known. */
+  exit_status: number | null,
+  /** strace or dio, for a log that was imported; null when it was recorded. */
+  source: string | null,
+  /** Why it cannot be opened; all else says nothing then. */
+  error: Problem | null,
+};
+
+export type Span = { from: number, to: number,
+};
+
+export type TableRows = { name: string, rows: number,
+};
+
+export type LayerState = { name: string,
+  /** Whether there is something of it. */
+  recorded: boolean,
+  /** Rows of its tables. */
+  rows: number,
+  /** Why there is nothing; empty when there is. */
+  reason: string,
+};
+
+export type Loss = { stage: string, layer: string, syscall: string, count: number, bytes: number,
+};
+
+export type Counted = { seen: number, stored: number, lost: number, expired: number, counted: number, missing: number,
+  /** Calls of 32-bit programs, which are not recorded. */
+  compat: number,
+  /** Records of the layers below the calls that found no room. */
+  layers_lost: number,
+};
+
+export type OptionsGiven = { detail: string, syscalls: Array<string>, filters: Array<string>, other: Array<string>, ring_mib: number,
+  /** hash or plain; null when no content was recorded. */
+  content: string | null,
+};
+
+export type Machine = { name: string, kernel: string, arch: string, distribution: string, cpus: number, memory_bytes: number,
+};
+
+export type MissingHook = { name: string, note: string,
+};
+
+export type RecordingCost = { probe_ns_per_call: number | null, recorder_cpu_ns: number | null, target_cpu_ns: number | null, recorder_peak_rss_bytes: number | null,
+};
+
+export type SessionDescription = {
+  /**
+   * Beginning of the recording, CLOCK_MONOTONIC: what is to be subtracted from times
+   * in tables to have those of the other addresses.
+   */
+  start_ns: number,
+  /** Times of the first and the last call; null without calls. */
+  span: Span | null,
+  /** Tables, with their rows. */
+  tables: Array<TableRows>,
+  /** Layers, and whether they were recorded. */
+  layers: Array<LayerState>,
+  /** What was lost, by stage, layer and call. */
+  losses: Array<Loss>,
+  /** Counts of all kinds. */
+  totals: Counted,
+  /** What is missing or damaged, a sentence each. */
+  problems: Array<string>,
+  /** Options of the recording, as given. */
+  options: OptionsGiven,
+  /** The machine. */
+  machine: Machine,
+  /** Hooks that are missing, and what for. */
+  missing_hooks: Array<MissingHook>,
+  /** What the recording cost. */
+  cost: RecordingCost,
+  /** What an imported log does not tell. */
+  not_observable: Array<string>,
+  /** Views for SQL. */
+  views: Array<string>,
+  /** Version of the fathom that wrote it. */
+  fathom_version: string,
+  /** Name of its folder: the ID in addresses. */
+  id: string,
+  /** Command that was traced, quoted for a shell; null when running targets were. */
+  command: string | null,
+  /** What was recorded, in words: `-p 12`, `--all`; empty for a command. */
+  target: string,
+  /** Name of the machine. */
+  host: string,
+  /** When the recording began, milliseconds since 1970. */
+  started_unix_ms: number,
+  /** How long it took; null while it goes on and when its recorder was killed. */
+  duration_ns: number | null,
+  /** Rows of all tables. */
+  rows: number,
+  /** Size on disk. */
+  bytes: number,
+  /** Calls that were seen: stored, lost, expired, counted and missing together. */
+  seen: number,
+  /** Calls with a row. */
+  stored: number,
+  /** Calls without, for which there was no room. */
+  lost: number,
+  /** Whether it is being recorded. */
+  live: boolean,
+  /** Whether its recorder ended without closing it. */
+  killed: boolean,
+  /** How the command ended; null when it is not known. */
+  exit_status: number | null,
+  /** strace or dio, for a log that was imported; null when it was recorded. */
+  source: string | null,
+  /** Why it cannot be opened; all else says nothing then. */
+  error: Problem | null,
+};
+
+export type LiveState = {
+  /**
+   * End of the last call, or beginning if that is later, nanoseconds since the start:
+   * the window reaches to here.
+   */
+  end: number,
+  /** Whether it is still being recorded. */
+  live: boolean,
+  /** Counts of what can be seen. */
+  totals: Counted,
+};
+
+export type TilesSource = "pyramid" | "rows" | "both";
+
+export type TilesMeta = {
+  /** Width of the buckets. */
+  bucket_ns: number,
+  /** Beginning of the first bucket. */
+  from: number,
+  /** End of the last one. */
+  to: number,
+  /**
+   * Whether every sum has all calls with its key: otherwise `at_least` tells which may
+   * lack some, which are in the rest.
+   */
+  exact: boolean,
+  /** What answered. */
+  source: TilesSource,
+  /**
+   * Whether the buckets are wider than asked for, as narrower ones would need too
+   * many rows.
+   */
+  coarser: boolean,
+};
+
+export type TimelineMode = "events" | "density";
+
+export type TimelineMeta = {
+  /** What the rows are. */
+  mode: TimelineMode,
+  /** The window, or with `density` the buckets that it is in. */
+  from: number, to: number,
+  /** With `density` the width of the buckets, else 0. */
+  bucket_ns: number,
+  /** With `density` whether every sum has all calls of its lane. */
+  exact: boolean,
+};
+
+export type ThreadRow = {
+  /** Process; null when an imported log does not tell. */
+  pid: number | null, tid: number,
+  /** Name of the thread. */
+  comm: string | null,
+  /** Name of the process. */
+  process: string | null,
+  /** Calls in the window. */
+  calls: number,
+  /** Sum of their durations. */
+  time_ns: number,
+  /** When the thread began, nanoseconds since the start of the recording. */
+  start: number | null,
+  /** When it ended; null when it had not. */
+  end: number | null,
+};
+
+export type Threads = { threads: Array<ThreadRow>,
+  /** How many there are, also when not all are in the answer. */
+  total: number,
+};
+
+export type TopMeta = {
+  /** How many keys there are. */
+  total: number,
+  /**
+   * Whether all numbers are exact. In windows with millions of calls percentiles are not,
+   * and files and threads may lack calls; with exact=1 only percentiles are not, of 20
+   * millions or more.
+   */
+  exact: boolean,
+};
+
+export type EventsMeta = {
+  /** Rows that match. */
+  total: number,
+  /** Rows before the first of the answer. */
+  offset: number,
+};
+
+export type Neighbours = { before: Row[], after: Row[],
+};
+
+export type BlockRequest = {
+  /** Its row. */
+  row: Row,
+  /** The bios that it was made of, those of other requests too. */
+  bios: Row[],
+};
+
+export type RequestAnswer = {
+  /** The table that its row is in: syscalls, faults or writeback. */
+  table: string,
+  /** Its row. */
+  row: Row,
+  /** Visits of layers, in order of time. */
+  slices: Row[],
+  /** Times off the CPU. */
+  waits: Row[],
+  /** Interrupts. */
+  irqs: Row[],
+  /** Requests to devices that it caused or submitted. */
+  block: Array<BlockRequest>,
+  /** What it did to the page cache. */
+  pagecache: Row[],
+  /** Calls of the thread before and after it, in order of time. */
+  neighbours: Neighbours,
+};
+
+export type OffsetsMode = "points" | "grid";
+
+export type OffsetsMeta = {
+  /** What the rows are. */
+  mode: OffsetsMode,
+  /** The window. */
+  from: number, to: number,
+  /** Range of the file that was used in it. */
+  offset_from: number, offset_to: number,
+  /** Cells of a grid across (time) and down (offset). */
+  width: number, height: number,
+  /** Reads and writes with an offset. */
+  calls: number, read_bytes: number, written_bytes: number,
+  /** Of these bytes each only once; null with unique=0. */
+  read_unique_bytes: number | null, written_unique_bytes: number | null,
+};
+
+export type LayersMode = "windows" | "requests";
+
+export type LayersMeta = {
+  /** What the rows are. */
+  mode: LayersMode,
+  /** The window; with `windows` in whole buckets. */
+  from: number, to: number,
+  /** With `windows` the width of the buckets, else 0. */
+  bucket_ns: number,
+  /** With `requests` how many there are in the window. */
+  total: number,
+};
+
+export type DeviceUser = { comm: string | null, requests: number, bytes: number,
+  /** Sum of the times in the device; requests overlap. */
+  device_ns: number,
+};
+
+export type Device = { name: string,
+  /**
+   * Requests that were completed in the window, of everybody on the machine; with a
+   * filter those that the chosen calls caused.
+   */
+  requests: number,
+  /** Of which a recorded request caused. */
+  recorded: number,
+  /** Of which failed. */
+  errors: number, bytes_read: number, bytes_written: number,
+  /** From submission to the device's driver; null when that was not seen. */
+  queue_p50_ns: number | null, queue_p99_ns: number | null,
+  /** From the driver to completion. */
+  device_p50_ns: number | null, device_p99_ns: number | null, device_max_ns: number | null,
+  /** Requests that the device had when it got one, which counts. */
+  mean_depth: number | null, max_depth: number | null,
+  /** Who submitted them, most time in the device first. */
+  who: Array<DeviceUser>,
+};
+
+export type DeviceMeta = { bucket_ns: number, from: number, to: number,
+};
+
+export type CacheMeta = { bucket_ns: number, from: number, to: number,
+};
+
+export type RelationColumn = { name: string,
+  /** Type in SQL. */
+  sql_type: string,
+  /** Whether it may be null; of views that is not known. */
+  nullable: boolean | null,
+  /** What it means. */
+  doc: string,
+};
+
+export type Relation = { name: string,
+  /** Whether it is made of others. */
+  view: boolean,
+  /** What a row is. */
+  doc: string,
+  /** Rows; null for a view. */
+  rows: number | null, columns: Array<RelationColumn>,
+};
+
+export type SqlRequest = {
+  /** One SELECT. */
+  sql: string,
+  /** Rows that are wanted at most: 10,000 unless told, never more than 100,000. */
+  max_rows?: number,
+};
+
+export type SqlMeta = {
+  /** Rows of the answer. */
+  rows: number,
+  /** Whether there are more. */
+  cut: boolean, elapsed_ms: number,
+};

@@ -2,13 +2,15 @@
 
 import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
 import type { Columns } from "../api/arrow";
-import type { TopBy } from "../api/session";
-import type { Filter, ListMember } from "../api/types";
+import type { TilesBy } from "../api/session";
+import type { Filter, ThreadRow, Threads } from "../api/types";
 import { Text } from "../components/text";
+import type { ListMember } from "../lib/filters";
 import { chipsOf, isNumeric, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
 import { count, duration, shortPath, visible } from "../lib/format";
+import { sumsOf } from "../lib/sums";
 import { useShortcut } from "../state/keys";
-import { useColumns } from "../state/session";
+import { useColumns, useJson, useSession } from "../state/session";
 import { setFilter, usePage } from "../state/store";
 
 interface Suggestion {
@@ -18,15 +20,17 @@ interface Suggestion {
 	filter: Filter;
 }
 
-const SOURCES: readonly { by: TopBy; member: ListMember | "error"; kind: string }[] = [
-	{ by: "syscall", member: "syscall", kind: "syscall" },
-	{ by: "class", member: "class", kind: "class" },
-	{ by: "comm", member: "comm", kind: "name" },
-	{ by: "process", member: "pid", kind: "process" },
-	{ by: "thread", member: "tid", kind: "thread" },
-	{ by: "errno", member: "error", kind: "error" },
-	{ by: "file", member: "file", kind: "file" },
+/** What the pyramid knows of the whole session, however large. */
+const SOURCES: readonly { by: TilesBy; member: ListMember; kind: string; most: number }[] = [
+	{ by: "syscall", member: "syscall", kind: "syscall", most: 60 },
+	{ by: "class", member: "class", kind: "class", most: 10 },
+	{ by: "process", member: "pid", kind: "process", most: 60 },
+	{ by: "thread", member: "tid", kind: "thread", most: 60 },
+	{ by: "file", member: "file", kind: "file", most: 300 },
 ];
+
+/** Errors are counted by reading every call, which is done up to so many. */
+const MOST_READ = 3e6;
 
 export function FilterBar() {
 	const { filter } = usePage();
@@ -120,46 +124,77 @@ function Field({ input, open, setOpen }: FieldProps) {
 }
 
 function useSuggestions(wanted: boolean): Suggestion[] {
-	// A fixed list of sources: the same hooks at every turn.
-	const answers = SOURCES.map((source) =>
+	const { stored } = useSession();
+	const whole = { windowed: false, filtered: false } as const;
+	const answers = SOURCES.map(({ by, most }) =>
 		// biome-ignore lint/correctness/useHookAtTopLevel: the list never changes
-		useColumns(
-			wanted
-				? {
-						path: "top",
-						params: { by: source.by, sort: "time_ns", limit: source.by === "file" ? 200 : 50 },
-						windowed: false,
-						filtered: false,
-					}
-				: null,
-		),
+		useColumns(wanted ? { path: "tiles", params: { by, top: most }, pixels: 1, ...whole } : null),
 	);
+	const errors = useColumns(
+		wanted && stored < MOST_READ ? { path: "top", params: { by: "errno", sort: "calls", limit: 30 }, ...whole } : null,
+	).data;
+	const threads = useJson<Threads>(wanted ? { path: "threads", ...whole } : null).data;
 	const data = answers.map((answer) => answer.data);
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the list has a fixed length
-	return useMemo(() => data.flatMap((columns, i) => (columns ? suggestionsOf(columns, i) : [])), data);
+	return useMemo(
+		() => [
+			...data.flatMap((columns, i) => (columns ? ofSums(columns, i) : [])),
+			...ofNames(threads?.threads ?? []),
+			...(errors ? ofErrors(errors) : []),
+		],
+		[...data, threads, errors],
+	);
 }
 
-function suggestionsOf(columns: Columns, index: number): Suggestion[] {
+function figure(calls: number, time: number): string {
+	return `${count(calls)} calls, ${duration(time)}`;
+}
+
+function ofSums(columns: Columns, index: number): Suggestion[] {
 	const source = SOURCES[index];
 	if (!source) return [];
-	const keys = columns.texts("key");
-	const labels = columns.texts("label");
-	const calls = columns.f64("calls");
-	const time = columns.f64("time_ns");
-	const made: Suggestion[] = [];
-	for (let i = 0; i < columns.rows; i += 1) {
-		const key = keys[i];
-		if (key === null || key === undefined || key === "") continue;
-		const value = source.member !== "error" && isNumeric(source.member) ? Number(key) : key;
-		if (typeof value === "number" && !Number.isFinite(value)) continue;
-		made.push({
-			kind: source.kind,
-			label: labels[i] ?? key,
-			figure: `${count(calls[i] ?? 0)} calls, ${duration(time[i] ?? 0)}`,
-			filter: { [source.member]: [value] },
-		});
+	const numbered = source.member === "pid" || source.member === "tid";
+	return sumsOf(columns).flatMap(({ key, label, calls, time }) => {
+		const value = isNumeric(source.member) ? Number(key) : key;
+		if (key === null || value === null || (typeof value === "number" && !Number.isFinite(value))) return [];
+		return [
+			{
+				kind: source.kind,
+				label: numbered ? `${label ?? ""} ${key}` : (label ?? key),
+				figure: figure(calls, time),
+				filter: { [source.member]: [value] },
+			},
+		];
+	});
+}
+
+/** Names of threads, each with all threads that have it. */
+function ofNames(threads: readonly ThreadRow[]): Suggestion[] {
+	const names = new Map<string, { calls: number; time: number }>();
+	for (const { comm, calls, time_ns } of threads) {
+		if (comm === null) continue;
+		const known = names.get(comm) ?? { calls: 0, time: 0 };
+		names.set(comm, { calls: known.calls + calls, time: known.time + time_ns });
 	}
-	return made;
+	return [...names]
+		.sort((a, b) => b[1].time - a[1].time)
+		.map(([comm, { calls, time }]) => ({
+			kind: "name",
+			label: comm,
+			figure: figure(calls, time),
+			filter: { comm: [comm] },
+		}));
+}
+
+function ofErrors(columns: Columns): Suggestion[] {
+	const calls = columns.f64("calls");
+	return columns
+		.texts("key")
+		.flatMap((key, i) =>
+			key === null
+				? []
+				: [{ kind: "error", label: key, figure: `${count(calls[i] ?? 0)} calls`, filter: { error: [key] } }],
+		);
 }
 
 /** What fits a typed text: the text itself as a filter, then what the session has. */

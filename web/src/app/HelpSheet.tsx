@@ -13,6 +13,8 @@ const NAMES: Readonly<Record<string, string>> = {
 const MOUSE: readonly (readonly [string, string])[] = [
 	["Drag on a plot", "Zoom to what was dragged over"],
 	["Double click", "On the strip below the filter: the whole session"],
+	["Wheel", "In the timeline: zoom, or scroll where lanes do not fit; with Ctrl always zoom, with Shift move"],
+	["Drag in the timeline", "Move; on the ruler or with Shift: zoom to what was dragged over"],
 	["Click in a legend", "Filter by it; with Alt: all but it"],
 ];
 

@@ -41,21 +41,37 @@ export function Minimap() {
 		target.height = Math.round(height * ratio);
 		context.scale(ratio, ratio);
 		if (!bars) return;
+		// By columns of pixels: bars of fractions of a pixel would shimmer.
+		const columns = Math.round(width);
+		const tall = new Float64Array(columns);
+		const failed = new Uint8Array(columns);
 		let top = 0;
-		for (const calls of bars.calls) top = Math.max(top, calls);
-		if (top === 0) return;
-		const wide = Math.max(1, (bars.grid.bucket / (bounds.to - bounds.from)) * width);
 		for (let i = 0; i < bars.grid.length; i += 1) {
 			const calls = bars.calls[i] ?? 0;
 			if (calls === 0) continue;
-			const x = toPixel(bars.grid.t[i] ?? 0, bounds, width);
+			const t = bars.grid.t[i] ?? 0;
+			const first = Math.max(0, Math.floor(toPixel(t, bounds, columns)));
+			const last = Math.min(
+				columns - 1,
+				Math.max(first, Math.ceil(toPixel(t + bars.grid.bucket, bounds, columns)) - 1),
+			);
+			for (let column = first; column <= last; column += 1) {
+				tall[column] = Math.max(tall[column] ?? 0, calls);
+				if ((bars.errors[i] ?? 0) > 0) failed[column] = 1;
+			}
+			top = Math.max(top, calls);
+		}
+		if (top === 0) return;
+		for (let column = 0; column < columns; column += 1) {
+			const calls = tall[column] ?? 0;
+			if (calls === 0) continue;
 			// The root, so that quiet parts beside a loud one can still be seen.
-			const tall = Math.max(1, Math.sqrt(calls / top) * (height - 8));
+			const high = Math.max(1, Math.round(Math.sqrt(calls / top) * (height - 7)));
 			context.fillStyle = colourOf("series", "calls", theme);
-			context.fillRect(x, height - tall, wide, tall);
-			if ((bars.errors[i] ?? 0) > 0) {
+			context.fillRect(column, height - high, 1, high);
+			if (failed[column]) {
 				context.fillStyle = ERROR[theme];
-				context.fillRect(x, 0, Math.max(wide, 2), 4);
+				context.fillRect(column, 0, 1, 3);
 			}
 		}
 	}, [bars, bounds, width, height, theme]);

@@ -1,7 +1,7 @@
 // What surrounds every view: session, tabs, loss, filter, window, and what happens when something fails.
 
 import type { ComponentType } from "react";
-import { Component, lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from "react";
+import { Component, type ReactNode, useEffect, useMemo, useState } from "react";
 import { asApiError } from "../api/client";
 import { ErrorState, Loading } from "../components/states";
 import { count, duration, exact, exactTime, time, visible } from "../lib/format";
@@ -21,13 +21,28 @@ import { Minimap } from "./Minimap";
 
 const components = new Map<string, ComponentType>();
 
-function componentOf(view: View): ComponentType {
-	let component = components.get(view.id);
-	if (!component) {
-		component = lazy(view.load);
-		components.set(view.id, component);
-	}
-	return component;
+/** The component of a view; null until its code is there. Without React's which holds back what is ready. */
+function useView(view: View | undefined): { component: ComponentType | null; error: unknown } {
+	const [, loaded] = useState(0);
+	const [error, setError] = useState<unknown>(null);
+	useEffect(() => {
+		if (!view || components.has(view.id)) return;
+		let wanted = true;
+		view.load().then(
+			({ default: component }) => {
+				components.set(view.id, component);
+				if (wanted) loaded((n) => n + 1);
+			},
+			(problem: unknown) => {
+				if (wanted) setError(problem);
+			},
+		);
+		return () => {
+			wanted = false;
+			setError(null);
+		};
+	}, [view]);
+	return { component: (view && components.get(view.id)) ?? null, error };
 }
 
 export function Shell() {
@@ -37,13 +52,15 @@ export function Shell() {
 	useEffect(() => {
 		document.title = page.session ? `${page.session} · ${view?.title ?? ""} · fathom` : "fathom";
 	}, [page.session, view]);
+	// The view's code comes while the session is being opened.
+	const code = useView(view);
 	if (connection === "refused") return <TokenSheet />;
 	const frame = (opening: Opening | null) => (
 		<div className="shell">
 			<Top view={view} />
 			{opening?.session && view?.scope === "session" ? <Strip /> : <div />}
 			<main className={view?.full ? "main full" : "main"} id="main">
-				<Content view={view} opening={opening} />
+				<Content view={view} opening={opening} code={code} />
 			</main>
 			<Banner />
 			<HelpSheet />
@@ -52,7 +69,13 @@ export function Shell() {
 	return page.session === null ? frame(null) : <SessionProvider key={page.session} id={page.session} render={frame} />;
 }
 
-function Content({ view, opening }: { view: View | undefined; opening: Opening | null }) {
+interface ContentProps {
+	view: View | undefined;
+	opening: Opening | null;
+	code: { component: ComponentType | null; error: unknown };
+}
+
+function Content({ view, opening, code }: ContentProps) {
 	if (!view) {
 		return (
 			<div className="state error">
@@ -64,7 +87,15 @@ function Content({ view, opening }: { view: View | undefined; opening: Opening |
 		);
 	}
 	if (view.scope === "session") {
-		if (opening?.error && !opening.session) return <ErrorState error={opening.error} />;
+		if (opening?.error && !opening.session) {
+			return (
+				<ErrorState error={opening.error}>
+					<Link className="button" to={{ view: "sessions", session: null }}>
+						All sessions
+					</Link>
+				</ErrorState>
+			);
+		}
 		if (!opening) {
 			return (
 				<div className="state">
@@ -77,12 +108,13 @@ function Content({ view, opening }: { view: View | undefined; opening: Opening |
 		}
 		if (!opening.session) return <Loading />;
 	}
-	const Shown = componentOf(view);
+	const Shown = code.component;
+	// A newer fathom has other files: the page must be loaded anew.
+	if (code.error !== null) return <ErrorState error={asApiError(code.error)} />;
+	if (!Shown) return <Loading />;
 	return (
 		<Boundary key={view.id}>
-			<Suspense fallback={<Loading />}>
-				<Shown />
-			</Suspense>
+			<Shown />
 		</Boundary>
 	);
 }
@@ -277,6 +309,9 @@ function FollowSelect() {
 		>
 			<option value="all">everything so far</option>
 			{window.kind === "range" ? <option value="range">fixed</option> : null}
+			{window.kind === "last" && !FOLLOWED.some(([, span]) => span === window.span) ? (
+				<option value={window.span}>last {duration(window.span)}</option>
+			) : null}
 			{FOLLOWED.map(([name, span]) => (
 				<option key={name} value={span}>
 					last {name}

@@ -74,7 +74,13 @@ export function Shown<T>({ of, height, empty, emptyTitle, emptyText, children }:
 		);
 	} else content = children(of.data);
 	return (
-		<div style={height === undefined ? undefined : { minHeight: height, display: "grid", alignContent: "start" }}>
+		<div
+			style={
+				height === undefined
+					? undefined
+					: { minHeight: height, display: "grid", gridTemplateColumns: "minmax(0, 1fr)", alignContent: "start" }
+			}
+		>
 			<Progress on={of.loading && of.data !== undefined} />
 			{of.error && of.data !== undefined ? <ErrorState error={of.error} /> : null}
 			{content}

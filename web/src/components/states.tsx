@@ -13,12 +13,13 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 }
 
 /** What went wrong, with what, and what to do. */
-export function ErrorState({ error }: { error: ApiError }) {
+export function ErrorState({ error, children }: { error: ApiError; children?: ReactNode }) {
 	return (
 		<div className="state error" role="alert">
 			<h3>{sentence(error.what)}</h3>
 			{error.subject ? <p className="mono">{visible(error.subject)}</p> : null}
 			{error.next ? <p>{sentence(error.next)}</p> : null}
+			{children}
 		</div>
 	);
 }

@@ -1,4 +1,4 @@
-import { shortPath, visible } from "../lib/format";
+import { visible } from "../lib/format";
 
 /** Text that a traced program chose: shown as it is, with what cannot be seen escaped, never as markup. */
 export function Text({ of, className }: { of: string | null | undefined; className?: string }) {
@@ -11,13 +11,13 @@ export function Text({ of, className }: { of: string | null | undefined; classNa
 	);
 }
 
-/** A path: its end is what tells files apart, so the beginning is what is cut. */
-export function Path({ of, max = 200 }: { of: string | null | undefined; max?: number }) {
+/** A path: its end is what tells files apart, so the beginning is what is cut where there is no room. */
+export function Path({ of }: { of: string | null | undefined }) {
 	if (of === null || of === undefined) return <span className="faint">–</span>;
 	return (
-		<bdi className="mono" title={visible(of)}>
-			{shortPath(of, max)}
-		</bdi>
+		<span className="path cut-start mono" title={visible(of)}>
+			<bdi dir="ltr">{visible(of)}</bdi>
+		</span>
 	);
 }
 

@@ -6,10 +6,11 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Heat } from "../lib/buckets";
 import { rampRgb, type Theme } from "../lib/colour";
-import { exactTime, time } from "../lib/format";
+import { duration, exactTime, time } from "../lib/format";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { token, useTheme } from "../state/theme";
+import { type Axis, drawSheet, listenForClicks, type Pointed, pointed, type Sheet } from "./plotframe";
 import { Tip, type TipRow, TipRows } from "./tip";
 import { useSize } from "./useSize";
 
@@ -18,8 +19,8 @@ export interface PlotSeries {
 	colour: string;
 	/** NaN leaves a gap. */
 	values: Float64Array;
-	/** `stack` lies on the stacks before it. */
-	style: "line" | "area" | "stack" | "dots";
+	/** `stack` lies on the stacks before it; `marks` are lines without what would join them. */
+	style: "line" | "area" | "stack" | "dots" | "marks";
 }
 
 export interface HeatMap extends Heat {
@@ -27,49 +28,6 @@ export interface HeatMap extends Heat {
 	format: (value: number) => string;
 	/** What is counted; calls, when it is not said. */
 	unit?: string;
-}
-
-/** A point of a plot below the pointer. */
-export interface Pointed {
-	/** Bucket; -1 outside of all. */
-	index: number;
-	/** Position on the axes. */
-	t: number;
-	value: number;
-	/** What a pixel stands for on the axes. */
-	perX: number;
-	perY: number;
-}
-
-/** A horizontal axis of something else than the session's time. */
-export interface Axis {
-	/** Where its ticks stand, when there is room for so many. */
-	ticks: (span: Span, room: number) => number[];
-	format: (value: number) => string;
-	/** What stands above the values beside the pointer. */
-	head: (index: number) => ReactNode;
-	/** What a drag over a part of it means. */
-	brush?: (span: Span) => void;
-	/** Plots with the same one share their cursor. */
-	sync?: string;
-}
-
-/** The frame of a plot, in pixels of its canvas. */
-export interface Frame {
-	left: number;
-	top: number;
-	width: number;
-	height: number;
-	ratio: number;
-	x: (t: number) => number;
-	y: (value: number) => number;
-}
-
-/** What the owner of a plot draws into its frame: points, cells. */
-export interface Sheet {
-	draw: (context: CanvasRenderingContext2D, frame: Frame) => void;
-	/** What stands beside the pointer instead of the values of series; null for nothing. */
-	tip?: (at: Pointed) => ReactNode;
 }
 
 interface Props {
@@ -101,7 +59,7 @@ interface Props {
 	axis?: Axis | undefined;
 	sheet?: Sheet | undefined;
 	/** A click on the plot. */
-	onPick?: (at: Pointed) => void;
+	onPick?: ((at: Pointed) => void) | undefined;
 }
 
 /** Room for the vertical axis, the same in every plot, so that times stand in line. */
@@ -173,7 +131,7 @@ function toldAt(props: Props, hover: Hover): ReactNode {
 				) : (
 					<>
 						{exactTime(props.t[hover.index] ?? 0)}{" "}
-						{props.loose ? null : <span className="faint">+ {time(props.bucket, props.bucket)}</span>}
+						{props.loose ? null : <span className="faint">+ {duration(props.bucket)}</span>}
 					</>
 				)}
 			</div>
@@ -256,12 +214,13 @@ function options(
 		const made: uPlot.Series = {
 			label: s?.label ?? "",
 			stroke: s?.colour ?? ink,
-			width: filled ? 0 : 1.5,
+			width: filled ? 0 : s?.style === "marks" ? 2 : 1.5,
 			points: s?.style === "dots" ? { show: true, size: 4, width: 0, fill: s.colour } : { show: false },
 			spanGaps: false,
 		};
 		if (filled && s) made.fill = s.colour;
 		if (s?.style === "dots") made.paths = () => null;
+		else if (s?.style === "marks") made.paths = marks;
 		else if (stepped && !props.loose) made.paths = stepped;
 		return made;
 	});
@@ -352,63 +311,22 @@ function options(
 	};
 }
 
-/** What lies at a position in the frame of a plot. */
-function pointed(u: uPlot, { t, bucket, loose }: Props, left: number, top: number): Pointed {
-	const at = u.posToVal(left, "x");
-	const value = u.posToVal(top, "y");
-	const index = loose ? nearestIndex(t, at) : Math.floor((at - (t[0] ?? 0)) / bucket);
-	return {
-		index: index >= 0 && index < t.length ? index : -1,
-		t: at,
-		value,
-		perX: Math.abs(u.posToVal(left + 1, "x") - at),
-		perY: Math.abs(u.posToVal(top + 1, "y") - value),
-	};
-}
-
-/** The place of the time that is nearest, of times in their order. */
-function nearestIndex(t: Float64Array, at: number): number {
-	let low = 0;
-	let high = t.length - 1;
-	while (low < high) {
-		const middle = (low + high) >> 1;
-		if ((t[middle] ?? 0) < at) low = middle + 1;
-		else high = middle;
+/** A level line for each bucket that has a value. */
+const marks: uPlot.Series.PathBuilder = (u, index, from, to) => {
+	const stroke = new Path2D();
+	const times = u.data[0];
+	const values = u.data[index];
+	const bucket = (times[1] ?? 0) - (times[0] ?? 0);
+	for (let i = from; i <= to; i += 1) {
+		const value = values?.[i];
+		if (value === null || value === undefined) continue;
+		const t = times[i] ?? 0;
+		const y = u.valToPos(value, "y", true);
+		stroke.moveTo(u.valToPos(t, "x", true), y);
+		stroke.lineTo(u.valToPos(t + bucket, "x", true), y);
 	}
-	return low > 0 && at - (t[low - 1] ?? 0) < (t[low] ?? 0) - at ? low - 1 : low;
-}
-
-/** A click is a press and a release at one place: anything else was a brush. */
-function listenForClicks(u: uPlot, latest: Latest): void {
-	let down: number | null = null;
-	u.over.addEventListener("mousedown", (event) => {
-		down = event.button === 0 ? event.clientX : null;
-	});
-	u.over.addEventListener("mouseup", (event) => {
-		if (down === null || Math.abs(event.clientX - down) > 3) return;
-		const box = u.over.getBoundingClientRect();
-		latest.current.onPick?.(pointed(u, latest.current, event.clientX - box.left, event.clientY - box.top));
-	});
-}
-
-function drawSheet(u: uPlot, sheet: Sheet | undefined): void {
-	if (!sheet) return;
-	const { left, top, width, height } = u.bbox;
-	u.ctx.save();
-	u.ctx.beginPath();
-	u.ctx.rect(left, top, width, height);
-	u.ctx.clip();
-	sheet.draw(u.ctx, {
-		left,
-		top,
-		width,
-		height,
-		ratio: uPlot.pxRatio,
-		x: (t) => u.valToPos(t, "x", true),
-		y: (value) => u.valToPos(value, "y", true),
-	});
-	u.ctx.restore();
-}
+	return { stroke, fill: null, clip: null, band: null, gaps: [], flags: 0 };
+};
 
 function yRange(props: Props, low: number | null, high: number | null): [number, number] {
 	if (props.range) return [props.range[0], props.range[1]];

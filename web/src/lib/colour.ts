@@ -160,7 +160,7 @@ export function forgetColours(): void {
 
 function css([hue, saturation, lightness]: Hsl, theme: Theme): string {
 	// The same hue on both grounds; on white it must be darker to be seen.
-	const l = theme === "dark" ? lightness : Math.max(28, lightness - 12);
+	const l = theme === "dark" ? lightness : Math.max(30, lightness - 9);
 	return `hsl(${hue} ${saturation}% ${l}%)`;
 }
 

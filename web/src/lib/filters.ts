@@ -1,7 +1,10 @@
 // The filter in words: what a reader types, and what stands on a chip.
 
-import type { Filter, ListMember } from "../api/types";
+import type { Filter } from "../api/types";
 import { duration } from "./format";
+
+/** Members of the filter that are lists of names or numbers. */
+export type ListMember = "pid" | "tid" | "comm" | "syscall" | "class" | "file" | "layer";
 
 export const LISTS: readonly ListMember[] = ["syscall", "class", "comm", "pid", "tid", "file", "layer"];
 

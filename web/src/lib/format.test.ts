@@ -28,6 +28,7 @@ describe("points in time", () => {
 		expect(time(3.25e9, 1e9)).toBe("3 s");
 		expect(time(3.25e9, 250e6)).toBe("3.3 s");
 		expect(time(3.25e9, 50e6)).toBe("3.25 s");
+		expect(time(3_000_250_000, 50_000)).toBe("3.000\u2009250 s");
 		expect(time(3_000_250_000, 1000)).toBe("3.000\u2009250 s");
 	});
 	it("carry into minutes and hours", () => {

@@ -87,7 +87,9 @@ export function percent(share: number): string {
 
 /** A point in time since the session's start, as finely as `step` (the distance of ticks) asks: `3.000 250 s`. */
 export function time(ns: number, step: number): string {
-	const decimals = Math.max(0, Math.min(9, Math.ceil(-Math.log10(Math.max(step, 1) / SECOND) - 1e-9)));
+	const needed = Math.max(0, Math.min(9, Math.ceil(-Math.log10(Math.max(step, 1) / SECOND) - 1e-9)));
+	// Whole groups of three, as they are read: micro- and nanoseconds.
+	const decimals = needed > 3 ? Math.ceil(needed / 3) * 3 : needed;
 	const sign = ns < 0 ? "-" : "";
 	// Whole seconds and the rest apart, so that a day keeps its nanoseconds.
 	const unit = 10 ** (9 - decimals);

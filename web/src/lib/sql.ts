@@ -76,11 +76,6 @@ export function condition(filter: Filter): string {
 		const all = values.map(literal).join(", ");
 		parts.push(`rid ${not ? "NOT " : ""}IN (SELECT rid FROM slices WHERE layer IN (${all}))`);
 	};
-	const error = (value: Filter["error"], not: boolean) => {
-		if (value === undefined) return;
-		if (Array.isArray(value)) list("errno", value, not);
-		else parts.push((value === "any") === not ? "errno IS NULL" : "errno IS NOT NULL");
-	};
 	for (const not of [false, true]) {
 		list("pid", not ? filter.not_pid : filter.pid, not);
 		list("tid", not ? filter.not_tid : filter.tid, not);
@@ -93,7 +88,9 @@ export function condition(filter: Filter): string {
 			parts.push(not ? `(path IS NULL OR NOT contains(path, ${literal(path)}))` : `contains(path, ${literal(path)})`);
 		}
 		layers(not ? filter.not_layer : filter.layer, not);
-		error(not ? filter.not_error : filter.error, not);
+		const error = not ? filter.not_error : filter.error;
+		if (Array.isArray(error)) list("errno", error, not);
+		else if (error !== undefined) parts.push(error === "any" ? "errno IS NOT NULL" : "errno IS NULL");
 	}
 	const [low, high] = filter.dur ?? [null, null];
 	if (low !== null) parts.push(`dur_ns >= ${Math.floor(low)}`);

@@ -27,6 +27,8 @@ function meant(event: KeyboardEvent): boolean {
 	if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return false;
 	const target = event.target;
 	if (!(target instanceof HTMLElement)) return true;
+	// Enter presses what has the focus.
+	if (event.key === "Enter" && target.closest("a, button, summary, [role='grid']")) return false;
 	return !target.matches("input, textarea, select, [contenteditable], [contenteditable] *");
 }
 

@@ -14,11 +14,75 @@ export interface Resource<T> {
 	error: ApiError | null;
 }
 
-interface Answer<T> {
+export interface Answer<T> {
 	key: string | null;
 	data: T | undefined;
 	error: ApiError | null;
 	loading: boolean;
+}
+
+/** After an answer that took so long, the next one waits this many times as long: a recording must not be slowed down. */
+const REST = 2;
+const LONGEST_REST_MS = 2000;
+
+/** Asks one question at a time. */
+export class Asker<T> {
+	private job: { key: string; controller: AbortController; again: boolean } | null = null;
+	private timer: ReturnType<typeof setTimeout> | null = null;
+	private last: { key: string; restUntil: number } | null = null;
+
+	constructor(
+		private readonly load: (signal: AbortSignal) => Promise<T>,
+		private readonly update: (change: (before: Answer<T>) => Answer<T>) => void,
+		private readonly now: () => number = () => performance.now(),
+	) {}
+
+	/** Asks what `key` stands for: at once if that is new, else when the answer before has come and rested. */
+	ask(key: string | null): void {
+		if (this.job && this.job.key === key) {
+			this.job.again = true;
+			return;
+		}
+		this.stop();
+		if (key === null) {
+			this.last = null;
+			this.update(() => ({ key: null, data: undefined, error: null, loading: false }));
+			return;
+		}
+		const rest = this.last?.key === key ? this.last.restUntil - this.now() : 0;
+		if (rest > 0) this.timer = setTimeout(() => void this.run(key), rest);
+		else void this.run(key);
+	}
+
+	stop(): void {
+		this.job?.controller.abort();
+		this.job = null;
+		if (this.timer !== null) clearTimeout(this.timer);
+		this.timer = null;
+	}
+
+	private async run(key: string): Promise<void> {
+		this.timer = null;
+		const job = { key, controller: new AbortController(), again: false };
+		this.job = job;
+		this.update((before) => ({ ...before, loading: true }));
+		const begun = this.now();
+		let failed = false;
+		try {
+			const data = await this.load(job.controller.signal);
+			if (job.controller.signal.aborted) return;
+			this.update(() => ({ key, data, error: null, loading: false }));
+		} catch (error) {
+			if (job.controller.signal.aborted || isAbort(error)) return;
+			failed = true;
+			this.update((before) => ({ ...before, key, error: asApiError(error), loading: false }));
+		}
+		const took = this.now() - begun;
+		this.last = { key, restUntil: this.now() + Math.min(LONGEST_REST_MS, took * REST) };
+		this.job = null;
+		// What failed is asked again when something changes, not in a circle.
+		if (job.again && !failed) this.ask(key);
+	}
 }
 
 /**
@@ -34,49 +98,18 @@ export function useResource<T>(
 	const generation = useSyncExternalStore(client.subscribe, client.getGeneration);
 	const latest = useRef(load);
 	latest.current = load;
-	const running = useRef<{ key: string; again: boolean } | null>(null);
-	const controller = useRef<AbortController | null>(null);
+	const asker = useRef<Asker<T> | null>(null);
 
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the generation asks again after the server was gone
 	useEffect(() => {
-		if (key === null) {
-			controller.current?.abort();
-			running.current = null;
-			setAnswer({ key: null, data: undefined, error: null, loading: false });
-			return;
-		}
-		if (running.current?.key === key) {
-			running.current.again = true;
-			return;
-		}
-		controller.current?.abort();
-		const run = async () => {
-			const mine = new AbortController();
-			const job = { key, again: false };
-			controller.current = mine;
-			running.current = job;
-			setAnswer((before) => ({ ...before, loading: true }));
-			try {
-				const data = await latest.current(mine.signal);
-				if (mine.signal.aborted) return;
-				setAnswer({ key, data, error: null, loading: false });
-			} catch (error) {
-				if (mine.signal.aborted || isAbort(error)) return;
-				setAnswer((before) => ({ ...before, key, error: asApiError(error), loading: false }));
-				job.again = false;
-			}
-			if (running.current !== job) return;
-			running.current = null;
-			if (job.again) void run();
-		};
-		void run();
+		asker.current ??= new Asker<T>((signal) => latest.current(signal), setAnswer);
+		asker.current.ask(key);
 	}, [key, revision, generation]);
 
 	useEffect(
 		() => () => {
-			controller.current?.abort();
-			controller.current = null;
-			running.current = null;
+			asker.current?.stop();
+			asker.current = null;
 		},
 		[],
 	);

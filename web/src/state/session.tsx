@@ -3,16 +3,8 @@
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import type { Columns } from "../api/arrow";
 import { type ApiError, asApiError, isAbort } from "../api/client";
-import {
-	columns,
-	type Description,
-	type LiveLine,
-	liveLines,
-	type Selection,
-	selectionText,
-	sessionPath,
-} from "../api/session";
-import type { Filter } from "../api/types";
+import { columns, liveLines, type Selection, selectionText, sessionPath } from "../api/session";
+import type { Filter, LiveState, SessionDescription } from "../api/types";
 import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
 import { type Resource, useResource } from "./resource";
@@ -22,7 +14,7 @@ import { filterText, type TimeWindow } from "./url";
 
 export interface Session {
 	id: string;
-	about: Description;
+	about: SessionDescription;
 	/** From the first row (or the start) to the newest. */
 	bounds: Span;
 	live: boolean;
@@ -48,7 +40,7 @@ export function useMaybeSession(): Session | null {
 
 const RECONNECT_MS = 1000;
 
-interface Live extends LiveLine {
+interface Live extends LiveState {
 	id: string;
 	revision: number;
 }
@@ -89,7 +81,11 @@ export interface Opening {
 /** Opens a session; `render` gets it, or what went wrong. */
 export function SessionProvider({ id, render }: { id: string; render: (opening: Opening) => ReactNode }): ReactNode {
 	const [ended, setEnded] = useState(0);
-	const about = useResource(sessionPath(id), (signal) => client.json<Description>(sessionPath(id), signal), ended);
+	const about = useResource(
+		sessionPath(id),
+		(signal) => client.json<SessionDescription>(sessionPath(id), signal),
+		ended,
+	);
 	const description = about.data && !about.stale ? about.data : undefined;
 	const live = useLive(id, description?.live === true);
 	const over = live !== null && !live.live;
@@ -115,7 +111,7 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 }
 
 /** From the first call to the newest; something also when there is no call yet. */
-function boundsOf(about: Description, end: number): Span {
+function boundsOf(about: SessionDescription, end: number): Span {
 	const from = about.span?.from ?? 0;
 	return { from, to: Math.max(about.span?.to ?? 0, end, from + 1000) };
 }

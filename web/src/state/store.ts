@@ -2,7 +2,8 @@
 // zoom, a filter or a selection.
 
 import { useSyncExternalStore } from "react";
-import type { Filter, ListMember } from "../api/types";
+import type { Filter } from "../api/types";
+import type { ListMember } from "../lib/filters";
 import type { Span } from "../lib/scale";
 import { formatState, type PageState, parseState, type TimeWindow } from "./url";
 

@@ -93,10 +93,9 @@ export function parseFilter(text: string | null): Filter {
 		const value = from[name];
 		if (typeof value === "string" && value !== "") filter[name] = value;
 	}
-	for (const name of ["error", "not_error"] as const) {
-		const value = from[name];
-		if (value === "any" || value === "none" || isTexts(value)) filter[name] = value;
-	}
+	const error = from["error"];
+	if (error === "any" || error === "none" || isTexts(error)) filter.error = error;
+	if (isTexts(from["not_error"])) filter.not_error = from["not_error"];
 	const dur = from["dur"];
 	if (Array.isArray(dur) && dur.length === 2) {
 		const bound = (v: unknown) => (typeof v === "number" && Number.isFinite(v) && v >= 0 ? v : null);

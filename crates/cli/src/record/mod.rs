@@ -4,6 +4,8 @@ mod content;
 mod counting;
 mod filters;
 mod host;
+#[cfg(feature = "analyse")]
+mod page;
 mod pipeline;
 mod saving;
 mod status;
@@ -125,6 +127,14 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         watch,
     };
     let pipeline = Pipeline::create(&meta, destination).map_err(Failure::recording)?;
+    #[cfg(feature = "analyse")]
+    let page = match page::Page::start(&args.page, &output, &signals, nice) {
+        Ok(page) => page,
+        Err(failure) => {
+            pipeline.abandon();
+            return Err(failure);
+        }
+    };
     let started = Instant::now();
     let mut first = Vec::new();
     let mut target = if args.command.is_empty() {
@@ -188,7 +198,12 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     if !args.quiet {
         status::print_summary(&output, args.output.is_some(), &summary);
     }
-    Ok(target.wait_for_command(&mut signals).unwrap_or(0))
+    let status = target.wait_for_command(&mut signals).unwrap_or(0);
+    #[cfg(feature = "analyse")]
+    if let Some(page) = page {
+        page.stay(&target, &mut signals);
+    }
+    Ok(status)
 }
 
 /// A recording at work.

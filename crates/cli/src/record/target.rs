@@ -20,6 +20,8 @@ pub struct Target {
     exit: Option<CommandExit>,
     cpu_ns: Option<u64>,
     passed_on: bool,
+    /// Somebody asked for the end by a signal, and not at the terminal.
+    told_to_end: bool,
     open_ended: bool,
 }
 
@@ -31,6 +33,7 @@ impl Target {
             exit: None,
             cpu_ns: None,
             passed_on: false,
+            told_to_end: false,
             open_ended: false,
         }
     }
@@ -43,6 +46,7 @@ impl Target {
             exit: None,
             cpu_ns: None,
             passed_on: false,
+            told_to_end: false,
             open_ended,
         }
     }
@@ -66,6 +70,11 @@ impl Target {
         self.cpu_ns
     }
 
+    /// Whether a signal that was sent by somebody asked for the end.
+    pub fn told_to_end(&self) -> bool {
+        self.told_to_end
+    }
+
     /// Looks what has become of the target and acts on signals.
     pub fn update(
         &mut self,
@@ -74,6 +83,7 @@ impl Target {
         status: &mut StatusLine,
     ) -> anyhow::Result<Ended> {
         let live = probe.live_tasks();
+        self.told_to_end |= signals.iter().any(|signal| !signal.from_terminal);
         let Some(command) = &mut self.command else {
             return Ok(if live == 0 && !self.open_ended || !signals.is_empty() {
                 Ended::Yes

@@ -28,6 +28,7 @@ pub(super) fn batch(
     shift: u8,
     from: i64,
 ) -> Result<RecordBatch, QueryError> {
+    let directions = gather.has_directions();
     let lines = gather.finish();
     let rows: Vec<(Option<&Key>, i64, &Total, bool)> = lines
         .iter()
@@ -114,6 +115,16 @@ pub(super) fn batch(
     add("calls", false, numbers(&|r| r.2.sum.count));
     add("errors", false, numbers(&|r| r.2.sum.errors));
     add("bytes", false, numbers(&|r| r.2.sum.bytes));
+    for (name, value) in [
+        ("bytes_read", (|r| r.2.bytes.read) as fn(&Row<'_>) -> u64),
+        ("bytes_written", |r| r.2.bytes.written),
+    ] {
+        let values = rows.iter().map(|r| {
+            let value = directions.then(|| value(r));
+            value.map(|v| i64::try_from(v).unwrap_or(i64::MAX))
+        });
+        add(name, true, Arc::new(Int64Array::from_iter(values)));
+    }
     add("total_ns", false, numbers(&|r| r.2.sum.time_ns));
     add("max_ns", false, numbers(&|r| r.2.sum.max_ns));
     let at_least = rows.iter().map(|r| Some(r.3));

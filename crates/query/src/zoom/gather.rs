@@ -1,8 +1,10 @@
 //! Cells of segments, and of rows, to buckets of an answer.
 
+use fathom_model::syscalls::{Class, Returns, SYSCALLS};
 use fathom_pyramid::{Cells, Key, LATENCY_BUCKETS, Latency, Sum};
 use hashbrown::HashMap;
 
+use super::filter::passes;
 use super::{By, Filter, Request, TOP, class_key};
 
 /// Places of the dimensions in the pyramid of table `syscalls`.
@@ -19,7 +21,11 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
         pid,
         tid,
         file_id,
+        condition,
     } = &request.filter;
+    if condition.is_some() {
+        return None;
+    }
     let by = match request.by {
         By::Nothing => None,
         By::Syscall | By::Class => Some(SYSCALL),
@@ -37,10 +43,41 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
     needed.all(|n| n == first).then_some(first)
 }
 
+/// Bytes by direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bytes {
+    /// Out of files.
+    pub(super) read: u64,
+    /// Into files.
+    pub(super) written: u64,
+}
+
+/// Which way the bytes of a call go.
+fn direction(key: &Key, bytes: u64) -> Bytes {
+    let call = match key {
+        Key::Text(name) => SYSCALLS.iter().find(|s| s.name == &**name),
+        _ => None,
+    };
+    match call {
+        Some(s) if s.class == Class::Data && s.returns == Returns::Bytes => match s.writes() {
+            true => Bytes {
+                written: bytes,
+                read: 0,
+            },
+            false => Bytes {
+                read: bytes,
+                written: 0,
+            },
+        },
+        _ => Bytes::default(),
+    }
+}
+
 /// Sums of a bucket of an answer; exact however many rows there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Total {
     pub(super) sum: Sum,
+    pub(super) bytes: Bytes,
     /// Empty unless asked for.
     pub(super) latency: Vec<u64>,
 }
@@ -50,6 +87,7 @@ struct Added {
     line: u32,
     bucket: u32,
     sum: Sum,
+    bytes: Bytes,
 }
 
 /// The line of what is in a rest.
@@ -69,6 +107,8 @@ pub(super) struct Gather<'a> {
     latencies: Vec<Latency>,
     /// Buckets with a rest.
     with_rest: Vec<u32>,
+    /// Whether all that was added told which way its bytes went.
+    directions: bool,
 }
 
 /// A key, `None` for the rest, and its buckets in order: place, sums, whether some of
@@ -87,6 +127,7 @@ impl<'a> Gather<'a> {
             added: Vec::new(),
             latencies: Vec::new(),
             with_rest: Vec::new(),
+            directions: true,
         }
     }
 
@@ -99,6 +140,13 @@ impl<'a> Gather<'a> {
     /// Adds the cells of a block of the pyramid.
     pub(super) fn add_block(&mut self, cells: &Cells, window: (i64, i64)) {
         let lines: Vec<Option<u32>> = cells.keys().iter().map(|key| self.line(key)).collect();
+        let by_call = dimension(self.request) == Some(SYSCALL);
+        self.directions &= by_call;
+        // As parts of what a key has: one or the other is nothing.
+        let ways: Vec<Bytes> = match by_call {
+            true => cells.keys().iter().map(|key| direction(key, 1)).collect(),
+            false => Vec::new(),
+        };
         let rests: Vec<bool> = cells
             .keys()
             .iter()
@@ -106,24 +154,37 @@ impl<'a> Gather<'a> {
             .collect();
         for (time, key, sum, latency) in cells.in_window(window) {
             let bucket = ((time - self.from) >> self.shift) as u32;
+            // It holds calls of either way.
+            self.directions &= rests.get(key) != Some(&true) || sum.bytes == 0;
             if rests.get(key) == Some(&true) && self.with_rest.last() != Some(&bucket) {
                 self.with_rest.push(bucket);
             }
             if let Some(Some(line)) = lines.get(key) {
-                self.add_to(*line, bucket, sum, latency);
+                let way = ways.get(key).copied().unwrap_or_default();
+                let bytes = Bytes {
+                    read: way.read * sum.bytes,
+                    written: way.written * sum.bytes,
+                };
+                self.add_to(*line, bucket, (sum, bytes), latency);
             }
         }
     }
 
     /// Adds a sum of rows, with a key as the pyramid has it.
-    pub(super) fn add(&mut self, time: i64, key: &Key, sum: &Sum, latency: &Latency) {
+    pub(super) fn add(&mut self, time: i64, key: &Key, sum: (&Sum, Bytes), latency: &Latency) {
         let bucket = ((time - self.from) >> self.shift) as u32;
         if let Some(line) = self.line(key) {
             self.add_to(line, bucket, sum, Some(latency));
         }
     }
 
-    fn add_to(&mut self, line: u32, bucket: u32, sum: &Sum, latency: Option<&Latency>) {
+    fn add_to(
+        &mut self,
+        line: u32,
+        bucket: u32,
+        (sum, bytes): (&Sum, Bytes),
+        latency: Option<&Latency>,
+    ) {
         if let Some(time) = self.times.get_mut(line as usize) {
             *time += sum.time_ns;
         }
@@ -131,11 +192,17 @@ impl<'a> Gather<'a> {
             line,
             bucket,
             sum: *sum,
+            bytes,
         });
         if self.request.latency {
             self.latencies
                 .push(latency.copied().unwrap_or([0; LATENCY_BUCKETS]));
         }
+    }
+
+    /// Whether [`Total::bytes`] is known.
+    pub(super) fn has_directions(&self) -> bool {
+        self.directions
     }
 
     /// Whether the filter is for keys that may be in a rest.
@@ -151,17 +218,18 @@ impl<'a> Gather<'a> {
         let filter = &self.request.filter;
         let passes = match (key, dimension(self.request)) {
             (Key::Text(name), Some(SYSCALL)) => {
-                filter.syscall.as_ref().is_none_or(|s| **s == **name)
-                    && filter
-                        .class
-                        .as_ref()
-                        .is_none_or(|c| class_key(key) == Key::Text(c.as_str().into()))
+                passes(&filter.syscall, &**name)
+                    && filter.class.as_ref().is_none_or(|classes| {
+                        let class = class_key(key);
+                        classes
+                            .iter()
+                            .any(|c| class == Key::Text(c.as_str().into()))
+                    })
             }
             (Key::Int(pair), Some(THREAD)) => {
-                filter.pid.is_none_or(|pid| i64::from(pid) == pair >> 32)
-                    && filter.tid.is_none_or(|tid| tid == *pair as i32)
+                passes(&filter.pid, (pair >> 32) as i32) && passes(&filter.tid, *pair as i32)
             }
-            (Key::Int(file), Some(FILE)) => filter.file_id.is_none_or(|f| f == *file),
+            (Key::Int(file), Some(FILE)) => passes(&filter.file_id, *file),
             // Of rows, which SQL has filtered already.
             (_, None) => true,
             _ => *filter == Filter::default(),
@@ -204,6 +272,8 @@ impl<'a> Gather<'a> {
             let place = places.get(added.line as usize).copied().unwrap_or(top);
             let total = lines[place].entry(added.bucket).or_default();
             total.sum.merge(&added.sum);
+            total.bytes.read += added.bytes.read;
+            total.bytes.written += added.bytes.written;
             if let Some(latency) = self.latencies.get(i) {
                 total.latency.resize(LATENCY_BUCKETS, 0);
                 for (mine, theirs) in total.latency.iter_mut().zip(latency) {

@@ -7,6 +7,7 @@
 //! separately. [`Zoom::events`] gives the rows themselves.
 
 mod answer;
+mod filter;
 mod gather;
 mod rows;
 
@@ -19,6 +20,7 @@ use fathom_pyramid::{Cover, Key, Pyramid, SYSCALLS};
 use fathom_session::Session;
 
 use crate::{Db, Limits, QueryError};
+pub use filter::Filter;
 use gather::Gather;
 
 /// Rows that are read at most, unless asked otherwise.
@@ -44,21 +46,6 @@ pub enum By {
     Process,
     /// File.
     File,
-}
-
-/// Which calls an answer is about; all that are given must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Name of the call.
-    pub syscall: Option<String>,
-    /// Name of the class.
-    pub class: Option<String>,
-    /// Process.
-    pub pid: Option<i32>,
-    /// Thread.
-    pub tid: Option<i32>,
-    /// File.
-    pub file_id: Option<i64>,
 }
 
 /// What is asked.
@@ -103,7 +90,8 @@ pub struct Answer {
     /// One row a bucket and key with calls in it, ordered by key (those with most
     /// time first) and time: `ts_ns` (beginning of the bucket), the columns of the
     /// key, `rest` (whether it is all other keys), `calls`, `errors`, `bytes`,
-    /// `total_ns`, `max_ns`, `at_least` (some of the key's calls may be in the
+    /// `bytes_read`, `bytes_written` (null where the pyramid answered by thread or
+    /// file, which does not tell them apart), `total_ns`, `max_ns`, `at_least` (some of the key's calls may be in the
     /// rest), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
     /// ns; if asked for).
     pub rows: RecordBatch,
@@ -115,13 +103,15 @@ struct PartTimes {
     /// Times of its earliest and latest row; `None` when it has none.
     span: Option<(i64, i64)>,
     rows: u64,
+    /// Groups of rows in it: times of the earliest and the latest, longest duration.
+    groups: Vec<rows::Group>,
 }
 
 /// A session opened for zooming.
 pub struct Zoom {
     db: Db,
-    pyramid: Option<(Pyramid, Cover)>,
-    parts: Vec<PartTimes>,
+    pyramid: Option<Arc<(Pyramid, Cover)>>,
+    parts: Arc<Vec<PartTimes>>,
     span: Option<(i64, i64)>,
     problem: Option<String>,
     names: answer::Names,
@@ -143,13 +133,16 @@ impl Zoom {
         let infos = session.part_infos(SYSCALLS.table);
         let mut parts = Vec::with_capacity(infos.len());
         for (info, path) in infos.iter().zip(session.parts(SYSCALLS.table)) {
+            let groups = rows::groups(&path).map_err(|detail| QueryError::Table {
+                table: SYSCALLS.table,
+                detail,
+            })?;
+            let first = groups.iter().map(|g| g.first_ns).min();
             parts.push(PartTimes {
-                span: rows::span(&path).map_err(|detail| QueryError::Table {
-                    table: SYSCALLS.table,
-                    detail,
-                })?,
+                span: first.zip(groups.iter().map(|g| g.last_ns).max()),
                 rows: info.rows,
                 path,
+                groups,
             });
         }
         let spans = parts.iter().filter_map(|p| p.span);
@@ -157,11 +150,26 @@ impl Zoom {
         let span = first.zip(spans.map(|s| s.1).max());
         Ok(Self {
             db,
-            pyramid,
-            parts,
+            pyramid: pyramid.map(Arc::new),
+            parts: Arc::new(parts),
             span,
             problem,
             names: answer::Names::default(),
+        })
+    }
+
+    /// The same on another connection, for a query at the same time.
+    ///
+    /// # Errors
+    /// Those of [`Db::try_clone`].
+    pub fn try_clone(&self) -> Result<Self, QueryError> {
+        Ok(Self {
+            db: self.db.try_clone()?,
+            pyramid: self.pyramid.clone(),
+            parts: self.parts.clone(),
+            span: self.span,
+            problem: self.problem.clone(),
+            names: self.names.clone(),
         })
     }
 
@@ -199,7 +207,7 @@ impl Zoom {
         let max_rows = request.max_rows.unwrap_or(MAX_ROWS);
         let mut blocks = 0;
         let mut parts: Vec<&PartTimes>;
-        match (&self.pyramid, gather::dimension(request)) {
+        match (self.pyramid.as_deref(), gather::dimension(request)) {
             (Some((pyramid, cover)), Some(dimension)) => {
                 let mut aligned = align(window, shift);
                 let mut plan = pyramid.plan(cover, dimension, aligned, shift);
@@ -275,8 +283,51 @@ impl Zoom {
         self.db.run(&rows::events(&paths, window, filter, limit)?)
     }
 
+    /// What stands behind FROM for the calls that began in a window: the parts of
+    /// table `syscalls` that have some, and so some others, too.
+    ///
+    /// # Errors
+    /// When the path of a part cannot be given to the database.
+    pub fn calls_in(&self, window_ns: Range<i64>) -> Result<String, QueryError> {
+        let window = (window_ns.start, window_ns.end);
+        let paths: Vec<PathBuf> = inside(self.parts.iter(), window)
+            .map(|p| p.path.clone())
+            .collect();
+        match paths.is_empty() {
+            true => Ok("(SELECT * FROM syscalls WHERE false)".to_string()),
+            false => rows::source(&paths),
+        }
+    }
+
+    /// The same for the calls that began in a window and took longer than `least_ns`; `None`
+    /// when there is none.
+    ///
+    /// # Errors
+    /// When the path of a part cannot be given to the database.
+    pub fn long_calls_in(
+        &self,
+        window_ns: Range<i64>,
+        least_ns: i64,
+    ) -> Result<Option<String>, QueryError> {
+        let holds = |g: &rows::Group| {
+            g.first_ns < window_ns.end && g.last_ns >= window_ns.start && g.longest_ns > least_ns
+        };
+        let parts = self.parts.iter().filter(|p| p.groups.iter().any(holds));
+        let paths: Vec<PathBuf> = parts.map(|p| p.path.clone()).collect();
+        match paths.is_empty() {
+            true => Ok(None),
+            false => rows::source(&paths).map(Some),
+        }
+    }
+
+    /// Rows of the parts that hold calls that began in a window: there are no more
+    /// in it.
+    pub fn rows_near(&self, window_ns: Range<i64>) -> u64 {
+        self.rows_in(self.parts.iter(), (window_ns.start, window_ns.end))
+    }
+
     fn uncovered(&self) -> Box<dyn Iterator<Item = &PartTimes> + '_> {
-        match &self.pyramid {
+        match self.pyramid.as_deref() {
             Some((_, cover)) => Box::new(cover.uncovered.iter().filter_map(|i| self.parts.get(*i))),
             None => Box::new(self.parts.iter()),
         }

@@ -10,35 +10,46 @@ use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::statistics::Statistics;
 
+use super::gather::Bytes;
 use super::{By, Filter, Request, gather};
-use crate::escape::sql_string;
 use crate::{Db, QueryError, tables};
 
-/// Times of the earliest and the latest row of a part, as its footer has them.
-pub(super) fn span(path: &Path) -> Result<Option<(i64, i64)>, String> {
+/// Rows that lie together in a part, as its footer describes them.
+pub(super) struct Group {
+    pub(super) first_ns: i64,
+    pub(super) last_ns: i64,
+    pub(super) longest_ns: i64,
+}
+
+/// The groups of rows of a part.
+pub(super) fn groups(path: &Path) -> Result<Vec<Group>, String> {
     let file = File::open(path).map_err(|e| e.to_string())?;
     let metadata = ParquetMetaDataReader::new()
         .parse_and_finish(&file)
         .map_err(|e| e.to_string())?;
-    let mut span: Option<(i64, i64)> = None;
-    for group in metadata.row_groups() {
-        let column = group
-            .columns()
-            .iter()
-            .find(|c| c.column_path().string() == "ts_ns");
-        let bounds = match column.and_then(|c| c.statistics()) {
-            Some(Statistics::Int64(s)) => s.min_opt().copied().zip(s.max_opt().copied()),
-            _ => None,
+    let groups = metadata.row_groups().iter().map(|group| {
+        let bounds = |name: &str| {
+            let column = group
+                .columns()
+                .iter()
+                .find(|c| c.column_path().string() == name);
+            match column.and_then(|c| c.statistics()) {
+                Some(Statistics::Int64(s)) => s.min_opt().copied().zip(s.max_opt().copied()),
+                _ => None,
+            }
         };
-        // Without statistics it may be any time.
-        let (first, last) = bounds.unwrap_or((0, i64::MAX));
-        let (a, b) = span.unwrap_or((first, last));
-        span = Some((a.min(first), b.max(last)));
-    }
-    Ok(span)
+        // Without statistics it may be anything.
+        let (first_ns, last_ns) = bounds("ts_ns").unwrap_or((0, i64::MAX));
+        Group {
+            first_ns,
+            last_ns,
+            longest_ns: bounds("dur_ns").map_or(i64::MAX, |b| b.1),
+        }
+    });
+    Ok(groups.collect())
 }
 
-fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
+pub(super) fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
     Ok(format!(
         "read_parquet([{}])",
         tables::path_literals(parts)?.join(", ")
@@ -46,24 +57,11 @@ fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
 }
 
 fn conditions(window: (i64, i64), filter: &Filter) -> String {
-    let mut all = vec![format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1)];
-    if let Some(name) = &filter.syscall {
-        all.push(format!("syscall = {}", sql_string(name)));
+    let times = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
+    match filter.sql() {
+        Some(more) => format!("{times} AND {more}"),
+        None => times,
     }
-    if let Some(name) = &filter.class {
-        all.push(format!("class = {}", sql_string(name)));
-    }
-    let numbers = [
-        ("pid", filter.pid.map(i64::from)),
-        ("tid", filter.tid.map(i64::from)),
-        ("file_id", filter.file_id),
-    ];
-    for (column, value) in numbers {
-        if let Some(value) = value {
-            all.push(format!("{column} = {value}"));
-        }
-    }
-    all.join(" AND ")
 }
 
 /// The statement for the rows of a window.
@@ -85,14 +83,14 @@ pub(super) fn events(
 }
 
 /// Gives `each` the sums of the rows of a window: the beginning of the bucket, the
-/// key as the pyramid has it, and the sums.
+/// key as the pyramid has it, the sums, and the bytes by direction.
 pub(super) fn sums(
     db: &Db,
     parts: &[PathBuf],
     window: (i64, i64),
     shift: u8,
     request: &Request,
-    mut each: impl FnMut(i64, &Key, &Sum, &Latency),
+    mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
 ) -> Result<(), QueryError> {
     // The key that the pyramid would have had, so that both can be added up.
     let text = match (request.by, gather::dimension(request)) {
@@ -112,10 +110,16 @@ pub(super) fn sums(
     };
     let source = source(parts)?;
     let conditions = conditions(window, &request.filter);
+    // Which way bytes go is told for each name of a call, not for each row.
     let sql = format!(
-        "SELECT (ts_ns - {from}) >> {shift}, {key}, {latency}::INTEGER, count(*), count(errno), \
-         coalesce(sum(bytes), 0)::BIGINT, coalesce(sum(dur_ns), 0)::BIGINT, \
-         coalesce(max(dur_ns), 0) FROM {source} WHERE {conditions} GROUP BY 1, 2, 3",
+        "SELECT bucket, key, level, sum(n)::BIGINT, sum(errors)::BIGINT, sum(bytes)::BIGINT, \
+         sum(time)::BIGINT, max(longest), \
+         coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT, \
+         coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT FROM ( \
+         SELECT (ts_ns - {from}) >> {shift} AS bucket, {key} AS key, {latency}::INTEGER AS level, \
+         syscall, count(*) AS n, count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes, \
+         coalesce(sum(dur_ns), 0) AS time, coalesce(max(dur_ns), 0) AS longest \
+         FROM {source} WHERE {conditions} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3",
         from = window.0,
     );
     let mut rows = db.run(&sql)?;
@@ -143,7 +147,7 @@ pub(super) fn sums(
                 .map(|n| n.map_or(Key::Null, Key::Int))
                 .collect()
         };
-        let sums: Option<Vec<_>> = (3..8).map(number).collect();
+        let sums: Option<Vec<_>> = (3..10).map(number).collect();
         let sums = sums.ok_or_else(unexpected)?;
         for (row, key) in keys.iter().enumerate().take(batch.num_rows()) {
             let value = |i: usize| u64::try_from(sums[i].value(row)).unwrap_or(0);
@@ -159,7 +163,12 @@ pub(super) fn sums(
             if let Some(entry) = level.and_then(|l| latency.get_mut(l)) {
                 *entry = u32::try_from(sum.count).unwrap_or(u32::MAX);
             }
-            each(window.0 + (bucket.value(row) << shift), key, &sum, &latency);
+            let bytes = Bytes {
+                read: value(5),
+                written: value(6),
+            };
+            let time = window.0 + (bucket.value(row) << shift);
+            each(time, key, (&sum, bytes), &latency);
         }
     }
     Ok(())

@@ -7,8 +7,9 @@ import type { PlotChoice } from "../../state/queries";
 import { useSession } from "../../state/session";
 import { useTheme } from "../../state/theme";
 import { Legend } from "../legend";
+import type { Axis } from "../plotframe";
 import { Empty } from "../states";
-import { type Axis, type PlotSeries, TimeChart } from "../timechart";
+import { type PlotSeries, TimeChart } from "../timechart";
 import { evened, type PlotData, plotOf, resolved, unitOf } from "./plot";
 
 interface Props {

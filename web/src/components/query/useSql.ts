@@ -1,8 +1,8 @@
 // A statement whose placeholders are filled in from the page, and its result: asked again when window, filter or
 // recording move on.
 
-import { runSql } from "../../api/analysis";
 import type { Columns } from "../../api/arrow";
+import { runSql } from "../../api/sql";
 import { type Expanded, expand } from "../../lib/sql";
 import { type Resource, useResource } from "../../state/resource";
 import { client } from "../../state/server";
@@ -35,6 +35,10 @@ export function useSql(sql: string | null, maxRows: number, turn = 0): SqlResult
 				? `${session.id} ${turn} ${window} ${filterText(page.filter)} ${sql}`
 				: `${session.id} ${turn} ${text}`;
 	const revision = session.live ? Math.floor(session.revision / REVISIONS) : -1;
-	const result = useResource(key, (signal) => runSql(client, session.id, text, maxRows, signal), revision);
+	const result = useResource(
+		key,
+		(signal) => runSql(client, session.id, { sql: text, max_rows: maxRows }, signal),
+		revision,
+	);
 	return { ...result, expanded };
 }

@@ -1,7 +1,7 @@
 // One request through the layers, as a waterfall: SVG, so that it can be read, selected and saved as it is.
 
 import { useRef, useState } from "react";
-import type { RequestAnswer } from "../../api/session";
+import type { RequestAnswer } from "../../api/types";
 import { colourOf } from "../../lib/colour";
 import { duration, exactDuration, percent, time, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
@@ -12,15 +12,17 @@ import { type Line, linesOf, spanOf, type Visit } from "./rows";
 
 const ROW = 22;
 const HEAD = 22;
-const RIGHT = 126;
+const RIGHT = 154;
 
 interface Props {
 	answer: RequestAnswer;
 	/** Room for the names of layers. */
 	names: number;
+	/** Without shares of the whole, where there is little room. */
+	narrow?: boolean;
 }
 
-export function Waterfall({ answer, names }: Props) {
+export function Waterfall({ answer, names, narrow }: Props) {
 	const theme = useTheme();
 	const holder = useRef<HTMLDivElement>(null);
 	const { width } = useSize(holder);
@@ -28,7 +30,8 @@ export function Waterfall({ answer, names }: Props) {
 	const lines = linesOf(answer);
 	const span = spanOf(answer.row);
 	const all = span.to - span.from;
-	const plot = Math.max(1, width - names - RIGHT);
+	const right = narrow ? 76 : RIGHT;
+	const plot = Math.max(1, width - names - right);
 	const x = (t: number) => names + ((t - span.from) / all) * plot;
 	const own = { from: 0, to: all };
 	const step = timeStep(own, plot / 110);
@@ -48,7 +51,7 @@ export function Waterfall({ answer, names }: Props) {
 							</text>
 						</g>
 					))}
-					<text x={width - 6} y={14} fill={ink3} fontSize="11" textAnchor="end">
+					<text x={width - 10} y={14} fill={ink3} fontSize="11" textAnchor="end">
 						own time
 					</text>
 					{lines.map((line, i) => {
@@ -82,11 +85,11 @@ export function Waterfall({ answer, names }: Props) {
 										onPointerLeave={() => setHover(null)}
 									/>
 								))}
-								<text x={width - 52} y={top + 15} fill={token("--ink")} textAnchor="end">
+								<text x={narrow ? width - 8 : width - 76} y={top + 15} fill={token("--ink")} textAnchor="end">
 									{line.self === null ? "" : duration(line.self)}
 								</text>
-								<text x={width - 6} y={top + 15} fill={ink3} textAnchor="end">
-									{line.self === null ? "" : percent(line.self / all)}
+								<text x={width - 10} y={top + 15} fill={ink3} textAnchor="end">
+									{line.self === null || narrow ? "" : percent(line.self / all)}
 								</text>
 							</g>
 						);

@@ -3,8 +3,8 @@ import { useShortcut } from "../../state/keys";
 import { store } from "../../state/store";
 import { Shown } from "../panel";
 import { Blocks, Facts, Head, Neighbours, PageCache, Section, Waits } from "./parts";
-import { number, spanOf } from "./rows";
-import { useRequest, windowAround } from "./useRequest";
+import { spanOf } from "./rows";
+import { stepFrom, useRequest, windowAround } from "./useRequest";
 import { Waterfall } from "./Waterfall";
 import "./style.css";
 
@@ -12,11 +12,7 @@ import "./style.css";
 export function RequestCard({ rid }: { rid: number }) {
 	const request = useRequest(rid);
 	const answer = request.data;
-	const step = (by: 1 | -1) => {
-		const next = by > 0 ? answer?.neighbours.after[0] : answer?.neighbours.before.at(-1);
-		const to = next ? number(next, "rid") : null;
-		if (to !== null) store.go({ rid: to });
-	};
+	const step = (by: 1 | -1) => stepFrom(answer, by);
 	useShortcut([","], "The call of the thread before", "Selected call", () => step(-1));
 	useShortcut(["."], "The call of the thread after", "Selected call", () => step(1));
 	useShortcut(["z"], "Zoom to it", "Selected call", () => {
@@ -56,7 +52,7 @@ export function RequestCard({ rid }: { rid: number }) {
 						<div>
 							<Head answer={data} />
 							<Section title="Through the layers">
-								<Waterfall answer={data} names={150} />
+								<Waterfall answer={data} names={150} narrow />
 							</Section>
 							<Section title="Call">
 								<Facts row={data.row} />

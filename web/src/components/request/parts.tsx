@@ -1,7 +1,7 @@
 // The parts that a request is shown as: what it was, waits, requests to devices, neighbours.
 
 import type { ReactNode } from "react";
-import type { RequestAnswer, Row } from "../../api/session";
+import type { RequestAnswer, Row } from "../../api/types";
 import { Link } from "../../app/Link";
 import { colourOf } from "../../lib/colour";
 import { bytes, count, duration, exact, exactDuration, exactTime, visible } from "../../lib/format";
@@ -95,7 +95,7 @@ function Fact({ name, value }: { name: string; value: string }) {
 	);
 }
 
-function format(name: string, value: string | number | boolean | null): string {
+function format(name: string, value: Row[string] | null): string {
 	if (typeof value !== "number") return String(value);
 	if (name === "bytes" || name === "size" || name === "around_bytes")
 		return value < 1024 ? `${value}` : `${exact(value)} (${bytes(value)})`;
@@ -118,7 +118,7 @@ const MOST = 60;
 
 export function Waits({ rows, from }: { rows: readonly Row[]; from: number }) {
 	return (
-		<table className="figures">
+		<table className="figures fitted">
 			<thead>
 				<tr>
 					<th className="number">After</th>
@@ -150,7 +150,7 @@ export function Waits({ rows, from }: { rows: readonly Row[]; from: number }) {
 export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from: number }) {
 	const theme = useTheme();
 	return (
-		<table className="figures">
+		<table className="figures fitted">
 			<thead>
 				<tr>
 					<th className="number">After</th>
@@ -179,8 +179,8 @@ export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from:
 							<td className="number">{duration(sum("block"))}</td>
 							<td className="number">{device ? duration(sum("device")) : "–"}</td>
 							<td className="number">{number(row, "queue_depth") ?? "–"}</td>
-							<td className="quiet">
-								{origins} <Path of={text(row, "path")} max={40} />
+							<td className="quiet" title={origins}>
+								<Path of={text(row, "path")} />
 							</td>
 						</tr>
 					);
@@ -213,7 +213,7 @@ export function Neighbours({ answer }: { answer: RequestAnswer }) {
 	const all = [...answer.neighbours.before, answer.row, ...answer.neighbours.after];
 	const from = number(answer.row, "ts_ns") ?? 0;
 	return (
-		<table className="figures neighbours">
+		<table className="figures fitted neighbours">
 			<thead>
 				<tr>
 					<th className="number">Began</th>
@@ -239,7 +239,7 @@ export function Neighbours({ answer }: { answer: RequestAnswer }) {
 								{text(row, "errno") ?? (number(row, "ret") === null ? "–" : exact(number(row, "ret") ?? 0))}
 							</td>
 							<td>
-								<Path of={text(row, "path") ?? text(row, "path_arg") ?? text(row, "args")} max={60} />
+								<Path of={text(row, "path") ?? text(row, "path_arg") ?? text(row, "args")} />
 							</td>
 						</tr>
 					);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RequestAnswer, Row } from "../../api/session";
+import type { RequestAnswer, Row } from "../../api/types";
 import { linesOf, phasesOf, spanOf } from "./rows";
 
 const row: Row = { rid: 5, syscall: "fsync", ts_ns: 1000, dur_ns: 100, tid: 1 };

@@ -1,6 +1,6 @@
 // Rows of one request as the waterfall shows them: a line for each part of a layer, with all its visits.
 
-import type { RequestAnswer, Row } from "../../api/session";
+import type { RequestAnswer, Row } from "../../api/types";
 import type { Span } from "../../lib/scale";
 
 export function number(row: Row, name: string): number | null {

@@ -1,6 +1,6 @@
 // Which sessions are compared: one or several on each side.
 
-import type { SessionSummary } from "../../api/session";
+import type { SessionSummary } from "../../api/types";
 import { Link } from "../../app/Link";
 import { Swatch, Text } from "../../components/text";
 import { count, duration, visible } from "../../lib/format";

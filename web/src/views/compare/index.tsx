@@ -1,7 +1,7 @@
 // Two sessions, or groups of them, side by side: what differs by more than noise, and where.
 
 import { type Comparison, compare, comparePath } from "../../api/compare";
-import type { SessionSummary } from "../../api/session";
+import type { SessionSummary } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
 import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";

@@ -91,10 +91,10 @@ function Row({ row, metrics, isPath }: { row: DiffRow; metrics: readonly Metric[
 	return (
 		<tr>
 			<td>
-				{isPath ? <Path of={row.name} max={70} /> : <Text of={row.name} />}{" "}
+				{isPath ? <Path of={row.name} /> : <Text of={row.name} />}{" "}
 				{row.on ? (
 					<span className="quiet">
-						<Path of={row.on} max={56} />
+						<Path of={row.on} />
 					</span>
 				) : null}
 				{row.status === "both" ? null : <span className="badge compare-status">{row.status}</span>}

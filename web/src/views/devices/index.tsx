@@ -1,6 +1,6 @@
 // The devices: how deep their queues were, how fast they answered, who filled them, and what the page cache spared them.
 
-import type { Device } from "../../api/analysis";
+import type { Device } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
 import { Text } from "../../components/text";
 import { colourOf } from "../../lib/colour";

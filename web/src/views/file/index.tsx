@@ -1,7 +1,7 @@
 // One file: where in it was read and written, when, by whom and how fast.
 
 import { useMemo, useRef, useState } from "react";
-import type { Thread } from "../../api/session";
+import type { Threads } from "../../api/types";
 import { RequestCard } from "../../components/request/card";
 import { Empty } from "../../components/states";
 import { Path } from "../../components/text";
@@ -82,7 +82,7 @@ function cells(pixels: number): number {
 }
 
 function useNames(): ReadonlyMap<number, string> {
-	const threads = useJson<{ threads: Thread[] }>({ path: "threads", filtered: false, windowed: false });
+	const threads = useJson<Threads>({ path: "threads", filtered: false, windowed: false });
 	return useMemo(() => {
 		const made = new Map<number, string>();
 		for (const thread of threads.data?.threads ?? []) if (thread.comm !== null) made.set(thread.tid, thread.comm);

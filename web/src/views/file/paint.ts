@@ -1,6 +1,6 @@
 // Points and cells of the file's plot.
 
-import type { Frame } from "../../components/timechart";
+import type { Frame } from "../../components/plotframe";
 import { colourOf, durationShare, ramp, type Theme } from "../../lib/colour";
 import type { Cells, Points } from "./accesses";
 import { leastSide } from "./accesses";

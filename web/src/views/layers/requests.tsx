@@ -1,7 +1,8 @@
 import { useMemo } from "react";
 import { Panel, Shown } from "../../components/panel";
+import type { Axis, Frame, Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
-import { type Axis, type Frame, type PlotSeries, type Pointed, TimeChart } from "../../components/timechart";
+import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { colourOf, type Theme } from "../../lib/colour";
 import { duration, exact, exactDuration, exactTime } from "../../lib/format";
 import { niceStep, ticks } from "../../lib/scale";

@@ -1,19 +1,33 @@
-import type { Finding } from "../../api/session";
+// What the rules have found in the whole session, each with its evidence and the calls that show it.
+
+import type { Findings as Answer, Finding } from "../../api/session";
+import { sessionPath } from "../../api/session";
+import type { Filter } from "../../api/types";
+import { Link } from "../../app/Link";
 import { Panel, Shown } from "../../components/panel";
 import { sentence } from "../../components/states";
 import { Text } from "../../components/text";
-import { duration, visible } from "../../lib/format";
-import { useJson } from "../../state/session";
+import { duration, exact, exactTime, visible } from "../../lib/format";
+import { useResource } from "../../state/resource";
+import { client } from "../../state/server";
+import { useSession } from "../../state/session";
 
-/** What the rules have found in the whole session. */
+/** A diagnosis reads every call: of a running recording it is made anew this often. */
+const AGAIN_NS = 10e9;
+
 export function Findings() {
-	const findings = useJson<{ findings: Finding[] }>({ path: "findings", windowed: false, filtered: false });
-	const list = findings.data?.findings ?? [];
+	const session = useSession();
+	const path = sessionPath(session.id, "/findings");
+	const turn = session.live ? Math.floor(session.bounds.to / AGAIN_NS) : -1;
+	const findings = useResource(path, (signal) => client.json<Answer>(path, signal), turn);
+	const count = findings.data?.findings.length;
 	return (
 		<Panel
 			title="Findings"
 			note={
-				findings.data ? `${list.length}, over the whole session; the most time lost first` : "over the whole session"
+				count === undefined
+					? "looking at every call of the session"
+					: `${count} in the whole session, by ${findings.data?.rules} rules`
 			}
 		>
 			<Shown
@@ -26,19 +40,80 @@ export function Findings() {
 				{(data) => (
 					<div className="findings-list">
 						{data.findings.map((finding, i) => (
-							<div className="finding" key={i}>
-								<span className={`severity ${finding.severity}`}>{sentence(finding.severity)}</span>
-								<div>
-									<b>{visible(finding.title)}</b>{" "}
-									{finding.subject ? <Text of={finding.subject} className="mono quiet" /> : null}
-								</div>
-								<span className="number quiet">{finding.lost_ns ? duration(finding.lost_ns) : ""}</span>
-								{finding.advice ? <p className="advice">{visible(finding.advice)}</p> : null}
-							</div>
+							<Entry key={i} finding={finding} start={session.about.start_ns} />
+						))}
+						{data.more.map((more) => (
+							<p key={more.rule} className="quiet findings-more">
+								and {exact(more.findings)} more of rule {more.rule}
+							</p>
 						))}
 					</div>
 				)}
 			</Shown>
 		</Panel>
 	);
+}
+
+function Entry({ finding, start }: { finding: Finding; start: number }) {
+	const filter = filterOf(finding);
+	return (
+		<details className="finding">
+			<summary>
+				<span className={`severity ${finding.severity}`}>{sentence(finding.severity)}</span>
+				<span className="finding-title">{visible(finding.title)}</span>
+				<span className="number quiet" title={finding.lost_how}>
+					{finding.lost_ns === null ? "" : `${duration(finding.lost_ns)} lost`}
+				</span>
+			</summary>
+			<div className="finding-body">
+				<p>{visible(finding.advice)}</p>
+				{finding.caveats.map((caveat) => (
+					<p key={caveat} className="quiet">
+						{visible(caveat)}
+					</p>
+				))}
+				<p className="quiet">
+					{finding.evidence
+						.map((e) => `${e.name.replaceAll("_", " ")} ${e.name.endsWith("_ns") ? duration(e.value) : exact(e.value)}`)
+						.join(" · ")}
+				</p>
+				<div className="finding-links">
+					{filter ? (
+						<Link className="button" to={{ filter }} title="Show only what this is about">
+							Filter by it
+						</Link>
+					) : null}
+					{finding.examples.map((example) => (
+						<Link
+							key={example.rid}
+							className="button"
+							to={{ view: "request", rid: example.rid }}
+							title={`${exactTime(example.ts_ns - start)}, ${visible(example.path ?? "")}`}
+						>
+							{example.syscall} <span className="quiet">{duration(example.dur_ns)}</span>
+						</Link>
+					))}
+					<span className="faint">
+						rule {finding.rule}, confidence {finding.confidence}
+						{finding.subject.path ? (
+							<>
+								{" · "}
+								<Text of={finding.subject.path} className="mono" />
+							</>
+						) : null}
+					</span>
+				</div>
+			</div>
+		</details>
+	);
+}
+
+/** What a finding is about, as a filter. */
+function filterOf({ subject }: Finding): Filter | null {
+	const filter: Filter = {};
+	if (subject.file_id !== undefined) filter.file = [subject.file_id];
+	else if (subject.path !== undefined) filter.path = subject.path;
+	if (subject.tid !== undefined) filter.tid = [subject.tid];
+	else if (subject.pid !== undefined) filter.pid = [subject.pid];
+	return Object.keys(filter).length > 0 ? filter : null;
 }

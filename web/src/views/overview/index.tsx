@@ -1,26 +1,28 @@
 // What happened, how much, how fast, and who did it.
 
-import { useMemo } from "react";
 import { useParam } from "../../state/store";
 import { Findings } from "./findings";
 import { Latency, Throughput } from "./plots";
 import { Summary } from "./summary";
 import { Top } from "./top";
+import { useTotals } from "./totals";
 import "./style.css";
 
+const TOPS = ["file", "syscall", "thread"] as const;
+
 export default function Overview() {
+	const totals = useTotals();
 	const [by, setBy] = useParam("by", "syscall");
-	const tops = useMemo(() => ["file", "syscall", "thread"] as const, []);
 	return (
 		<div className="overview">
-			<Summary />
+			<Summary totals={totals} />
 			<div className="overview-plots">
-				<Throughput by={by} setBy={setBy} />
-				<Latency />
+				<Throughput by={by} setBy={setBy} totals={totals} />
+				<Latency totals={totals} />
 			</div>
 			<Findings />
 			<div className="overview-tops">
-				{tops.map((kind) => (
+				{TOPS.map((kind) => (
 					<Top key={kind} by={kind} />
 				))}
 			</div>

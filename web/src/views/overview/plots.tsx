@@ -1,22 +1,22 @@
 import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
 import type { TilesBy } from "../../api/session";
-import type { ListMember } from "../../api/types";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
+import { Swatch } from "../../components/text";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { gridOf, heatOf, perSecond, seriesByKey, seriesOf } from "../../lib/buckets";
 import { colourOf, ERROR, type Kind, ramp, type Theme } from "../../lib/colour";
+import type { ListMember } from "../../lib/filters";
 import { isNumeric } from "../../lib/filters";
-import { bytes, count, duration, exact } from "../../lib/format";
-import { quantile } from "../../lib/scale";
+import { bytes, count, duration, exact, shortPath } from "../../lib/format";
+import { quantile, type Span } from "../../lib/scale";
+import type { Resource } from "../../state/resource";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter } from "../../state/store";
 import { useTheme } from "../../state/theme";
-
-/** About as many buckets as there are pairs of pixels on a wide screen; the server rounds to what it has. */
-const BUCKETS = 600;
+import { BUCKETS } from "./totals";
 
 const BYS: readonly (readonly [TilesBy, string])[] = [
 	["syscall", "syscall"],
@@ -33,12 +33,20 @@ const MEMBERS: Partial<Record<TilesBy, ListMember>> = {
 	file: "file",
 };
 
-export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => void }) {
+interface ThroughputProps {
+	by: string;
+	setBy: (by: string) => void;
+	totals: Resource<Columns>;
+}
+
+export function Throughput({ by, setBy, totals }: ThroughputProps) {
 	const { span } = useShown();
 	const theme = useTheme();
 	const kind = (BYS.some(([id]) => id === by) ? by : "syscall") as TilesBy;
 	const tiles = useColumns({ path: "tiles", params: { by: kind, top: 8 }, pixels: BUCKETS });
-	const made = useMemo(() => (tiles.data ? throughput(tiles.data, kind, theme) : null), [tiles.data, kind, theme]);
+	// The pyramid tells reads from writes only where it is not asked by thread or file.
+	const made = useMemo(() => (tiles.data ? calls(tiles.data, kind, theme) : null), [tiles.data, kind, theme]);
+	const moved = useMemo(() => (totals.data ? traffic(totals.data, theme) : null), [totals.data, theme]);
 	return (
 		<Panel
 			title="Calls, bytes and errors"
@@ -47,7 +55,7 @@ export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => v
 			end={<Segmented label="By" value={kind} options={BYS} onChange={setBy} />}
 			picture="throughput"
 		>
-			<Shown of={tiles} height={296}>
+			<Shown of={tiles} height={320}>
 				{() =>
 					made && (
 						<>
@@ -63,32 +71,7 @@ export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => v
 								format={count}
 								exact={(v) => `${exact(Math.round(v))}/s`}
 							/>
-							<div className="subplot">
-								bytes/s: read <b style={{ color: colourOf("series", "read", theme) }}>■</b> written{" "}
-								<b style={{ color: colourOf("series", "written", theme) }}>■</b>
-							</div>
-							<TimeChart
-								label="Bytes per second over time"
-								span={span}
-								t={made.grid.t}
-								bucket={made.grid.bucket}
-								series={made.bytes}
-								height={78}
-								times={false}
-								format={bytes}
-								exact={(v) => `${bytes(v)}/s`}
-							/>
-							<div className="subplot">errors/s</div>
-							<TimeChart
-								label="Errors per second over time"
-								span={span}
-								t={made.grid.t}
-								bucket={made.grid.bucket}
-								series={made.errors}
-								height={68}
-								format={count}
-								exact={(v) => `${exact(Math.round(v * 100) / 100)}/s`}
-							/>
+							{moved ? <Traffic moved={moved} span={span} /> : null}
 						</>
 					)
 				}
@@ -97,48 +80,98 @@ export function Throughput({ by, setBy }: { by: string; setBy: (by: string) => v
 	);
 }
 
-function throughput(tiles: Columns, by: TilesBy, theme: Theme) {
+function Traffic({ moved, span }: { moved: ReturnType<typeof traffic>; span: Span }) {
+	return (
+		<>
+			<div className="subplot">
+				bytes/s{" "}
+				{moved.bytes.map((s) => (
+					<span key={s.label}>
+						<Swatch colour={s.colour} /> {s.label}{" "}
+					</span>
+				))}
+			</div>
+			<TimeChart
+				label="Bytes per second over time"
+				span={span}
+				t={moved.grid.t}
+				bucket={moved.grid.bucket}
+				series={moved.bytes}
+				height={78}
+				times={false}
+				format={bytes}
+				binary
+				exact={(v) => `${bytes(v)}/s`}
+			/>
+			<div className="subplot">errors/s</div>
+			<TimeChart
+				label="Errors per second over time"
+				span={span}
+				t={moved.grid.t}
+				bucket={moved.grid.bucket}
+				series={moved.errors}
+				height={68}
+				format={count}
+				exact={(v) => `${exact(Math.round(v * 100) / 100)}/s`}
+			/>
+		</>
+	);
+}
+
+function calls(tiles: Columns, by: TilesBy, theme: Theme) {
 	const grid = gridOf(tiles);
-	const rate = (values: Float64Array) => perSecond(values, grid.bucket);
-	const keyed = seriesByKey(tiles, grid, "calls");
-	const colour = (key: string | null) => colourOf(by as Kind, key, theme);
-	const calls: PlotSeries[] = keyed.map((s) => ({
-		label: s.label,
-		colour: colour(s.key),
-		values: rate(s.values),
-		style: "stack",
+	const numbered = by === "thread" || by === "process";
+	const keyed = seriesByKey(tiles, grid, "calls").map((s) => ({
+		...s,
+		label: numbered && s.key !== null ? `${s.label} ${s.key}` : by === "file" ? shortPath(s.label, 28) : s.label,
+		colour: colourOf(by as Kind, s.key, theme),
 	}));
 	const member = MEMBERS[by];
-	const series = (column: string, name: string, label: string, style: PlotSeries["style"]): PlotSeries => ({
-		label,
-		colour: colourOf("series", name, theme),
-		values: rate(seriesOf(tiles, grid, column)),
-		style,
+	const pick = (key: string) => ({
+		onPick: ({ alt }: { alt: boolean }) =>
+			toggleFilter(member ?? "syscall", member && isNumeric(member) ? Number(key) : key, alt),
 	});
 	return {
 		grid,
-		calls,
-		bytes: [series("bytes_read", "read", "read", "line"), series("bytes_written", "written", "written", "line")],
-		errors: [
-			{ label: "errors", colour: ERROR[theme], values: rate(seriesOf(tiles, grid, "errors")), style: "area" as const },
-		],
-		legend: keyed.map((s) => ({
-			label: s.label,
-			colour: colour(s.key),
-			...(member && s.key !== null
-				? {
-						onPick: ({ alt }: { alt: boolean }) =>
-							toggleFilter(member, isNumeric(member) ? Number(s.key) : (s.key ?? ""), alt),
-					}
-				: {}),
-		})),
+		calls: keyed.map(
+			(s): PlotSeries => ({
+				label: s.label,
+				colour: s.colour,
+				values: perSecond(s.values, grid.bucket),
+				style: "stack",
+			}),
+		),
+		legend: keyed.map((s) => ({ label: s.label, colour: s.colour, ...(member && s.key ? pick(s.key) : {}) })),
 	};
 }
 
-export function Latency() {
+function traffic(tiles: Columns, theme: Theme) {
+	const grid = gridOf(tiles);
+	const series = (column: string, name: string, label: string): PlotSeries => ({
+		label,
+		colour: colourOf("series", name, theme),
+		values: perSecond(seriesOf(tiles, grid, column), grid.bucket),
+		style: "line",
+	});
+	const told = tiles.rows === 0 || tiles.f64("bytes_read").some((v) => Number.isFinite(v));
+	const errors: PlotSeries = {
+		label: "errors",
+		colour: ERROR[theme],
+		values: perSecond(seriesOf(tiles, grid, "errors"), grid.bucket),
+		style: "area",
+	};
+	return {
+		grid,
+		bytes: told
+			? [series("bytes_read", "read", "read"), series("bytes_written", "written", "written")]
+			: [series("bytes", "time", "read and written")],
+		errors: [errors],
+	};
+}
+
+export function Latency({ totals: tiles }: { totals: Resource<Columns> }) {
 	const { span } = useShown();
 	const theme = useTheme();
-	const tiles = useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: BUCKETS / 2 });
 	const made = useMemo(() => {
 		if (!tiles.data) return null;
 		const grid = gridOf(tiles.data);
@@ -161,13 +194,13 @@ export function Latency() {
 					label: "p99 (within a power of two)",
 					colour: colourOf("series", "p99", theme),
 					values: made.p99,
-					style: "line",
+					style: "marks",
 				},
 				{
 					label: "p50 (within a power of two)",
 					colour: colourOf("series", "p50", theme),
 					values: made.p50,
-					style: "line",
+					style: "marks",
 				},
 			]
 		: [];
@@ -186,7 +219,7 @@ export function Latency() {
 			}
 			picture="latency"
 		>
-			<Shown of={tiles} height={296}>
+			<Shown of={tiles} height={320}>
 				{() =>
 					made && (
 						<TimeChart
@@ -196,7 +229,7 @@ export function Latency() {
 							bucket={made.grid.bucket}
 							series={series}
 							heat={{ ...made.heat, format: duration }}
-							height={296}
+							height={320}
 							format={duration}
 						/>
 					)

@@ -1,21 +1,24 @@
 import type { ReactNode } from "react";
+import type { Columns } from "../../api/arrow";
 import { gridOf, heatOf } from "../../lib/buckets";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
 import { quantile } from "../../lib/scale";
-import { useColumns, useSession, useShown } from "../../state/session";
+import type { Resource } from "../../state/resource";
+import { useSession, useShown } from "../../state/session";
 
 /** The figures of the window, in one line. */
-export function Summary() {
+export function Summary({ totals }: { totals: Resource<Columns> }) {
 	const { span } = useShown();
 	const session = useSession();
-	const tiles = useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: 1 });
-	const data = tiles.data;
+	const data = totals.data;
+	const told = !data || data.rows === 0 || data.f64("bytes_read").some((v) => Number.isFinite(v));
 	const sum = (name: string) =>
 		data ? data.f64(name).reduce((a, b) => a + (Number.isFinite(b) ? b : 0), 0) : Number.NaN;
 	const calls = sum("calls");
 	const errors = sum("errors");
 	const read = sum("bytes_read");
 	const written = sum("bytes_written");
+	const moved = sum("bytes");
 	const time = sum("time_ns");
 	const width = span.to - span.from;
 	let p50: number | null = null;
@@ -44,12 +47,20 @@ export function Summary() {
 			>
 				{count(errors)}
 			</Figure>
-			<Figure name="Read" title={`${exact(read)} bytes`} more={`${bytes((read / width) * 1e9)}/s`}>
-				{bytes(read)}
-			</Figure>
-			<Figure name="Written" title={`${exact(written)} bytes`} more={`${bytes((written / width) * 1e9)}/s`}>
-				{bytes(written)}
-			</Figure>
+			{told ? (
+				<>
+					<Figure name="Read" title={`${exact(read)} bytes`} more={`${bytes((read / width) * 1e9)}/s`}>
+						{bytes(read)}
+					</Figure>
+					<Figure name="Written" title={`${exact(written)} bytes`} more={`${bytes((written / width) * 1e9)}/s`}>
+						{bytes(written)}
+					</Figure>
+				</>
+			) : (
+				<Figure name="Read and written" title={`${exact(moved)} bytes`} more={`${bytes((moved / width) * 1e9)}/s`}>
+					{bytes(moved)}
+				</Figure>
+			)}
 			<Figure name="Time in calls" title={exactDuration(time)} more={`${percent(time / width)} of one thread`}>
 				{duration(time)}
 			</Figure>
@@ -87,9 +98,8 @@ function Figure({ name, title, more, danger, children }: FigureProps) {
 	return (
 		<div title={title}>
 			<dt>{name}</dt>
-			<dd className={danger ? "danger" : undefined}>
-				{children} <span className="more">{more}</span>
-			</dd>
+			<dd className={danger ? "danger" : undefined}>{children}</dd>
+			<dd className="more">{more}</dd>
 		</div>
 	);
 }

@@ -1,110 +1,168 @@
+import type { Columns } from "../../api/arrow";
 import type { TopBy } from "../../api/session";
-import type { ListMember } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
 import { Path, Text } from "../../components/text";
 import { colourOf, type Kind } from "../../lib/colour";
+import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
+import { type Sum, sumsOf } from "../../lib/sums";
 import { useColumns } from "../../state/session";
-import { toggleFilter, useParam } from "../../state/store";
+import { toggleFilter, usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 
-const TITLES: Partial<Record<TopBy, string>> = { file: "Files", syscall: "Syscalls", thread: "Threads" };
-const MEMBERS: Partial<Record<TopBy, ListMember>> = { file: "file", syscall: "syscall", thread: "tid" };
-const ROWS = 12;
+export type TopKind = "file" | "syscall" | "thread";
 
-const SORTS = [
-	["time_ns", "Time"],
-	["calls", "Calls"],
-	["bytes", "Bytes"],
-	["errors", "Errors"],
-	["p99_ns", "p99"],
-] as const;
+const TITLES: Readonly<Record<TopKind, string>> = { file: "Files", syscall: "Syscalls", thread: "Threads" };
+const MEMBERS: Readonly<Record<TopKind, ListMember>> = { file: "file", syscall: "syscall", thread: "tid" };
+const ROWS = 12;
+/** Buckets of a part of the session: it is counted in whole buckets, so that at most one in so many is too much. */
+const PARTS = 256;
+
+const SORTS = ["time_ns", "calls", "bytes", "errors", "p99_ns"] as const;
+type Sort = (typeof SORTS)[number];
+const HEADS: Readonly<Record<Sort, string>> = {
+	time_ns: "Time",
+	calls: "Calls",
+	bytes: "Bytes",
+	errors: "Errors",
+	p99_ns: "p99",
+};
+const WIDTHS: Readonly<Record<Sort, number>> = { time_ns: 98, calls: 70, bytes: 82, errors: 66, p99_ns: 92 };
+const VALUES: Readonly<Record<Sort, (sum: Sum) => number>> = {
+	time_ns: (s) => s.time,
+	calls: (s) => s.calls,
+	bytes: (s) => s.bytes,
+	errors: (s) => s.errors,
+	p99_ns: (s) => s.p99 ?? 0,
+};
 
 /** The files, calls or threads with the most of something; a click filters by one. */
-export function Top({ by }: { by: TopBy }) {
-	const theme = useTheme();
-	const [sort, setSort] = useParam(`sort_${by}`, "time_ns");
-	const top = useColumns({ path: "top", params: { by, sort, limit: ROWS } });
-	const member = MEMBERS[by];
+export function Top({ by }: { by: TopKind }) {
+	const [param, setSort] = useParam(`sort_${by}`, "time_ns");
+	const sort = SORTS.find((s) => s === param) ?? "time_ns";
+	const whole = usePage().window.kind === "all";
+	// By time the pyramid answers; by anything else the rows must be read.
+	const fast = sort === "time_ns";
+	const top = useColumns(
+		fast
+			? { path: "tiles", params: { by, top: ROWS, latency: 1 }, pixels: whole ? 1 : PARTS }
+			: { path: "top", params: { by: by as TopBy, sort, limit: ROWS } },
+	);
+	const read = (data: Columns) =>
+		data.has("t")
+			? sumsOf(data)
+					.filter((s) => !s.rest)
+					.slice(0, ROWS)
+			: rowsOf(data);
 	return (
-		<Panel title={TITLES[by] ?? by}>
+		<Panel title={TITLES[by]} note={fast ? "" : "read from every call: may take a while"}>
 			<Shown of={top} height={(ROWS + 1) * 26} empty={(data) => data.rows === 0}>
-				{(data) => {
-					const keys = data.texts("key");
-					const labels = data.texts("label");
-					const calls = data.f64("calls");
-					const errors = data.f64("errors");
-					const read = data.f64("bytes_read");
-					const written = data.f64("bytes_written");
-					const time = data.f64("time_ns");
-					const p99 = data.f64("p99_ns");
-					const value: Record<string, (i: number) => number> = {
-						time_ns: (i) => time[i] ?? 0,
-						calls: (i) => calls[i] ?? 0,
-						bytes: (i) => (read[i] ?? 0) + (written[i] ?? 0),
-						errors: (i) => errors[i] ?? 0,
-						p99_ns: (i) => p99[i] ?? 0,
-					};
-					const of = value[sort] ?? value["time_ns"];
-					let most = 0;
-					for (let i = 0; i < data.rows; i += 1) most = Math.max(most, of?.(i) ?? 0);
-					return (
-						<table className={`figures top-${by}`}>
-							<thead>
-								<tr>
-									<th>{by === "file" ? "Path" : "Name"}</th>
-									{SORTS.map(([id, title]) => (
-										<th
-											key={id}
-											className="number"
-											style={{ width: 74 }}
-											aria-sort={sort === id ? "descending" : undefined}
-										>
-											<button type="button" onClick={() => setSort(id)}>
-												{title}
-											</button>
-										</th>
-									))}
-								</tr>
-							</thead>
-							<tbody>
-								{keys.map((key, i) => (
-									<tr
-										key={key ?? i}
-										className="link"
-										title="Click: filter by it. Alt+click: all but it."
-										onClick={(event) =>
-											member && key && toggleFilter(member, member === "syscall" ? key : Number(key), event.altKey)
-										}
-									>
-										<td>
-											<span
-												className="bar"
-												style={{
-													width: `${most > 0 ? ((of?.(i) ?? 0) / most) * 100 : 0}%`,
-													background: colourOf(by as Kind, key ?? "none", theme),
-												}}
-											/>
-											{by === "file" ? <Path of={labels[i] ?? key} max={64} /> : <Text of={labels[i] ?? key} />}
-										</td>
-										<td className="number" title={exactDuration(time[i] ?? 0)}>
-											{duration(time[i] ?? 0)}
-										</td>
-										<td className="number" title={exact(calls[i] ?? 0)}>
-											{count(calls[i] ?? 0)}
-										</td>
-										<td className="number" title={`${exact(read[i] ?? 0)} read, ${exact(written[i] ?? 0)} written`}>
-											{bytes((read[i] ?? 0) + (written[i] ?? 0))}
-										</td>
-										<td className={(errors[i] ?? 0) > 0 ? "number danger" : "number faint"}>{count(errors[i] ?? 0)}</td>
-										<td className="number">{duration(p99[i] ?? Number.NaN)}</td>
-									</tr>
-								))}
-							</tbody>
-						</table>
-					);
-				}}
+				{(data) => <Table by={by} sums={read(data)} sort={sort} setSort={setSort} about={data.has("t")} />}
 			</Shown>
 		</Panel>
+	);
+}
+
+function rowsOf(data: Columns): Sum[] {
+	const keys = data.texts("key");
+	const labels = data.texts("label");
+	const value = (name: string, i: number) => data.f64(name)[i] || 0;
+	return keys.map((key, i) => ({
+		key,
+		rest: false,
+		label: labels[i] ?? key,
+		calls: value("calls", i),
+		errors: value("errors", i),
+		bytes: value("bytes", i),
+		time: value("time_ns", i),
+		max: value("max_ns", i),
+		p99: value("p99_ns", i),
+		atLeast: false,
+	}));
+}
+
+interface TableProps {
+	by: TopKind;
+	sums: readonly Sum[];
+	sort: Sort;
+	setSort: (sort: string) => void;
+	/** Percentiles are within a power of two. */
+	about: boolean;
+}
+
+function Table({ by, sums, sort, setSort, about }: TableProps) {
+	const theme = useTheme();
+	const most = sums.reduce((a, s) => Math.max(a, VALUES[sort](s)), 0);
+	const member = MEMBERS[by];
+	return (
+		<table className={`figures top-${by}`}>
+			<thead>
+				<tr>
+					<th>{by === "file" ? "Path" : "Name"}</th>
+					{SORTS.map((id) => (
+						<th
+							key={id}
+							className="number"
+							style={{ width: WIDTHS[id] }}
+							aria-sort={sort === id ? "descending" : undefined}
+						>
+							<button type="button" onClick={() => setSort(id)}>
+								{HEADS[id]}
+							</button>
+						</th>
+					))}
+				</tr>
+			</thead>
+			<tbody>
+				{sums.map((sum) => (
+					<tr
+						key={sum.key ?? "none"}
+						className={sum.key === null ? undefined : "link"}
+						title={sum.key === null ? undefined : "Click: filter by it. Alt+click: all but it."}
+						onClick={(event) =>
+							sum.key !== null && toggleFilter(member, member === "syscall" ? sum.key : Number(sum.key), event.altKey)
+						}
+					>
+						<td>
+							<span
+								className="bar"
+								style={{
+									width: `calc(${most > 0 ? (VALUES[sort](sum) / most) * 100 : 0}% - 10px)`,
+									background: colourOf(by as Kind, sum.key ?? "none", theme),
+								}}
+							/>
+							<Name by={by} sum={sum} />
+						</td>
+						<td className="number" title={`${sum.atLeast ? "at least " : ""}${exactDuration(sum.time)}`}>
+							{sum.atLeast ? "≥ " : ""}
+							{duration(sum.time)}
+						</td>
+						<td className="number" title={exact(sum.calls)}>
+							{count(sum.calls)}
+						</td>
+						<td className="number" title={`${exact(sum.bytes)} bytes`}>
+							{bytes(sum.bytes)}
+						</td>
+						<td className={sum.errors > 0 ? "number danger" : "number faint"} title={exact(sum.errors)}>
+							{count(sum.errors)}
+						</td>
+						<td className="number" title={about ? "within a power of two" : exactDuration(sum.p99 ?? 0)}>
+							{sum.p99 === null ? "–" : `${about ? "≈ " : ""}${duration(sum.p99)}`}
+						</td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+function Name({ by, sum }: { by: TopKind; sum: Sum }) {
+	if (sum.key === null) return <span className="faint">{by === "file" ? "calls without a file" : "none"}</span>;
+	if (by === "file") return <Path of={sum.label} />;
+	return (
+		<span>
+			<Text of={sum.label} />
+			{by === "thread" ? <span className="faint"> {sum.key}</span> : null}
+		</span>
 	);
 }

@@ -3,26 +3,22 @@
 import { Link } from "../../app/Link";
 import { Panel, Shown } from "../../components/panel";
 import { Blocks, Facts, Head, Neighbours, PageCache, Waits } from "../../components/request/parts";
-import { number, spanOf } from "../../components/request/rows";
-import { useRequest, windowAround } from "../../components/request/useRequest";
+import { spanOf } from "../../components/request/rows";
+import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
 import { Empty } from "../../components/states";
 import { saveSvg } from "../../components/svg";
 import "../../components/request/style.css";
 import { duration } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
-import { store, usePage } from "../../state/store";
+import { usePage } from "../../state/store";
 import "./style.css";
 
 export default function Request() {
 	const { rid } = usePage();
 	const request = useRequest(rid);
 	const answer = request.data;
-	const step = (by: 1 | -1) => {
-		const next = by > 0 ? answer?.neighbours.after[0] : answer?.neighbours.before.at(-1);
-		const to = next ? number(next, "rid") : null;
-		if (to !== null) store.go({ rid: to });
-	};
+	const step = (by: 1 | -1) => stepFrom(answer, by);
 	useShortcut([",", "ArrowUp"], "The call of the thread before", "Request", () => step(-1));
 	useShortcut([".", "ArrowDown"], "The call of the thread after", "Request", () => step(1));
 	if (rid === null) {

@@ -1,7 +1,7 @@
 // The sessions of the directory that is served: what each was, how large, whether anything was lost.
 
 import { useEffect, useState } from "react";
-import type { SessionSummary } from "../../api/session";
+import type { SessionSummary } from "../../api/types";
 import { Link } from "../../app/Link";
 import { Panel, Shown } from "../../components/panel";
 import { Text } from "../../components/text";
@@ -9,10 +9,14 @@ import { ago, bytes, count, duration, exact, exactDuration, wallTime } from "../
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, useParam } from "../../state/store";
+import { VIEWS } from "..";
 import "./style.css";
 
 /** The directory is looked at again this often: new sessions appear, running ones grow. */
 const AGAIN_MS = 2000;
+
+/** There is a view that compares. */
+const comparable = VIEWS.some((view) => view.id === "compare");
 
 const ORDERS: Readonly<Record<string, (a: SessionSummary, b: SessionSummary) => number>> = {
 	id: (a, b) => a.id.localeCompare(b.id),
@@ -32,9 +36,14 @@ export default function Sessions() {
 		}, AGAIN_MS);
 		return () => clearInterval(timer);
 	}, []);
+	const [chosen, setChosen] = useState<readonly string[]>([]);
 	const list = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal), tick);
 	return (
-		<Panel title="Sessions" note={list.data ? `${list.data.length} in this directory` : ""}>
+		<Panel
+			title="Sessions"
+			note={list.data ? `${list.data.length} in this directory` : ""}
+			end={comparable ? <Compare chosen={chosen} /> : undefined}
+		>
 			<Shown
 				of={{ ...list, loading: list.loading && list.data === undefined }}
 				height={200}
@@ -48,7 +57,15 @@ export default function Sessions() {
 				}
 			>
 				{(sessions) => (
-					<Table sessions={[...sessions].sort(ORDERS[order] ?? ORDERS["when"])} order={order} setOrder={setOrder} />
+					<Table
+						sessions={[...sessions].sort(ORDERS[order] ?? ORDERS["when"])}
+						order={order}
+						setOrder={setOrder}
+						chosen={chosen}
+						choose={(id) =>
+							setChosen((now) => (now.includes(id) ? now.filter((n) => n !== id) : [...now, id].slice(-2)))
+						}
+					/>
 				)}
 			</Shown>
 		</Panel>
@@ -59,11 +76,29 @@ interface TableProps {
 	sessions: readonly SessionSummary[];
 	order: string;
 	setOrder: (order: string) => void;
+	chosen: readonly string[];
+	choose: (id: string) => void;
 }
 
-function Table({ sessions, order, setOrder }: TableProps) {
+/** The first that was chosen is the one before. */
+function Compare({ chosen }: { chosen: readonly string[] }) {
+	const [before = "", after = ""] = chosen;
+	return (
+		<button
+			type="button"
+			className="button"
+			disabled={chosen.length !== 2}
+			title={chosen.length === 2 ? `Before: ${before}, after: ${after}` : "Tick two sessions"}
+			onClick={() => store.go({ view: "compare", params: { before, after } })}
+		>
+			Compare two
+		</button>
+	);
+}
+
+function Table({ sessions, order, setOrder, chosen, choose }: TableProps) {
 	const head = (name: string, title: string, number = true) => (
-		<th className={number ? "number" : undefined} aria-sort={order === name ? "descending" : undefined}>
+		<th className={number ? "number" : `of-${name}`} aria-sort={order === name ? "descending" : undefined}>
 			<button type="button" onClick={() => setOrder(name)}>
 				{title}
 			</button>
@@ -73,9 +108,10 @@ function Table({ sessions, order, setOrder }: TableProps) {
 		<table className="figures sessions">
 			<thead>
 				<tr>
+					{comparable ? <th className="tick" aria-label="Compare" /> : null}
 					{head("id", "Session", false)}
 					<th>Command</th>
-					<th>Host</th>
+					<th className="of-host">Host</th>
 					{head("when", "When", false)}
 					{head("length", "Length")}
 					{head("calls", "Calls seen")}
@@ -85,20 +121,40 @@ function Table({ sessions, order, setOrder }: TableProps) {
 			</thead>
 			<tbody>
 				{sessions.map((session) =>
-					session.error ? <Broken key={session.id} session={session} /> : <Row key={session.id} session={session} />,
+					session.error ? (
+						<Broken key={session.id} session={session} />
+					) : (
+						<Row key={session.id} session={session} chosen={chosen.includes(session.id)} choose={choose} />
+					),
 				)}
 			</tbody>
 		</table>
 	);
 }
 
-function Row({ session }: { session: SessionSummary }) {
+interface RowProps {
+	session: SessionSummary;
+	chosen: boolean;
+	choose: (id: string) => void;
+}
+
+function Row({ session, chosen, choose }: RowProps) {
 	const open = { session: session.id, view: "overview", params: {} };
 	return (
 		<tr
 			className="link"
-			onClick={(event) => event.target instanceof Element && !event.target.closest("a") && store.go(open)}
+			onClick={(event) => event.target instanceof Element && !event.target.closest("a, .tick") && store.go(open)}
 		>
+			{comparable ? (
+				<td className="tick">
+					<input
+						type="checkbox"
+						aria-label={`Compare ${session.id}`}
+						checked={chosen}
+						onChange={() => choose(session.id)}
+					/>
+				</td>
+			) : null}
 			<td>
 				<span className="session-name">
 					<Link to={open}>
@@ -150,6 +206,7 @@ function Broken({ session }: { session: SessionSummary }) {
 	const error = session.error;
 	return (
 		<tr>
+			{comparable ? <td className="tick" /> : null}
 			<td className="quiet">
 				<Text of={session.id} />
 			</td>

@@ -1,7 +1,7 @@
 // Beside the editor: tables and columns with their meanings, and statements that were saved.
 
 import { useState } from "react";
-import type { Relation } from "../../api/analysis";
+import type { Relation } from "../../api/types";
 import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { count, exact, visible } from "../../lib/format";

@@ -1,7 +1,7 @@
 // Any question to the session: SQL, its result as a table or a plot, and what is worth keeping.
 
 import { useRef, useState } from "react";
-import type { Relation } from "../../api/analysis";
+import type { Relation } from "../../api/types";
 import { Link } from "../../app/Link";
 import { savePng } from "../../components/png";
 import { Choice } from "../../components/query/Choice";

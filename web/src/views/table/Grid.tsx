@@ -5,7 +5,7 @@ import { Empty, ErrorState, Progress } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { contentHeight, scrollFor, sliceAt } from "../../components/virtual";
 import { colourOf } from "../../lib/colour";
-import { exact, shortPath, visible } from "../../lib/format";
+import { exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { useSession, useShown } from "../../state/session";
@@ -251,13 +251,13 @@ function Cell({ column, found, theme }: CellProps) {
 		);
 	}
 	const text = visible(String(value));
-	const className = `cut${column.id === "errno" ? " danger" : ""}${column.path ? " mono" : ""}`;
+	const className = `${column.path ? "cut-start" : "cut"}${column.id === "errno" ? " danger" : ""}${column.path ? " mono" : ""}`;
 	return (
 		<div role={role} className={className} title={text}>
 			{column.id === "syscall" ? (
 				<span className="swatch" style={{ background: colourOf("syscall", text, theme) }} />
 			) : null}
-			<bdi>{column.path ? shortPath(text, 90) : text}</bdi>
+			<bdi dir={column.path ? "ltr" : undefined}>{text}</bdi>
 		</div>
 	);
 }

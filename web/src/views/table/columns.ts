@@ -23,14 +23,14 @@ export const COLUMNS: readonly TableColumn[] = [
 	{ id: "cpu", title: "CPU", width: 52, number: true },
 	{ id: "syscall", title: "Syscall", width: 124, number: false },
 	{ id: "class", title: "Class", width: 84, number: false },
-	{ id: "ret", title: "Returned", width: 90, number: true, show: exact },
 	{ id: "errno", title: "Error", width: 90, number: false },
+	{ id: "path", title: "Path", width: 300, number: false, path: true },
+	{ id: "ret", title: "Returned", width: 90, number: true, show: exact },
 	{ id: "fd", title: "FD", width: 54, number: true },
 	{ id: "file_id", title: "File", width: 64, number: true },
 	{ id: "offset", title: "Offset", width: 120, number: true, show: exact },
 	{ id: "size", title: "Asked", width: 84, number: true, show: bytes },
 	{ id: "bytes", title: "Moved", width: 84, number: true, show: bytes },
-	{ id: "path", title: "Path", width: 380, number: false, path: true },
 	{ id: "path2", title: "Second path", width: 240, number: false, path: true },
 	{ id: "path_arg", title: "Path as passed", width: 240, number: false, path: true },
 	{ id: "flags", title: "Flags", width: 180, number: false },
@@ -40,7 +40,7 @@ export const COLUMNS: readonly TableColumn[] = [
 	{ id: "rid", title: "Request", width: 90, number: true },
 ];
 
-export const STANDARD = ["ts_ns", "dur_ns", "comm", "tid", "syscall", "errno", "offset", "bytes", "path", "flags"];
+export const STANDARD = ["ts_ns", "dur_ns", "comm", "tid", "syscall", "errno", "path", "offset", "bytes", "flags"];
 
 /** The columns of an address, in the order of the table; the standard ones when it names none. */
 export function chosenColumns(param: string): TableColumn[] {

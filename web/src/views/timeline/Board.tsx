@@ -2,11 +2,13 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isAbort } from "../../api/client";
-import { columns as askColumns, selectionText, sessionPath, type Thread } from "../../api/session";
+import { columns as askColumns, selectionText, sessionPath } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { savePng } from "../../components/png";
 import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
 import type { Span } from "../../lib/scale";
+import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
 import { store, usePage } from "../../state/store";
@@ -15,8 +17,8 @@ import { filterText } from "../../state/url";
 import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
-import { type Hit, hitAt } from "./hit";
-import { blockOf, LANE_HEIGHT, RULER_HEIGHT, visibleBlocks } from "./lanes";
+import { type Hit, hitAt, longestInSight } from "./hit";
+import { Blocks, laneHeight, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
@@ -47,7 +49,7 @@ interface Hover {
 	y: number;
 }
 
-export function Board({ threads }: { threads: readonly Thread[] }) {
+export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -58,7 +60,6 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 	const [failed, setFailed] = useState(false);
 	const start = session.about.start_ns;
 	const filter = filterText(page.filter);
-	const tids = threads.map((t) => t.tid).join(",");
 	const span = resolveWindow(page.window, session.bounds);
 
 	// What the imperative part reads: always the newest.
@@ -93,17 +94,17 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 	});
 	const draw = useRef<() => void>(() => {});
 	const pictures = useMemo(() => new Pictures(PICTURES), []);
+	const places = useMemo(() => new Blocks(), []);
+	places.add(threads);
 
-	// Tiles of other threads, another filter or another session are others.
-	// biome-ignore lint/correctness/useExhaustiveDependencies: `tids` stands for the threads
+	// Tiles of another filter are others.
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the filter is read when a tile is loaded
 	const tiles = useMemo(() => {
 		pictures.clear();
 		return new TileCache<TileData>({
 			load: async (id: TileId, signal: AbortSignal) => {
 				const own = tileSpan(id, start);
-				const lanes = blockOf(now.current.threads, id.block)
-					.map((t) => t.tid)
-					.join(",");
+				const lanes = places.threads(id.block).join(",");
 				const query = selectionText({ span: own, filter: store.get().filter, pixels: TILE_BUCKETS }, { lanes });
 				const path = sessionPath(session.id, `/timeline${query}`);
 				return decodeTile(await askColumns(client, path, signal), own);
@@ -123,7 +124,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 			capacity: TILES,
 			parallel: PARALLEL,
 		});
-	}, [session.id, start, filter, tids, pictures]);
+	}, [session.id, start, filter, pictures, places]);
 	const cache = tiles;
 	useEffect(() => () => tiles.clear(), [tiles]);
 
@@ -141,7 +142,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 			const state = now.current;
 			const context = canvas.current?.getContext("2d", { alpha: false });
 			if (!context || !canvas.current || state.size.width === 0 || !view.current.colours) return;
-			const scene = makeScene(context, state, view.current, tiles, pictures, start);
+			const scene = makeScene(context, state, view.current, tiles, pictures, places, start);
 			resize(canvas.current, scene);
 			ask(scene, state, tiles);
 			paint(scene);
@@ -152,13 +153,10 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 			if (view.current.frame !== 0) cancelAnimationFrame(view.current.frame);
 			view.current.frame = 0;
 		};
-	}, [tiles, pictures, start]);
+	}, [tiles, pictures, places, start]);
 
 	// Everything that is drawn comes from the state: draw after each change of it.
-	useEffect(() => {
-		view.current.scroll = Math.min(view.current.scroll, room(threads.length, size.height));
-		draw.current();
-	});
+	useEffect(() => draw.current());
 
 	useEffect(() => {
 		const element = holder.current;
@@ -176,8 +174,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 				draw.current();
 			},
 			scrollTo: (scroll) => {
-				view.current.scroll = Math.max(0, Math.min(scroll, room(now.current.threads.length, now.current.size.height)));
-				draw.current();
+				element.scrollTop = scroll;
 			},
 			mark: (marked) => {
 				view.current.marked = marked;
@@ -203,6 +200,7 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 			click: (x, y) => {
 				const scene = view.current.scene;
 				const hit = scene ? hitAt(scene, x, y) : null;
+				setHover(null);
 				if (hit?.kind === "call") store.go({ rid: hit.rid });
 				else if (store.get().rid !== null) store.go({ rid: null });
 			},
@@ -210,39 +208,59 @@ export function Board({ threads }: { threads: readonly Thread[] }) {
 		});
 	}, []);
 
+	useShortcut(["Enter"], "Select the longest call in sight", "Timeline", () => {
+		const rid = view.current.scene ? longestInSight(view.current.scene) : null;
+		if (rid !== null) store.go({ rid });
+	});
+	useShortcut(["w", "s"], "Zoom in and out, around the pointer; held: smoothly", "Timeline", () => {});
+	useShortcut(["a", "d"], "Earlier and later", "Timeline", () => {});
+	useShortcut(["ArrowUp", "ArrowDown"], "Scroll the lanes", "Timeline", () => {});
+
 	return (
-		<div
-			className="board"
-			ref={holder}
-			role="img"
-			aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
-		>
-			<canvas ref={canvas} />
+		<>
+			<div
+				className="board"
+				ref={holder}
+				onScroll={(event) => {
+					view.current.scroll = event.currentTarget.scrollTop;
+					draw.current();
+				}}
+				role="img"
+				aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
+			>
+				<div className="board-lanes" style={{ height: allLanes(threads.length, size.height) }}>
+					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
+				</div>
+				{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
+				{hover ? (
+					<Tip x={hover.x} y={hover.y}>
+						<HitTip hit={hover.hit} />
+					</Tip>
+				) : null}
+			</div>
 			<button
 				type="button"
 				className="button plain board-png"
 				title="Save this as a PNG picture"
-				onPointerDown={(event) => event.stopPropagation()}
 				onClick={() => holder.current && savePng(holder.current, "Timeline", `timeline-${session.id}`)}
 			>
 				PNG
 			</button>
-			{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
-			{hover ? (
-				<Tip x={hover.x} y={hover.y}>
-					<HitTip hit={hover.hit} />
-				</Tip>
-			) : null}
-		</div>
+		</>
 	);
 }
 
 function room(lanes: number, height: number): number {
-	return Math.max(0, lanes * LANE_HEIGHT + RULER_HEIGHT + 8 - height);
+	return Math.max(0, allLanes(lanes, height) - height);
+}
+
+/** All lanes below each other, with the ruler. */
+function allLanes(lanes: number, height: number): number {
+	return lanes * laneHeight(lanes, height) + RULER_HEIGHT;
 }
 
 interface State {
-	threads: readonly Thread[];
+	threads: readonly ThreadRow[];
 	span: Span;
 	bounds: Span;
 	revision: number;
@@ -266,9 +284,14 @@ function makeScene(
 	view: View,
 	tiles: TileCache<TileData>,
 	pictures: Pictures,
+	places: Blocks,
 	start: number,
 ): Scene {
 	const { width, height } = state.size;
+	const high = laneHeight(state.threads.length, height);
+	const lanes = visibleLanes(state.threads.length, high, view.scroll, height - RULER_HEIGHT);
+	const shown = state.threads.slice(lanes.first, lanes.last + 1);
+	const blocks = [...new Set(shown.map((t) => places.of(t.tid)?.block ?? -1))].filter((b) => b >= 0);
 	return {
 		context,
 		width,
@@ -282,7 +305,10 @@ function makeScene(
 		start,
 		threads: state.threads,
 		scroll: view.scroll,
-		blocks: visibleBlocks(state.threads.length, view.scroll, height - RULER_HEIGHT),
+		high,
+		lanes,
+		blocks,
+		places,
 		tiles,
 		pictures,
 		selected: state.rid,

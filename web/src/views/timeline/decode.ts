@@ -46,14 +46,18 @@ export interface TileData {
 	lanes: Map<number, LanePart>;
 	/** Every thread's calls are there one by one: no narrower tile would show more. */
 	complete: boolean;
+	/** How many buckets sums have, and their width. */
+	buckets: number;
 	bucket: number;
+	/** Buckets are wider than was asked for. */
+	coarse: boolean;
 	/** Names that `syscall` and `errno` of calls point to. */
 	syscalls: string[];
 	errnos: string[];
 }
 
-function emptyDensity(): Density {
-	const make = () => new Float64Array(TILE_BUCKETS);
+function emptyDensity(buckets: number): Density {
+	const make = () => new Float64Array(buckets);
 	return { calls: make(), errors: make(), time: make(), max: make(), bytes: make(), carried: make() };
 }
 
@@ -63,7 +67,13 @@ export function decodeTile(columns: Columns, span: Span): TileData {
 }
 
 function decodeDensity(columns: Columns, span: Span): TileData {
-	const bucket = (span.to - span.from) / TILE_BUCKETS;
+	// Where narrower buckets would need too many rows the answer has wider ones.
+	const given = columns.metaNumber("bucket_ns") ?? 0;
+	const width = span.to - span.from;
+	const buckets = Math.max(1, Math.min(TILE_BUCKETS, Math.round(width / Math.max(given, width / TILE_BUCKETS))));
+	const bucket = width / buckets;
+	// Of a bucket that is wider than the tile, the share that lies in it.
+	const share = given > bucket ? bucket / given : 1;
 	const lanes = new Map<number, LanePart>();
 	const lane = columns.f64("lane");
 	const t = columns.f64("t");
@@ -73,24 +83,25 @@ function decodeDensity(columns: Columns, span: Span): TileData {
 	const max = columns.f64("max_ns");
 	const bytes = columns.f64("bytes");
 	for (let i = 0; i < columns.rows; i += 1) {
-		const place = Math.floor(((t[i] ?? 0) - span.from) / bucket + 1e-6);
-		if (place < 0 || place >= TILE_BUCKETS) continue;
+		const from = t[i] ?? 0;
+		const place = share < 1 ? 0 : Math.floor((from - span.from) / bucket + 1e-6);
+		if (place < 0 || place >= buckets || from + Math.max(given, bucket) <= span.from || from >= span.to) continue;
 		const tid = lane[i] ?? 0;
 		let part = lanes.get(tid);
 		if (!part) {
-			part = { calls: null, count: 0, density: emptyDensity() };
+			part = { calls: null, count: 0, density: emptyDensity(buckets) };
 			lanes.set(tid, part);
 		}
 		if (!part.density) continue;
 		part.count += calls[i] ?? 0;
 		addTo(part.density.calls, place, calls[i]);
 		addTo(part.density.errors, place, errors[i]);
-		addTo(part.density.time, place, time[i]);
+		addTo(part.density.time, place, (time[i] ?? 0) * share);
 		addTo(part.density.bytes, place, bytes[i]);
 		part.density.max[place] = Math.max(part.density.max[place] ?? 0, max[i] || 0);
 	}
 	for (const part of lanes.values()) if (part.density) spread(part.density, bucket);
-	return { lanes, complete: false, bucket, syscalls: [], errnos: [] };
+	return { lanes, complete: false, buckets, bucket, coarse: given > width / TILE_BUCKETS, syscalls: [], errnos: [] };
 }
 
 function addTo(array: Float64Array, place: number, value: number | undefined): void {
@@ -152,7 +163,9 @@ function decodeEvents(columns: Columns, span: Span): TileData {
 	return {
 		lanes,
 		complete,
+		buckets: TILE_BUCKETS,
 		bucket: (span.to - span.from) / TILE_BUCKETS,
+		coarse: false,
 		syscalls: syscall.values,
 		errnos: errno.values,
 	};
@@ -189,7 +202,7 @@ function pick(source: Source, rows: readonly number[]): Calls {
 
 /** Too many calls to draw one by one, as sums; the time of each where it was spent. */
 function sumUp(source: Source, rows: readonly number[], span: Span): Density {
-	const made = emptyDensity();
+	const made = emptyDensity(TILE_BUCKETS);
 	const bucket = (span.to - span.from) / TILE_BUCKETS;
 	for (const i of rows) {
 		const from = source.t[i] ?? 0;

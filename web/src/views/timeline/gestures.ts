@@ -78,6 +78,8 @@ export function listen(surface: Surface): () => void {
 		(event) => {
 			if (event.button !== 0) return;
 			const { x, y } = place(event);
+			// The scroll bar.
+			if (x >= surface.width()) return;
 			element.setPointerCapture(event.pointerId);
 			held = {
 				x,

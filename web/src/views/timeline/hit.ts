@@ -1,15 +1,15 @@
 // What lies below the pointer.
 
-import type { Thread } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
-import { LANE_HEIGHT, RULER_HEIGHT } from "./lanes";
+import { RULER_HEIGHT } from "./lanes";
 import { callBox, NAME_WIDTH, type Scene, shownTile } from "./paint";
-import { BLOCK_LANES, TILE_BUCKETS, tileSpan, tilesIn } from "./tiles";
+import { tileSpan, tilesIn } from "./tiles";
 
 export interface CallHit {
 	kind: "call";
-	thread: Thread;
+	thread: ThreadRow;
 	rid: number;
 	t: number;
 	dur: number;
@@ -21,7 +21,7 @@ export interface CallHit {
 
 export interface SumHit {
 	kind: "sum";
-	thread: Thread;
+	thread: ThreadRow;
 	t: number;
 	bucket: number;
 	calls: number;
@@ -33,7 +33,7 @@ export interface SumHit {
 
 export interface LaneHit {
 	kind: "lane";
-	thread: Thread;
+	thread: ThreadRow;
 }
 
 export type Hit = CallHit | SumHit | LaneHit;
@@ -42,7 +42,7 @@ export type Hit = CallHit | SumHit | LaneHit;
 const REACH = 4;
 
 export function laneAt(scene: Scene, y: number): number {
-	return y < RULER_HEIGHT ? -1 : Math.floor((y - RULER_HEIGHT + scene.scroll) / LANE_HEIGHT);
+	return y < RULER_HEIGHT ? -1 : Math.floor((y - RULER_HEIGHT + scene.scroll) / scene.high);
 }
 
 export function hitAt(scene: Scene, x: number, y: number): Hit | null {
@@ -52,8 +52,8 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 	if (x < NAME_WIDTH) return { kind: "lane", thread };
 	const width = scene.width - NAME_WIDTH;
 	const t = toTime(x - NAME_WIDTH, scene.span, width);
-	const block = Math.floor(lane / BLOCK_LANES);
-	const id = tilesIn({ from: t, to: t + 1e-3 }, scene.level, block, scene.start)[0];
+	const slot = scene.places.of(thread.tid);
+	const id = slot ? tilesIn({ from: t, to: t + 1e-3 }, scene.level, slot.block, scene.start)[0] : undefined;
 	const shown = id ? shownTile(scene.tiles, id) : null;
 	const part = shown?.data.lanes.get(thread.tid);
 	if (!shown || !part) return null;
@@ -62,7 +62,7 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 	if (!density) return null;
 	const from = tileSpan(shown.id, scene.start).from;
 	const place = Math.floor((t - from) / shown.data.bucket);
-	if (place < 0 || place >= TILE_BUCKETS) return null;
+	if (place < 0 || place >= shown.data.buckets) return null;
 	const sum: SumHit = {
 		kind: "sum",
 		thread,
@@ -81,7 +81,7 @@ function nearestCall(
 	scene: Scene,
 	calls: Calls,
 	data: TileData,
-	thread: Thread,
+	thread: ThreadRow,
 	lane: number,
 	x: number,
 	y: number,
@@ -95,7 +95,7 @@ function nearestCall(
 		const left = at(t);
 		if (left - REACH > x) break;
 		const right = at(t + (calls.dur[i] ?? 0));
-		const box = callBox(lane, scene.scroll, calls.depth[i] ?? 0, calls.deepest);
+		const box = callBox(scene, lane, calls.depth[i] ?? 0, calls.deepest);
 		const beside = x < left ? left - x : x > right ? x - right : 0;
 		const above =
 			calls.deepest > 0 ? (y < box.top ? box.top - y : y > box.top + box.height ? y - box.top - box.height : 0) : 0;
@@ -117,4 +117,27 @@ function nearestCall(
 		bytes: calls.bytes[best] ?? Number.NaN,
 		label: calls.label[best] ?? null,
 	};
+}
+
+/** The longest call that is drawn as one and begins in sight; null when there is none. */
+export function longestInSight(scene: Scene): number | null {
+	let rid: number | null = null;
+	let longest = -1;
+	for (const block of scene.blocks) {
+		for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
+			const shown = shownTile(scene.tiles, id);
+			for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
+				const tid = scene.threads[lane]?.tid;
+				const calls = tid === undefined ? undefined : shown?.data.lanes.get(tid)?.calls;
+				for (let i = 0; i < (calls?.length ?? 0); i += 1) {
+					const t = calls?.t[i] ?? 0;
+					const dur = calls?.dur[i] ?? 0;
+					if (t < scene.span.from || t > scene.span.to || dur <= longest) continue;
+					longest = dur;
+					rid = calls?.rid[i] ?? null;
+				}
+			}
+		}
+	}
+	return rid;
 }

@@ -1,7 +1,7 @@
 // A lane per thread, from hours to nanoseconds.
 
 import { useMemo, useState } from "react";
-import type { Thread } from "../../api/session";
+import type { ThreadRow, Threads } from "../../api/types";
 import { RequestCard } from "../../components/request/card";
 import { Segmented } from "../../components/segmented";
 import { Empty, ErrorState, Loading } from "../../components/states";
@@ -19,13 +19,22 @@ const ORDERS: readonly (readonly [Order, string])[] = [
 	["name", "name"],
 ];
 
+const WHO = [
+	["all", "all threads"],
+	["window", "with calls here"],
+] as const;
+
 export default function Timeline() {
 	const page = usePage();
 	const session = useSession();
 	const [order, setOrder] = useParam("order", "time");
-	const answer = useJson<{ threads: Thread[]; total: number }>({ path: "threads", windowed: false });
+	// While the newest is followed, threads that have ended long ago would only be in the way.
+	const following = session.live && page.window.kind === "last";
+	const [who, setWho] = useParam("who", "");
+	const inWindow = who === "" ? following : who === "window";
+	const answer = useJson<Threads>({ path: "threads", windowed: inWindow });
 	const kind: Order = order === "start" || order === "name" ? order : "time";
-	const threads = useThreads(answer.data?.threads, kind, session.live);
+	const threads = useThreads(answer.data?.threads, inWindow ? "start" : kind, session.live && !inWindow);
 	useShortcut(["Escape"], "Close the selected call", "Timeline", () => {
 		if (store.get().rid !== null) store.go({ rid: null });
 	});
@@ -40,6 +49,7 @@ export default function Timeline() {
 			<div className="timeline-bar">
 				<span className="faint">Lanes by</span>
 				<Segmented label="Order of the lanes" value={kind} options={ORDERS} onChange={setOrder} />
+				<Segmented label="Which threads" value={inWindow ? "window" : "all"} options={WHO} onChange={setWho} />
 				<Key />
 				{answer.data && answer.data.total > threads.length ? (
 					<span className="faint">
@@ -58,8 +68,8 @@ export default function Timeline() {
 }
 
 /** The threads in their order; in a running recording they keep their places. */
-function useThreads(threads: readonly Thread[] | undefined, order: Order, live: boolean): Thread[] {
-	const [places] = useState<{ order: Order; threads: Thread[] }>(() => ({ order, threads: [] }));
+function useThreads(threads: readonly ThreadRow[] | undefined, order: Order, live: boolean): ThreadRow[] {
+	const [places] = useState<{ order: Order; threads: ThreadRow[] }>(() => ({ order, threads: [] }));
 	return useMemo(() => {
 		const sorted = orderThreads(threads ?? [], order);
 		const next = live && places.order === order ? keepPlaces(places.threads, sorted) : sorted;

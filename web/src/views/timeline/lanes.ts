@@ -1,9 +1,9 @@
 // The lanes: which thread stands where.
 
-import type { Thread } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { BLOCK_LANES } from "./tiles";
 
-export const LANE_HEIGHT = 28;
+const LANE_HEIGHTS = [56, 42, 28] as const;
 export const RULER_HEIGHT = 26;
 
 export type Order = "time" | "start" | "name";
@@ -21,11 +21,11 @@ const COMPARE: Readonly<Record<Order, (a: Weight, b: Weight) => number>> = {
 };
 
 /** Threads in the order of their lanes: those of a process together, the process with the most time first. */
-export function orderThreads(threads: readonly Thread[], order: Order): Thread[] {
+export function orderThreads(threads: readonly ThreadRow[], order: Order): ThreadRow[] {
 	const compare = COMPARE[order];
 	// Where the process is not known, the thread is one of its own.
-	const process = (t: Thread) => t.pid ?? -t.tid;
-	const start = (t: Thread) => t.start ?? Number.MAX_VALUE;
+	const process = (t: ThreadRow) => t.pid ?? -t.tid;
+	const start = (t: ThreadRow) => t.start ?? Number.MAX_VALUE;
 	const processes = new Map<number, Weight>();
 	for (const thread of threads) {
 		const known = processes.get(process(thread));
@@ -37,19 +37,21 @@ export function orderThreads(threads: readonly Thread[], order: Order): Thread[]
 			processes.set(process(thread), weight);
 		}
 	}
-	const own = (t: Thread): Weight => ({ time: t.time_ns, start: start(t), name: t.comm ?? "" });
+	const own = (t: ThreadRow): Weight => ({ time: t.time_ns, start: start(t), name: t.comm ?? "" });
 	return [...threads].sort((a, b) => {
 		const x = processes.get(process(a));
 		const y = processes.get(process(b));
 		if (x && y && x !== y) return compare(x, y) || process(a) - process(b);
-		return compare(own(a), own(b)) || a.tid - b.tid;
+		// The thread that the process began with leads the others.
+		const leads = Number(b.tid === b.pid) - Number(a.tid === a.pid);
+		return leads || compare(own(a), own(b)) || a.tid - b.tid;
 	});
 }
 
 /** Lanes in a running recording keep their places; threads that are new come below. */
-export function keepPlaces(before: readonly Thread[], now: readonly Thread[]): Thread[] {
+export function keepPlaces(before: readonly ThreadRow[], now: readonly ThreadRow[]): ThreadRow[] {
 	const fresh = new Map(now.map((t) => [t.tid, t]));
-	const kept: Thread[] = [];
+	const kept: ThreadRow[] = [];
 	for (const thread of before) {
 		const again = fresh.get(thread.tid);
 		if (again) {
@@ -60,16 +62,53 @@ export function keepPlaces(before: readonly Thread[], now: readonly Thread[]): T
 	return [...kept, ...fresh.values()];
 }
 
-/** The threads of a block of lanes. */
-export function blockOf(threads: readonly Thread[], block: number): Thread[] {
-	return threads.slice(block * BLOCK_LANES, (block + 1) * BLOCK_LANES);
+/** Where a thread stands in the tiles: its block, and which lane of that. */
+export interface Slot {
+	block: number;
+	lane: number;
 }
 
-/** The blocks that are on a screen `height` high, scrolled by `scroll`. */
-export function visibleBlocks(lanes: number, scroll: number, height: number): number[] {
-	const first = Math.max(0, Math.floor(scroll / LANE_HEIGHT / BLOCK_LANES));
-	const last = Math.min(Math.ceil(lanes / BLOCK_LANES) - 1, Math.floor((scroll + height) / LANE_HEIGHT / BLOCK_LANES));
-	const blocks: number[] = [];
-	for (let b = first; b <= last; b += 1) blocks.push(b);
-	return blocks;
+/**
+ * Threads whose calls come together. A thread stays in the block that it was put into first, however lanes are
+ * ordered and whatever threads come and go, so that tiles that were loaded stay of use.
+ */
+export class Blocks {
+	private readonly slots = new Map<number, Slot>();
+	private readonly blocks: number[][] = [];
+
+	/** Gives those threads a place that have none, in the order of their lanes. */
+	add(threads: readonly ThreadRow[]): void {
+		const fresh = threads.filter((t) => !this.slots.has(t.tid)).map((t) => t.tid);
+		// A block that was asked for has the threads that it was asked for with: new ones begin another.
+		for (let i = 0; i < fresh.length; i += BLOCK_LANES) {
+			const block = fresh.slice(i, i + BLOCK_LANES);
+			for (const [lane, tid] of block.entries()) this.slots.set(tid, { block: this.blocks.length, lane });
+			this.blocks.push(block);
+		}
+	}
+
+	of(tid: number): Slot | undefined {
+		return this.slots.get(tid);
+	}
+
+	threads(block: number): readonly number[] {
+		return this.blocks[block] ?? [];
+	}
+}
+
+/** The first and the last lane on a screen `height` high, scrolled by `scroll`. */
+export function visibleLanes(
+	lanes: number,
+	high: number,
+	scroll: number,
+	height: number,
+): { first: number; last: number } {
+	const first = Math.max(0, Math.floor(scroll / high));
+	return { first, last: Math.min(lanes - 1, Math.floor((scroll + height) / high)) };
+}
+
+/** Lanes are as high as fits: few threads leave room for more text. */
+export function laneHeight(lanes: number, height: number): number {
+	for (const high of LANE_HEIGHTS) if (lanes * high + RULER_HEIGHT <= height) return high;
+	return LANE_HEIGHTS[2];
 }

@@ -1,27 +1,16 @@
 // Draws the timeline: a lane per thread, sums where calls are too many, single calls where they fit.
 
-import type { Thread } from "../../api/session";
+import type { ThreadRow } from "../../api/types";
 import { colourOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/colour";
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
-import { LANE_HEIGHT, RULER_HEIGHT } from "./lanes";
-import {
-	ancestor,
-	BLOCK_LANES,
-	type Level,
-	TILE_BUCKETS,
-	type TileCache,
-	type TileId,
-	tileKey,
-	tileSpan,
-	tilesIn,
-} from "./tiles";
+import { type Blocks, RULER_HEIGHT } from "./lanes";
+import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
 export const NAME_WIDTH = 190;
 const PAD = 4;
-const BAR = LANE_HEIGHT - 2 * PAD;
 /** How far up a tile that is missing is looked for. */
 const FURTHEST = 40;
 
@@ -37,9 +26,14 @@ export interface Scene {
 	level: Level;
 	/** The session's start on the clock. */
 	start: number;
-	threads: readonly Thread[];
+	threads: readonly ThreadRow[];
 	scroll: number;
+	/** Height of a lane. */
+	high: number;
+	/** The lanes on the screen, and the blocks that their calls come in. */
+	lanes: { first: number; last: number };
 	blocks: readonly number[];
+	places: Blocks;
 	tiles: TileCache<TileData>;
 	pictures: Pictures;
 	selected: number | null;
@@ -126,40 +120,46 @@ function x(scene: Scene, t: number): number {
 }
 
 function laneTop(scene: Scene, lane: number): number {
-	return RULER_HEIGHT + lane * LANE_HEIGHT - scene.scroll;
+	return RULER_HEIGHT + lane * scene.high - scene.scroll;
 }
 
 function paintGrid(scene: Scene, marks: readonly number[]): void {
 	const { context, colours } = scene;
 	context.fillStyle = colours.line;
 	for (const t of marks) context.fillRect(Math.round(x(scene, t)), RULER_HEIGHT, 1, scene.height);
-	for (let lane = 0; lane <= scene.threads.length; lane += 1) {
+	for (let lane = scene.lanes.first; lane <= scene.lanes.last + 1; lane += 1) {
 		const top = laneTop(scene, lane);
-		if (top < 0 || top > scene.height) continue;
 		const between = lane > 0 && scene.threads[lane]?.pid !== scene.threads[lane - 1]?.pid;
-		context.fillStyle = between ? colours.lineStrong : colours.line;
+		context.globalAlpha = between ? 1 : 0.5;
+		context.fillStyle = colours.line;
 		context.fillRect(NAME_WIDTH, Math.round(top), scene.width, 1);
+		context.globalAlpha = 1;
 	}
 }
 
 function paintBlock(scene: Scene, block: number): void {
-	const top = laneTop(scene, block * BLOCK_LANES);
+	const lanes: { lane: number; slot: number; tid: number }[] = [];
+	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
+		const tid = scene.threads[lane]?.tid;
+		const slot = tid === undefined ? undefined : scene.places.of(tid);
+		if (tid !== undefined && slot?.block === block) lanes.push({ lane, slot: slot.lane, tid });
+	}
 	const drawn = new Set<string>();
 	const singles: { part: Calls; data: TileData; lane: number; from: Span }[] = [];
 	for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
 		const shown = shownTile(scene.tiles, id);
 		if (!shown) continue;
-		const key = tileKey(shown.id);
 		// Of a coarser tile only the part that stands for this one, so that nothing is drawn twice.
 		const clip = tileSpan(id, scene.start);
-		drawPicture(scene, shown, clip, top);
+		const picture = scene.pictures.of(scene, shown);
+		if (picture)
+			for (const { lane, slot } of lanes) drawSlice(scene, shown.id, picture, slot, clip, laneTop(scene, lane));
+		const key = tileKey(shown.id);
 		if (drawn.has(key)) continue;
 		drawn.add(key);
 		const own = tileSpan(shown.id, scene.start);
-		for (let i = 0; i < BLOCK_LANES; i += 1) {
-			const lane = block * BLOCK_LANES + i;
-			const thread = scene.threads[lane];
-			const part = thread ? shown.data.lanes.get(thread.tid) : undefined;
+		for (const { lane, tid } of lanes) {
+			const part = shown.data.lanes.get(tid);
 			if (part?.calls) singles.push({ part: part.calls, data: shown.data, lane, from: own });
 		}
 	}
@@ -167,18 +167,17 @@ function paintBlock(scene: Scene, block: number): void {
 	for (const single of singles) paintCalls(scene, single.part, single.data, single.lane, single.from, crossing);
 }
 
-/** Sums as a picture of the whole block, one pixel a bucket, stretched in time only. */
-function drawPicture(scene: Scene, tile: { id: TileId; data: TileData }, clip: Span, top: number): void {
-	const picture = scene.pictures.of(scene, tile);
-	if (!picture) return;
-	const own = tileSpan(tile.id, scene.start);
+/** One lane of the picture of a block, in which a bucket is one pixel wide: stretched in time only. */
+function drawSlice(scene: Scene, id: TileId, picture: HTMLCanvasElement, slot: number, clip: Span, top: number): void {
+	const own = tileSpan(id, scene.start);
 	const width = own.to - own.from;
-	const sx = ((clip.from - own.from) / width) * TILE_BUCKETS;
-	const sw = ((clip.to - clip.from) / width) * TILE_BUCKETS;
+	const sx = ((clip.from - own.from) / width) * picture.width;
+	const sw = ((clip.to - clip.from) / width) * picture.width;
 	const left = x(scene, clip.from);
 	const right = x(scene, clip.to);
+	const tall = picture.height / BLOCK_LANES;
 	scene.context.imageSmoothingEnabled = false;
-	scene.context.drawImage(picture, sx, 0, sw, picture.height, left, top, right - left, BLOCK_LANES * LANE_HEIGHT);
+	scene.context.drawImage(picture, sx, slot * tall, sw, tall, left, top, right - left, scene.high);
 }
 
 /** Pictures of tiles, kept while they are used. */
@@ -189,7 +188,7 @@ export class Pictures {
 
 	/** Null when the tile has no sums to draw. */
 	of(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
-		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio}`;
+		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio} ${scene.high}`;
 		const known = this.kept.get(key);
 		if (known && known.data === tile.data) {
 			this.kept.delete(key);
@@ -222,20 +221,21 @@ const ERROR_RGB: Readonly<Record<Theme, readonly [number, number, number]>> = {
 
 function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
 	const { ratio, theme } = scene;
-	const rows = Math.round(BLOCK_LANES * LANE_HEIGHT * ratio);
+	const rows = BLOCK_LANES * Math.round(scene.high * ratio);
+	const tids = scene.places.threads(tile.id.block);
 	let pixels: ImageData | null = null;
 	for (let i = 0; i < BLOCK_LANES; i += 1) {
-		const thread = scene.threads[tile.id.block * BLOCK_LANES + i];
-		if (!thread) continue;
-		const part = tile.data.lanes.get(thread.tid);
-		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, thread.tid);
+		const tid = tids[i];
+		if (tid === undefined) continue;
+		const part = tile.data.lanes.get(tid);
+		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, tid);
 		if (!part?.density && carried <= 0) continue;
-		pixels ??= new ImageData(TILE_BUCKETS, rows);
-		drawLane(pixels, i, part, carried, tile.data.bucket, ratio, theme);
+		pixels ??= new ImageData(tile.data.buckets, rows);
+		drawLane(pixels, i, scene.high, part, carried, tile.data.bucket, ratio, theme);
 	}
 	if (!pixels) return null;
 	const picture = document.createElement("canvas");
-	picture.width = TILE_BUCKETS;
+	picture.width = tile.data.buckets;
 	picture.height = rows;
 	picture.getContext("2d")?.putImageData(pixels, 0, 0);
 	return picture;
@@ -245,6 +245,7 @@ function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanva
 function drawLane(
 	pixels: ImageData,
 	lane: number,
+	high: number,
 	part: LanePart | undefined,
 	carried: number,
 	bucket: number,
@@ -252,15 +253,15 @@ function drawLane(
 	theme: Theme,
 ): void {
 	const out = new Uint32Array(pixels.data.buffer);
-	const top = Math.round((lane * LANE_HEIGHT + PAD) * ratio);
-	const tall = Math.round(BAR * ratio);
+	const top = lane * Math.round(high * ratio) + Math.round(PAD * ratio);
+	const tall = Math.round((high - 2 * PAD) * ratio);
 	const least = Math.max(1, Math.round(2 * ratio));
 	const mark = Math.max(2, Math.round(3 * ratio));
 	const red = rgba(ERROR_RGB[theme]);
 	const density: Density | null = part?.density ?? null;
 	let left = carried;
 	let longest = carried;
-	for (let i = 0; i < TILE_BUCKETS; i += 1) {
+	for (let i = 0; i < pixels.width; i += 1) {
 		const calls = density?.calls[i] ?? 0;
 		const busy = Math.min(1, ((density?.time[i] ?? 0) + Math.max(0, left)) / bucket);
 		left -= bucket;
@@ -269,18 +270,18 @@ function drawLane(
 		// A call that goes on keeps its colour.
 		longest = max > 0 ? max : Math.max(longest, (density?.carried[i] ?? 0) + bucket);
 		const colour = rgba(rampRgb(0.22 + 0.78 * durationShare(longest), theme));
-		const high = Math.max(least, Math.round(busy * tall));
-		for (let y = top + tall - high; y < top + tall; y += 1) out[y * TILE_BUCKETS + i] = colour;
-		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * TILE_BUCKETS + i] = red;
+		const up = Math.max(least, Math.round(busy * tall));
+		for (let y = top + tall - up; y < top + tall; y += 1) out[y * pixels.width + i] = colour;
+		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * pixels.width + i] = red;
 	}
 }
 
 /** Where a call of a lane with operations below each other stands. */
-export function callBox(lane: number, scroll: number, depth: number, deepest: number): { top: number; height: number } {
+export function callBox(scene: Scene, lane: number, depth: number, deepest: number): { top: number; height: number } {
 	const rows = Math.min(deepest, 9) + 1;
-	const height = BAR / rows;
+	const height = (scene.high - 2 * PAD) / rows;
 	return {
-		top: RULER_HEIGHT + lane * LANE_HEIGHT - scroll + PAD + Math.min(depth, 9) * height,
+		top: laneTop(scene, lane) + PAD + Math.min(depth, 9) * height,
 		height: Math.max(1, height - (rows > 1 ? 0.5 : 0)),
 	};
 }
@@ -289,7 +290,7 @@ const FONT = 11;
 /** Text is drawn in boxes at least this wide. */
 const TEXT_FROM = 26;
 /** Width of a character, about: measured text would cost more than drawing. */
-const CHARACTER = 5.9;
+const CHARACTER = 6.3;
 
 function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, own: Span, crossing: Set<number>): void {
 	const { context, theme, span } = scene;
@@ -308,7 +309,7 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 			if (crossing.has(rid)) continue;
 			crossing.add(rid);
 		}
-		const { top, height } = callBox(lane, scene.scroll, calls.depth[i] ?? 0, deepest);
+		const { top, height } = callBox(scene, lane, calls.depth[i] ?? 0, deepest);
 		if (top > scene.height || top + height < 0) continue;
 		const left = Math.max(NAME_WIDTH - 2, x(scene, t));
 		const end = Math.min(right + 2, x(scene, t + dur));
@@ -342,21 +343,30 @@ function paintText(
 	height: number,
 ): void {
 	const { context, theme } = scene;
-	let room = Math.floor((wide - 8) / CHARACTER);
+	const room = Math.floor((wide - 8) / CHARACTER);
 	const errno = data.errnos[calls.errno[i] ?? -1];
 	const head = errno ? `${name} ${errno}` : name;
-	let text = head.length <= room ? head : room >= 3 ? `${head.slice(0, room - 1)}…` : "";
-	room -= text.length + 2;
-	const label = calls.label[i];
-	if (label && room >= 8) {
-		const took = duration(calls.dur[i] ?? 0);
-		const space = room - took.length - 2;
-		if (space >= 8) text += `  ${shortPath(label, Math.min(space, 120))}  ${took}`;
-		else if (room >= took.length) text += `  ${took}`;
-	}
-	if (!text) return;
+	const label = calls.label[i] ?? "";
+	const took = duration(calls.dur[i] ?? 0);
 	context.fillStyle = theme === "dark" ? "#07111a" : "#ffffff";
-	context.fillText(text, left + 4, top + height / 2 + 0.5);
+	if (height >= 30 && label && room >= 9) {
+		const first = head.length + took.length + 2 <= room ? `${head}  ${took}` : fitted(head, room);
+		context.fillText(first, left + 4, top + height / 2 - 6.5);
+		context.fillText(shortPath(label, Math.min(room, 160)), left + 4, top + height / 2 + 7.5);
+		return;
+	}
+	let text = fitted(head, room);
+	const rest = room - text.length - 2;
+	if (rest >= took.length) {
+		const space = rest - took.length - 2;
+		text += label && space >= 8 ? `  ${shortPath(label, Math.min(space, 120))}  ${took}` : `  ${took}`;
+	}
+	if (text) context.fillText(text, left + 4, top + height / 2 + 0.5);
+}
+
+function fitted(text: string, room: number): string {
+	if (text.length <= room) return text;
+	return room >= 3 ? `${text.slice(0, room - 1)}…` : "";
 }
 
 function paintOverlay(scene: Scene): void {
@@ -388,19 +398,17 @@ function paintNames(scene: Scene): void {
 	context.fillStyle = colours.surface;
 	context.fillRect(0, RULER_HEIGHT, NAME_WIDTH, scene.height);
 	context.textBaseline = "middle";
-	const first = Math.max(0, Math.floor(scene.scroll / LANE_HEIGHT));
-	const last = Math.min(scene.threads.length - 1, Math.ceil((scene.scroll + scene.height) / LANE_HEIGHT));
-	for (let lane = first; lane <= last; lane += 1) {
+	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
 		const thread = scene.threads[lane];
 		if (!thread) continue;
 		const top = laneTop(scene, lane);
 		const between = lane > 0 && thread.pid !== scene.threads[lane - 1]?.pid;
-		context.fillStyle = between ? colours.lineStrong : colours.line;
-		if (lane > 0) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
-		const middle = top + LANE_HEIGHT / 2 + 0.5;
+		context.fillStyle = colours.line;
+		if (between) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
+		const middle = top + scene.high / 2 + 0.5;
 		const main = thread.pid === thread.tid || thread.pid === null;
 		context.fillStyle = colourOf("comm", thread.comm ?? "", scene.theme);
-		context.fillRect(main ? 8 : 16, top + 9, 3, LANE_HEIGHT - 17);
+		context.fillRect(main ? 8 : 16, middle - 6, 3, 12);
 		context.font = `${main ? "600 " : ""}12px ${colours.font}`;
 		context.fillStyle = main ? colours.ink : colours.ink2;
 		context.fillText(cut(visible(thread.comm ?? "thread"), main ? 17 : 16), main ? 17 : 25, middle, NAME_WIDTH - 80);

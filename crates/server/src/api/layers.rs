@@ -1,0 +1,225 @@
+//! `GET /sessions/ID/layers`: which layers the time went into.
+
+use std::collections::{BTreeMap, HashMap};
+
+use axum::extract::{Path, State};
+use fathom_query::zoom::By;
+use serde::{Deserialize, Serialize};
+
+use super::Shared;
+use crate::calls::{Calls, caused_by};
+use crate::columns::{ArrowAnswer, Columns, collect, numbers, texts};
+use crate::error::ApiError;
+use crate::job::{Lane, Stop};
+use crate::selection::{Params, Selection, SelectionParams};
+use crate::view::Reader;
+
+/// Requests of an answer at most.
+const MOST: usize = 5000;
+
+/// Parameters besides the window and the filter.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct LayersParams {
+    mode: Option<String>,
+    limit: Option<usize>,
+    sort: Option<String>,
+}
+
+/// Description of an answer.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct LayersMeta {
+    /// What the rows are.
+    pub mode: LayersMode,
+    /// The window; with `windows` in whole buckets.
+    pub from: i64,
+    pub to: i64,
+    /// With `windows` the width of the buckets, else 0.
+    pub bucket_ns: i64,
+    /// With `requests` how many there are in the window.
+    pub total: f64,
+}
+
+/// What the rows of an answer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) enum LayersMode {
+    /// Sums over time.
+    Windows,
+    /// Single requests.
+    Requests,
+}
+
+/// `GET /sessions/ID/layers`.
+pub(crate) async fn layers(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+    Params(selection): Params<SelectionParams>,
+    Params(params): Params<LayersParams>,
+) -> Result<ArrowAnswer, ApiError> {
+    let selection = selection.parse()?;
+    let limit = params.limit.unwrap_or(500).min(MOST);
+    let longest = match params.sort.as_deref() {
+        None | Some("ts_ns") => false,
+        Some("-dur_ns") => true,
+        _ => return Err(ApiError::parameter("sort", "it is one of ts_ns, -dur_ns")),
+    };
+    let requests = match params.mode.as_deref().unwrap_or("windows") {
+        "windows" => false,
+        "requests" => true,
+        _ => {
+            return Err(ApiError::parameter(
+                "mode",
+                "it is one of windows, requests",
+            ));
+        }
+    };
+    let query = move |reader: &Reader, _: &Stop| match requests {
+        true => of_requests(reader, &selection, limit, longest),
+        false => of_windows(reader, &selection),
+    };
+    app.jobs.query(id, Lane::Quick, query).await
+}
+
+/// Sums over time. Time counts where the visit of a layer began.
+fn of_windows(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiError> {
+    let start = reader.start_ns();
+    let calls = super::tiles::sums(reader, selection, By::Nothing, 1, false)?;
+    let (from, to) = (calls.window_ns.start, calls.window_ns.end);
+    // Requests begin before the visits that they are made of.
+    let chosen = caused_by(reader, selection, "rid", None, to)?;
+    let rows = collect(reader.db().run(&format!(
+        "SELECT ((ts_ns - {from}) // {width})::DOUBLE AS bucket, layer, \
+         sum(self_ns)::DOUBLE AS self_ns, \
+         coalesce(sum(dur_ns) FILTER (depth = 0 AND layer = 'syscall'), 0)::DOUBLE AS calls_ns \
+         FROM slices WHERE ts_ns >= {from} AND ts_ns < {to}{chosen} GROUP BY ALL",
+        width = calls.bucket_ns,
+    ))?)?;
+    let (bucket, layer) = (numbers(&rows, "bucket")?, texts(&rows, "layer")?);
+    let (own, whole) = (numbers(&rows, "self_ns")?, numbers(&rows, "calls_ns")?);
+    let mut sums: BTreeMap<(i64, String), f64> = BTreeMap::new();
+    let mut add = |bucket: i64, layer: &str, ns: f64| {
+        *sums.entry((bucket, layer.to_string())).or_default() += ns;
+    };
+    for i in 0..rows.num_rows() {
+        let bucket = bucket.value(i) as i64;
+        add(bucket, layer.value(i), own.value(i));
+        // All time of a call without slices is its own: that of all calls, less that of
+        // those with slices.
+        add(bucket, "syscall", -whole.value(i));
+    }
+    let (t, time) = (
+        numbers(&calls.rows, "ts_ns")?,
+        numbers(&calls.rows, "total_ns")?,
+    );
+    for i in 0..calls.rows.num_rows() {
+        let bucket = (t.value(i) as i64 - from) / calls.bucket_ns;
+        add(bucket, "syscall", time.value(i));
+    }
+    sums.retain(|_, ns| *ns > 0.0);
+    let mut columns = Columns::default();
+    let time_of = |bucket: i64| (from - start + bucket * calls.bucket_ns) as f64;
+    columns.numbers("t", sums.keys().map(|(bucket, _)| time_of(*bucket)));
+    columns.words("layer", sums.keys().map(|(_, layer)| Some(layer.as_str())));
+    columns.numbers("self_ns", sums.values().copied());
+    columns.answer(&LayersMeta {
+        mode: LayersMode::Windows,
+        from: from - start,
+        to: to - start,
+        bucket_ns: calls.bucket_ns,
+        total: 0.0,
+    })
+}
+
+/// The requests of a window one by one: in order of time, or the longest ones.
+fn of_requests(
+    reader: &Reader,
+    selection: &Selection,
+    limit: usize,
+    longest: bool,
+) -> Result<ArrowAnswer, ApiError> {
+    let start = reader.start_ns();
+    let window = selection.window(start, reader.span());
+    let calls = Calls::of(reader, selection, window)?;
+    let order = if longest {
+        "dur_ns DESC, rid"
+    } else {
+        "ts_ns, rid"
+    };
+    let rows = collect(reader.db().run(&format!(
+        "SELECT rid, (ts_ns - {start})::DOUBLE AS t, dur_ns::DOUBLE AS dur \
+         FROM (SELECT rid, ts_ns, dur_ns FROM {} ORDER BY {order} LIMIT {limit})",
+        calls.and("dur_ns IS NOT NULL"),
+    ))?)?;
+    let total = collect(
+        reader
+            .db()
+            .run(&format!("SELECT count(*) AS total FROM {calls}"))?,
+    )?;
+    let (rid, t) = (numbers(&rows, "rid")?, numbers(&rows, "t")?);
+    let dur = numbers(&rows, "dur")?;
+    let slices = slices_of(reader, &rid)?;
+    let mut order: Vec<usize> = (0..rows.num_rows()).collect();
+    order.sort_by(|a, b| t.value(*a).total_cmp(&t.value(*b)));
+    let mut columns: [Vec<f64>; 4] = Default::default();
+    let mut names: Vec<String> = Vec::new();
+    for i in order {
+        let mut add = |layer: &str, ns: f64| {
+            let values = [rid.value(i), t.value(i), dur.value(i), ns];
+            for (column, value) in columns.iter_mut().zip(values) {
+                column.push(value);
+            }
+            names.push(layer.to_string());
+        };
+        match slices.get(&(rid.value(i) as i64)) {
+            Some(layers) => layers.iter().for_each(|(layer, ns)| add(layer, *ns)),
+            None => add("syscall", dur.value(i)),
+        }
+    }
+    let [rid, t, dur, own] = columns;
+    let mut columns = Columns::default();
+    columns.numbers("rid", rid);
+    columns.numbers("t", t);
+    columns.numbers("dur", dur);
+    columns.words("layer", names.iter().map(|name| Some(name.as_str())));
+    columns.numbers("self_ns", own);
+    columns.answer(&LayersMeta {
+        mode: LayersMode::Requests,
+        from: window.from - start,
+        to: window.to - start,
+        bucket_ns: 0,
+        total: numbers(&total, "total")?
+            .iter()
+            .flatten()
+            .next()
+            .unwrap_or(0.0),
+    })
+}
+
+/// Layers and their own time, by request.
+type Layers = HashMap<i64, Vec<(String, f64)>>;
+
+fn slices_of(reader: &Reader, rids: &arrow::array::Float64Array) -> Result<Layers, ApiError> {
+    let mut found = Layers::new();
+    if rids.is_empty() {
+        return Ok(found);
+    }
+    let list: Vec<String> = rids
+        .iter()
+        .flatten()
+        .map(|rid| (rid as i64).to_string())
+        .collect();
+    let rows = collect(reader.db().run(&format!(
+        "SELECT rid, layer, sum(self_ns)::DOUBLE AS self_ns FROM slices \
+         WHERE rid IN ({}) GROUP BY ALL HAVING sum(self_ns) > 0 ORDER BY rid, layer",
+        list.join(", ")
+    ))?)?;
+    let (rid, layer) = (numbers(&rows, "rid")?, texts(&rows, "layer")?);
+    let own = numbers(&rows, "self_ns")?;
+    for i in 0..rows.num_rows() {
+        let layers = found.entry(rid.value(i) as i64).or_default();
+        layers.push((layer.value(i).to_string(), own.value(i)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,148 @@
+//! The addresses below `/api`, a file each.
+
+mod cache;
+mod compare;
+mod devices;
+mod events;
+mod findings;
+mod layers;
+mod live;
+mod offsets;
+mod place;
+mod request;
+mod schema;
+mod sessions;
+mod sql;
+mod threads;
+mod tiles;
+mod timeline;
+mod top;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::Serialize;
+
+use crate::error::ApiError;
+use crate::job::Jobs;
+use crate::library::Library;
+
+/// What every address needs.
+pub(crate) struct App {
+    pub jobs: Jobs,
+    pub library: Arc<Library>,
+    pub summaries: sessions::Summaries,
+    pub diagnoses: findings::Diagnoses,
+}
+
+impl App {
+    pub fn new(library: Library) -> Self {
+        let library = Arc::new(library);
+        Self {
+            jobs: Jobs::new(library.clone()),
+            library,
+            summaries: sessions::Summaries::default(),
+            diagnoses: findings::Diagnoses::default(),
+        }
+    }
+}
+
+pub(crate) type Shared = Arc<App>;
+
+/// The addresses.
+pub(crate) fn routes(app: Shared) -> Router {
+    let sessions = Router::new()
+        .route("/", get(sessions::describe))
+        .route("/live", get(live::follow))
+        .route("/tiles", get(tiles::tiles))
+        .route("/timeline", get(timeline::timeline))
+        .route("/threads", get(threads::threads))
+        .route("/top", get(top::top))
+        .route("/events", get(events::events))
+        .route("/requests/{rid}", get(request::request))
+        .route("/offsets", get(offsets::offsets))
+        .route("/layers", get(layers::layers))
+        .route("/devices", get(devices::devices))
+        .route("/devices/{name}", get(devices::device))
+        .route("/cache", get(cache::cache))
+        .route("/findings", get(findings::findings))
+        .route("/sql", post(sql::sql))
+        .route("/schema", get(schema::schema));
+    Router::new()
+        .route("/sessions", get(sessions::list))
+        .nest("/sessions/{id}", sessions)
+        .route("/compare", get(compare::compare))
+        .fallback(unknown)
+        .method_not_allowed_fallback(unknown)
+        .with_state(app)
+}
+
+async fn unknown() -> ApiError {
+    ApiError::not_found("this address", "docs/api.md lists the addresses")
+}
+
+/// A JSON answer.
+pub(crate) struct Json<T>(pub T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+            Err(e) => ApiError::internal(e.to_string()).into_response(),
+        }
+    }
+}
+
+/// The types of answers, for the page.
+#[cfg(test)]
+pub(crate) mod types {
+    use ts_rs::TS;
+
+    use super::{
+        cache, devices, events, layers, live, offsets, request, schema, sessions, sql, threads,
+        tiles, timeline, top,
+    };
+
+    pub(crate) fn declarations() -> Vec<String> {
+        vec![
+            sessions::SessionSummary::decl(),
+            sessions::Span::decl(),
+            sessions::TableRows::decl(),
+            sessions::LayerState::decl(),
+            sessions::Loss::decl(),
+            sessions::Counted::decl(),
+            sessions::OptionsGiven::decl(),
+            sessions::Machine::decl(),
+            sessions::MissingHook::decl(),
+            sessions::RecordingCost::decl(),
+            sessions::SessionDescription::decl(),
+            live::LiveState::decl(),
+            tiles::TilesSource::decl(),
+            tiles::TilesMeta::decl(),
+            timeline::TimelineMode::decl(),
+            timeline::TimelineMeta::decl(),
+            threads::ThreadRow::decl(),
+            threads::Threads::decl(),
+            top::TopMeta::decl(),
+            events::EventsMeta::decl(),
+            request::Neighbours::decl(),
+            request::BlockRequest::decl(),
+            request::RequestAnswer::decl(),
+            offsets::OffsetsMode::decl(),
+            offsets::OffsetsMeta::decl(),
+            layers::LayersMode::decl(),
+            layers::LayersMeta::decl(),
+            devices::DeviceUser::decl(),
+            devices::Device::decl(),
+            devices::DeviceMeta::decl(),
+            cache::CacheMeta::decl(),
+            schema::RelationColumn::decl(),
+            schema::Relation::decl(),
+            sql::SqlRequest::decl(),
+            sql::SqlMeta::decl(),
+        ]
+    }
+}

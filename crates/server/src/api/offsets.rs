@@ -1,0 +1,294 @@
+//! `GET /sessions/ID/offsets`: where in a file reads and writes took place.
+
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Int64Type};
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+
+use super::Shared;
+use crate::calls::Calls;
+use crate::columns::{ArrowAnswer, Columns, collect, column, flags, internal, numbers};
+use crate::error::ApiError;
+use crate::job::{Lane, Stop};
+use crate::selection::{Params, Selection, SelectionParams, Window};
+use crate::view::Reader;
+
+/// Single calls in an answer at most.
+const MOST: f64 = 20_000.0;
+/// Cells of a grid across and down at most.
+const MOST_CELLS: u32 = 4096;
+/// Intervals that are held before they are put together.
+const INTERVALS: usize = 1 << 20;
+
+/// Parameters besides the window and the filter.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct OffsetsParams {
+    file: Option<i64>,
+    width: Option<u32>,
+    height: Option<u32>,
+    unique: Option<u8>,
+}
+
+/// Description of an answer.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct OffsetsMeta {
+    /// What the rows are.
+    pub mode: OffsetsMode,
+    /// The window.
+    pub from: i64,
+    pub to: i64,
+    /// Range of the file that was used in it.
+    pub offset_from: f64,
+    pub offset_to: f64,
+    /// Cells of a grid across (time) and down (offset).
+    pub width: u32,
+    pub height: u32,
+    /// Reads and writes with an offset.
+    pub calls: f64,
+    pub read_bytes: f64,
+    pub written_bytes: f64,
+    /// Of these bytes each only once; null with unique=0.
+    pub read_unique_bytes: Option<f64>,
+    pub written_unique_bytes: Option<f64>,
+}
+
+/// What the rows of an answer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) enum OffsetsMode {
+    /// Single calls.
+    Points,
+    /// Cells of a grid, those with calls.
+    Grid,
+}
+
+/// Reads and writes of a file.
+const MOVES: &str = "\"offset\" IS NOT NULL AND bytes > 0 \
+    AND (call_reads(syscall) OR call_writes(syscall))";
+
+/// `GET /sessions/ID/offsets`.
+pub(crate) async fn offsets(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+    Params(selection): Params<SelectionParams>,
+    Params(params): Params<OffsetsParams>,
+) -> Result<ArrowAnswer, ApiError> {
+    let mut selection = selection.parse()?;
+    let file = params
+        .file
+        .ok_or_else(|| ApiError::parameter("file", "the id of a file is needed"))?;
+    let asked = selection.filter.file.take();
+    selection.filter.file = Some(match asked {
+        Some(list) if !list.contains(&file) => Vec::new(),
+        _ => vec![file],
+    });
+    let cells = |n: Option<u32>, usual| n.unwrap_or(usual).clamp(1, MOST_CELLS);
+    let (width, height) = (cells(params.width, 1000), cells(params.height, 400));
+    let unique = params.unique.unwrap_or(1) != 0;
+    let query = move |reader: &Reader, stop: &Stop| {
+        answer(reader, stop, &selection, (width, height), unique)
+    };
+    app.jobs.query(id, Lane::Quick, query).await
+}
+
+fn answer(
+    reader: &Reader,
+    stop: &Stop,
+    selection: &Selection,
+    (width, height): (u32, u32),
+    unique: bool,
+) -> Result<ArrowAnswer, ApiError> {
+    let start = reader.start_ns();
+    let window = selection.window(start, reader.span());
+    let calls = Calls::of(reader, selection, window)?.and(MOVES);
+    // By call, as what a call does with bytes is then told for each call's name and not
+    // for each row.
+    let sums = collect(reader.db().run(&format!(
+        "SELECT sum(n)::DOUBLE AS calls, coalesce(min(lo), 0)::DOUBLE AS lo, \
+         coalesce(max(hi), 0)::DOUBLE AS hi, \
+         coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::DOUBLE AS read, \
+         coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::DOUBLE AS written FROM ( \
+         SELECT syscall, count(*) AS n, min(\"offset\") AS lo, max(\"offset\" + bytes) AS hi, \
+         sum(bytes) AS bytes FROM {calls} GROUP BY syscall)"
+    ))?)?;
+    let sum = |name: &str| {
+        let value = numbers(&sums, name)?.iter().flatten().next();
+        Ok::<_, ApiError>(value.unwrap_or(0.0))
+    };
+    let mut meta = OffsetsMeta {
+        mode: OffsetsMode::Points,
+        from: window.from - start,
+        to: window.to - start,
+        offset_from: sum("lo")?,
+        offset_to: sum("hi")?,
+        width,
+        height,
+        calls: sum("calls")?,
+        read_bytes: sum("read")?,
+        written_bytes: sum("written")?,
+        read_unique_bytes: None,
+        written_unique_bytes: None,
+    };
+    if unique {
+        meta.read_unique_bytes = Some(unique_bytes(reader, stop, &calls, "call_reads")?);
+        meta.written_unique_bytes = Some(unique_bytes(reader, stop, &calls, "call_writes")?);
+    }
+    if meta.calls < MOST {
+        return points(reader, &calls, &meta);
+    }
+    meta.mode = OffsetsMode::Grid;
+    grid(reader, &calls, window, &meta)
+}
+
+fn points(reader: &Reader, calls: &str, meta: &OffsetsMeta) -> Result<ArrowAnswer, ApiError> {
+    let start = reader.start_ns();
+    let rows = collect(reader.db().run(&format!(
+        "SELECT ts_ns - {start} AS t, dur_ns AS dur, \"offset\", bytes, \
+         call_writes(syscall) AS write, tid, rid FROM {calls} ORDER BY t, rid"
+    ))?)?;
+    let mut columns = Columns::default();
+    for name in ["t", "dur", "offset", "bytes"] {
+        columns.optional_numbers(name, numbers(&rows, name)?.iter());
+    }
+    columns.flags("write", flags(&rows, "write")?.iter().flatten());
+    for name in ["tid", "rid"] {
+        columns.optional_numbers(name, numbers(&rows, name)?.iter());
+    }
+    columns.answer(meta)
+}
+
+fn grid(
+    reader: &Reader,
+    calls: &str,
+    window: Window,
+    meta: &OffsetsMeta,
+) -> Result<ArrowAnswer, ApiError> {
+    let across = f64::from(meta.width) / (window.to - window.from) as f64;
+    let down = f64::from(meta.height) / (meta.offset_to - meta.offset_from).max(1.0);
+    let rows = collect(reader.db().run(&format!(
+        "SELECT x::DOUBLE AS x, y::DOUBLE AS y, \
+         coalesce(sum(n) FILTER (call_reads(syscall)), 0)::DOUBLE AS reads, \
+         coalesce(sum(n) FILTER (call_writes(syscall)), 0)::DOUBLE AS writes, \
+         max(longest)::DOUBLE AS max_ns, arg_max(tid, n)::DOUBLE AS tid FROM ( \
+         SELECT least({width} - 1, floor((ts_ns - {from})::DOUBLE * {across:e}::DOUBLE))::SMALLINT AS x, \
+         least({height} - 1, floor((\"offset\" - {lo})::DOUBLE * {down:e}::DOUBLE))::SMALLINT AS y, \
+         tid, syscall, count(*) AS n, max(dur_ns) AS longest \
+         FROM {calls} GROUP BY ALL) GROUP BY ALL ORDER BY ALL",
+        width = meta.width,
+        height = meta.height,
+        from = window.from,
+        lo = meta.offset_from as i64,
+    ))?)?;
+    let mut columns = Columns::default();
+    for name in ["x", "y", "reads", "writes", "max_ns", "tid"] {
+        columns.optional_numbers(name, numbers(&rows, name)?.iter());
+    }
+    columns.answer(meta)
+}
+
+/// Bytes of a file that calls of one direction touched, each once.
+fn unique_bytes(
+    reader: &Reader,
+    stop: &Stop,
+    calls: &str,
+    direction: &str,
+) -> Result<f64, ApiError> {
+    let sql = format!(
+        "SELECT \"offset\" AS first, \"offset\" + bytes AS beyond FROM {calls} \
+         AND {direction}(syscall)"
+    );
+    let mut rows = reader.db().run(&sql)?;
+    let mut covered = Covered::default();
+    while let Some(batch) = rows.next_batch()? {
+        stop.check()?;
+        let values = |name: &str| {
+            let values = arrow::compute::cast(column(&batch, name)?, &DataType::Int64);
+            let values = values.map_err(internal)?;
+            let values = values.as_primitive_opt::<Int64Type>().cloned();
+            values.ok_or_else(|| ApiError::internal("offsets are no numbers"))
+        };
+        let (first, beyond) = (values("first")?, values("beyond")?);
+        for i in 0..first.len() {
+            covered.add(first.value(i), beyond.value(i));
+        }
+    }
+    Ok(covered.bytes())
+}
+
+/// Parts of a file.
+#[derive(Default)]
+struct Covered {
+    /// In order, apart from each other.
+    merged: Vec<(i64, i64)>,
+    /// Not yet among them.
+    new: Vec<(i64, i64)>,
+}
+
+impl Covered {
+    fn add(&mut self, first: i64, beyond: i64) {
+        // Most files are read in order: one grows.
+        if let Some(last) = self.new.last_mut()
+            && first <= last.1
+            && first >= last.0
+        {
+            last.1 = last.1.max(beyond);
+            return;
+        }
+        self.new.push((first, beyond));
+        if self.new.len() >= INTERVALS.max(self.merged.len()) {
+            self.merge();
+        }
+    }
+
+    fn merge(&mut self) {
+        let mut all = std::mem::take(&mut self.merged);
+        all.append(&mut self.new);
+        all.sort_unstable();
+        for (first, beyond) in all {
+            match self.merged.last_mut() {
+                Some(last) if first <= last.1 => last.1 = last.1.max(beyond),
+                _ => self.merged.push((first, beyond)),
+            }
+        }
+    }
+
+    fn bytes(mut self) -> f64 {
+        self.merge();
+        self.merged.iter().map(|(a, b)| (b - a) as f64).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_count_once() {
+        let mut covered = Covered::default();
+        for (first, beyond) in [(0, 10), (10, 20), (5, 15), (100, 110), (90, 101), (50, 51)] {
+            covered.add(first, beyond);
+        }
+        assert_eq!(covered.bytes(), 20.0 + 20.0 + 1.0);
+        assert_eq!(Covered::default().bytes(), 0.0);
+    }
+
+    #[test]
+    fn as_counting_every_byte_does() {
+        let mut state = 7u64;
+        let mut covered = Covered::default();
+        let mut bytes = vec![false; 5000];
+        for i in 0..2000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+            let first = (state >> 33) as usize % 4900;
+            let beyond = first + (state >> 20) as usize % 30;
+            bytes[first..beyond].fill(true);
+            covered.add(first as i64, beyond as i64);
+            if i % 300 == 0 {
+                covered.merge();
+            }
+        }
+        assert_eq!(covered.bytes(), bytes.iter().filter(|b| **b).count() as f64);
+    }
+}

@@ -1,0 +1,199 @@
+//! `GET /sessions/ID/requests/RID`: one request through the layers.
+
+use axum::extract::{Path, State};
+use fathom_model::tables::{
+    BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
+};
+use fathom_query::escape::sql_name;
+use serde::Serialize;
+
+use super::{Json, Shared};
+use crate::columns::collect;
+use crate::error::ApiError;
+use crate::job::{Lane, Stop};
+use crate::tables::{Row, columns_sql, rows};
+use crate::view::Reader;
+
+/// Rows of a table that belong to a request, at most.
+const MOST: usize = 5000;
+/// Calls of the thread before and after it.
+const NEIGHBOURS: usize = 10;
+/// How far neighbours are looked for, nanoseconds: further when there are too few.
+const REACH_NS: [i64; 4] = [10_000_000, 1_000_000_000, 100_000_000_000, i64::MAX];
+
+/// A request, and everything that was seen below it. Rows have the columns of their
+/// tables, with times since the start.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct RequestAnswer {
+    /// The table that its row is in: syscalls, faults or writeback.
+    pub table: String,
+    /// Its row.
+    #[cfg_attr(test, ts(type = "Row"))]
+    pub row: Row,
+    /// Visits of layers, in order of time.
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub slices: Vec<Row>,
+    /// Times off the CPU.
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub waits: Vec<Row>,
+    /// Interrupts.
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub irqs: Vec<Row>,
+    /// Requests to devices that it caused or submitted.
+    pub block: Vec<BlockRequest>,
+    /// What it did to the page cache.
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub pagecache: Vec<Row>,
+    /// Calls of the thread before and after it, in order of time.
+    pub neighbours: Neighbours,
+}
+
+/// A request to a device.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct BlockRequest {
+    /// Its row.
+    #[cfg_attr(test, ts(type = "Row"))]
+    pub row: Row,
+    /// The bios that it was made of, those of other requests too.
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub bios: Vec<Row>,
+}
+
+/// Calls of a thread around a request.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Neighbours {
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub before: Vec<Row>,
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub after: Vec<Row>,
+}
+
+/// `GET /sessions/ID/requests/RID`.
+pub(crate) async fn request(
+    State(app): State<Shared>,
+    Path((id, rid)): Path<(String, String)>,
+) -> Result<Json<RequestAnswer>, ApiError> {
+    let rid: i64 = rid
+        .parse()
+        .map_err(|_| ApiError::parameter("RID", "the id of a request is a number"))?;
+    let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, rid);
+    app.jobs.query(id, Lane::Quick, query).await.map(Json)
+}
+
+/// The rows of a table that a condition holds for, in order of time.
+fn of(reader: &Reader, table: &Table, condition: &str) -> Result<Vec<Row>, ApiError> {
+    let columns = columns_sql(table, reader.start_ns());
+    rows(&collect(reader.db().run(&format!(
+        "SELECT {columns} FROM {name} AS t WHERE {condition} ORDER BY t.ts_ns LIMIT {MOST}",
+        name = sql_name(table.name),
+    ))?)?)
+}
+
+fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiError> {
+    let condition = format!("rid = {rid}");
+    let mut found = None;
+    for table in [&SYSCALLS, &FAULTS, &WRITEBACK] {
+        // An operation that completes several times has several rows.
+        if let Some(row) = of(reader, table, &condition)?.into_iter().next() {
+            found = Some((table, row));
+            break;
+        }
+    }
+    let (table, row) = found.ok_or_else(|| {
+        let what = format!("request {rid} of {}", reader.id);
+        ApiError::not_found(what, "it may have been lost, or dropped by --keep")
+    })?;
+    stop.check()?;
+    let mut slices = of(reader, &SLICES, &condition)?;
+    let order = |row: &Row| {
+        let number = |name: &str| row.get(name).and_then(|v| v.as_f64()).unwrap_or(0.0);
+        (number("ts_ns"), number("depth"))
+    };
+    slices.sort_by(|a, b| {
+        order(a)
+            .partial_cmp(&order(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    Ok(RequestAnswer {
+        table: table.name.to_string(),
+        slices,
+        waits: of(reader, &WAITS, &condition)?,
+        irqs: of(reader, &IRQS, &condition)?,
+        block: block(reader, rid)?,
+        pagecache: of(reader, &PAGECACHE, &condition)?,
+        neighbours: neighbours(reader, stop, &row)?,
+        row,
+    })
+}
+
+fn block(reader: &Reader, rid: i64) -> Result<Vec<BlockRequest>, ApiError> {
+    let own = format!("SELECT block_id FROM bios WHERE rid = {rid} OR submit_rid = {rid}");
+    let requests = of(
+        reader,
+        &BLOCK,
+        &format!("rid = {rid} OR block_id IN ({own})"),
+    )?;
+    if requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let number = |row: &Row| row.get("block_id").and_then(|v| v.as_i64());
+    let ids: Vec<String> = requests
+        .iter()
+        .filter_map(|row| Some(number(row)?.to_string()))
+        .collect();
+    let bios = of(reader, &BIOS, &format!("block_id IN ({})", ids.join(", ")))?;
+    let bios_of = |id: Option<i64>| bios.iter().filter(|b| number(b) == id).cloned().collect();
+    Ok(requests
+        .into_iter()
+        .map(|row| BlockRequest {
+            bios: bios_of(number(&row)),
+            row,
+        })
+        .collect())
+}
+
+/// The calls of the thread just before and after a request.
+fn neighbours(reader: &Reader, stop: &Stop, row: &Row) -> Result<Neighbours, ApiError> {
+    let number = |name: &str| row.get(name).and_then(|v| v.as_i64());
+    let (Some(tid), Some(at), Some(rid)) = (number("tid"), number("ts_ns"), number("rid")) else {
+        return Ok(Neighbours::default());
+    };
+    let start = reader.start_ns();
+    let at = at.saturating_add(start);
+    let columns = columns_sql(&SYSCALLS, start);
+    let side = |before: bool| {
+        let mut found = Vec::new();
+        for reach in REACH_NS {
+            stop.check()?;
+            let (window, order) = match before {
+                true => (at.saturating_sub(reach)..at.saturating_add(1), "DESC"),
+                false => (at..at.saturating_add(reach), "ASC"),
+            };
+            let compare = if before { "<" } else { ">" };
+            found = rows(&collect(reader.db().run(&format!(
+                "SELECT {columns} FROM (SELECT * FROM {source} WHERE tid = {tid} \
+                 AND ts_ns >= {from} AND ts_ns < {to} AND (ts_ns, rid) {compare} ({at}, {rid}) \
+                 ORDER BY ts_ns {order}, rid {order} LIMIT {NEIGHBOURS})",
+                source = reader.zoom.calls_in(window.clone())?,
+                from = window.start,
+                to = window.end,
+            ))?)?)?;
+            if found.len() >= NEIGHBOURS {
+                break;
+            }
+        }
+        let order = |row: &Row| {
+            let number = |name: &str| row.get(name).and_then(|v| v.as_i64());
+            (number("ts_ns"), number("rid"))
+        };
+        found.sort_by_key(order);
+        Ok::<_, ApiError>(found)
+    };
+    Ok(Neighbours {
+        before: side(true)?,
+        after: side(false)?,
+    })
+}

@@ -1,0 +1,64 @@
+//! `GET /sessions/ID/schema`: what SQL can ask for.
+
+use axum::extract::{Path, State};
+use serde::Serialize;
+
+use super::{Json, Shared};
+use crate::error::ApiError;
+use crate::job::{Lane, Stop};
+use crate::view::Reader;
+
+/// A table or view.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Relation {
+    pub name: String,
+    /// Whether it is made of others.
+    pub view: bool,
+    /// What a row is.
+    pub doc: String,
+    /// Rows; null for a view.
+    pub rows: Option<u64>,
+    pub columns: Vec<RelationColumn>,
+}
+
+/// A column.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct RelationColumn {
+    pub name: String,
+    /// Type in SQL.
+    pub sql_type: String,
+    /// Whether it may be null; of views that is not known.
+    pub nullable: Option<bool>,
+    /// What it means.
+    pub doc: String,
+}
+
+/// `GET /sessions/ID/schema`.
+pub(crate) async fn schema(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<Relation>>, ApiError> {
+    let query = |reader: &Reader, _: &Stop| {
+        let relations = fathom_query::relations(reader.db())?;
+        Ok(relations.into_iter().map(|r| relation(reader, r)).collect())
+    };
+    app.jobs.query(id, Lane::Quick, query).await.map(Json)
+}
+
+fn relation(reader: &Reader, relation: fathom_query::Relation) -> Relation {
+    let columns = relation.columns.into_iter().map(|c| RelationColumn {
+        name: c.name,
+        sql_type: c.sql_type,
+        nullable: c.nullable,
+        doc: c.doc,
+    });
+    Relation {
+        rows: (!relation.view).then(|| reader.session.rows(relation.name)),
+        name: relation.name.to_string(),
+        view: relation.view,
+        doc: relation.doc,
+        columns: columns.collect(),
+    }
+}

@@ -1,0 +1,171 @@
+//! `GET /sessions/ID/threads`: who made calls in a window.
+
+use std::collections::HashMap;
+
+use arrow::array::Array;
+use axum::extract::{Path, State};
+use fathom_query::zoom::By;
+use serde::Serialize;
+
+use super::{Json, Shared};
+use crate::columns::{collect, flags, numbers, texts};
+use crate::error::ApiError;
+use crate::job::Lane;
+use crate::selection::{Params, Selection, SelectionParams};
+use crate::view::Reader;
+
+/// Threads in an answer; of more those with the most time.
+const MOST: usize = 5000;
+
+/// A thread.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct ThreadRow {
+    /// Process; null when an imported log does not tell.
+    pub pid: Option<i32>,
+    pub tid: i32,
+    /// Name of the thread.
+    pub comm: Option<String>,
+    /// Name of the process.
+    pub process: Option<String>,
+    /// Calls in the window.
+    pub calls: f64,
+    /// Sum of their durations.
+    pub time_ns: f64,
+    /// When the thread began, nanoseconds since the start of the recording.
+    pub start: Option<f64>,
+    /// When it ended; null when it had not.
+    pub end: Option<f64>,
+}
+
+/// Threads with calls in a window, most time first.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Threads {
+    pub threads: Vec<ThreadRow>,
+    /// How many there are, also when not all are in the answer.
+    pub total: usize,
+}
+
+/// `GET /sessions/ID/threads`.
+pub(crate) async fn threads(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+    Params(selection): Params<SelectionParams>,
+) -> Result<Json<Threads>, ApiError> {
+    let mut selection = selection.parse()?;
+    selection.pixels = 1;
+    let query = move |reader: &Reader, _: &crate::job::Stop| {
+        let mut threads = match of_pyramid(reader, &selection)? {
+            Some(threads) => threads,
+            None => of_rows(reader, &selection)?,
+        };
+        let order = |t: &ThreadRow| (-t.time_ns, t.pid, t.tid);
+        threads.sort_by(|a, b| {
+            order(a)
+                .partial_cmp(&order(b))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let total = threads.len();
+        threads.truncate(MOST);
+        name(reader, &mut threads)?;
+        Ok(Threads { threads, total })
+    };
+    app.jobs.query(id, Lane::Quick, query).await.map(Json)
+}
+
+/// When buckets fit the window and no thread is in a rest.
+fn of_pyramid(reader: &Reader, selection: &Selection) -> Result<Option<Vec<ThreadRow>>, ApiError> {
+    let window = selection.window(reader.start_ns(), reader.span());
+    // Buckets at the window's borders hold more than the window: only the whole
+    // session has none.
+    let whole = reader
+        .span()
+        .is_none_or(|(first, last)| window.from <= first && window.to > last);
+    if !whole {
+        return Ok(None);
+    }
+    let answer = super::tiles::sums(reader, selection, By::Thread, usize::MAX, false)?;
+    let rows = &answer.rows;
+    if flags(rows, "rest")?.true_count() > 0 {
+        return Ok(None);
+    }
+    let (pid, tid) = (numbers(rows, "pid")?, numbers(rows, "tid")?);
+    let (calls, time) = (numbers(rows, "calls")?, numbers(rows, "total_ns")?);
+    let mut threads: HashMap<i32, ThreadRow> = HashMap::new();
+    for i in 0..rows.num_rows() {
+        // A process that is not known is summed up without its thread.
+        if !tid.is_valid(i) {
+            return Ok(None);
+        }
+        let number = tid.value(i) as i32;
+        let thread = threads.entry(number).or_insert_with(|| ThreadRow {
+            pid: pid.is_valid(i).then(|| pid.value(i) as i32),
+            tid: number,
+            ..ThreadRow::default()
+        });
+        thread.calls += calls.value(i);
+        thread.time_ns += time.value(i);
+    }
+    Ok(Some(threads.into_values().collect()))
+}
+
+fn of_rows(reader: &Reader, selection: &Selection) -> Result<Vec<ThreadRow>, ApiError> {
+    let window = selection.window(reader.start_ns(), reader.span());
+    let source = reader.zoom.calls_in(window.from..window.to)?;
+    let mut conditions = window.sql("ts_ns");
+    if let Some(more) = selection.filter.for_calls(window.from).sql() {
+        conditions = format!("{conditions} AND {more}");
+    }
+    let rows = collect(reader.db().run(&format!(
+        "SELECT pid, tid, count(*)::DOUBLE AS calls, coalesce(sum(dur_ns), 0)::DOUBLE AS time_ns \
+         FROM {source} WHERE {conditions} GROUP BY pid, tid"
+    ))?)?;
+    let (pid, tid) = (numbers(&rows, "pid")?, numbers(&rows, "tid")?);
+    let (calls, time) = (numbers(&rows, "calls")?, numbers(&rows, "time_ns")?);
+    let thread = |i| ThreadRow {
+        pid: pid.is_valid(i).then(|| pid.value(i) as i32),
+        tid: tid.value(i) as i32,
+        calls: calls.value(i),
+        time_ns: time.value(i),
+        ..ThreadRow::default()
+    };
+    Ok((0..rows.num_rows()).map(thread).collect())
+}
+
+/// Adds names and times of life.
+fn name(reader: &Reader, threads: &mut [ThreadRow]) -> Result<(), ApiError> {
+    if threads.is_empty() {
+        return Ok(());
+    }
+    let mut ids: Vec<i32> = threads.iter().map(|t| t.tid).collect();
+    ids.extend(threads.iter().filter_map(|t| t.pid));
+    ids.sort_unstable();
+    ids.dedup();
+    let ids: Vec<String> = ids.iter().map(i32::to_string).collect();
+    // A number may have been given to several, one after the other: the last one.
+    let rows = collect(reader.db().run(&format!(
+        "SELECT tid, arg_max(comm, start_ns) AS comm, max(start_ns) AS begin, \
+         arg_max(coalesce(end_ns, -1), start_ns) AS ended FROM processes \
+         WHERE tid IN ({}) GROUP BY tid",
+        ids.join(", ")
+    ))?)?;
+    let (tid, comm) = (numbers(&rows, "tid")?, texts(&rows, "comm")?);
+    let (begin, ended) = (numbers(&rows, "begin")?, numbers(&rows, "ended")?);
+    let places: HashMap<i32, usize> = (0..rows.num_rows())
+        .map(|i| (tid.value(i) as i32, i))
+        .collect();
+    let start = reader.start_ns() as f64;
+    let name = |i: usize| comm.is_valid(i).then(|| comm.value(i).to_string());
+    for thread in threads {
+        if let Some(i) = places.get(&thread.tid) {
+            thread.comm = name(*i);
+            thread.start = begin.is_valid(*i).then(|| begin.value(*i) - start);
+            let end = ended.is_valid(*i).then(|| ended.value(*i));
+            thread.end = end.filter(|end| *end >= 0.0).map(|end| end - start);
+        }
+        let process = thread.pid.and_then(|pid| places.get(&pid));
+        thread.process = process.and_then(|i| name(*i));
+    }
+    Ok(())
+}

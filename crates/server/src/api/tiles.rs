@@ -1,0 +1,210 @@
+//! `GET /sessions/ID/tiles`: sums over time.
+
+use arrow::array::{Array, AsArray};
+use arrow::record_batch::RecordBatch;
+use axum::extract::{Path, State};
+use fathom_query::zoom::{Answer, By, Request};
+use serde::{Deserialize, Serialize};
+
+use super::Shared;
+use crate::columns::{ArrowAnswer, Columns, column, flags, numbers, texts};
+use crate::error::ApiError;
+use crate::job::Lane;
+use crate::selection::{Params, Selection, SelectionParams};
+use crate::view::Reader;
+
+/// Most keys that an answer has.
+const MAX_KEYS: usize = 1000;
+/// Rows that may be read to have buckets narrower than the pyramid's.
+const MAX_ROWS: u64 = 1 << 20;
+
+/// Parameters besides the window and the filter.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct TilesParams {
+    by: Option<String>,
+    top: Option<usize>,
+    latency: Option<u8>,
+}
+
+/// Description of an answer.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct TilesMeta {
+    /// Width of the buckets.
+    pub bucket_ns: i64,
+    /// Beginning of the first bucket.
+    pub from: i64,
+    /// End of the last one.
+    pub to: i64,
+    /// Whether every sum has all calls with its key: otherwise `at_least` tells which may
+    /// lack some, which are in the rest.
+    pub exact: bool,
+    /// What answered.
+    pub source: TilesSource,
+    /// Whether the buckets are wider than asked for, as narrower ones would need too
+    /// many rows.
+    pub coarser: bool,
+}
+
+/// What sums were made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) enum TilesSource {
+    /// The pyramid alone.
+    Pyramid,
+    /// The rows alone.
+    Rows,
+    /// The pyramid, and rows that are not in it yet.
+    Both,
+}
+
+/// By what to split.
+pub(crate) fn by(name: Option<&str>) -> Result<By, ApiError> {
+    Ok(match name.unwrap_or("none") {
+        "none" => By::Nothing,
+        "syscall" => By::Syscall,
+        "class" => By::Class,
+        "thread" => By::Thread,
+        "process" => By::Process,
+        "file" => By::File,
+        _ => {
+            let takes = "it is one of none, syscall, class, thread, process, file";
+            return Err(ApiError::parameter("by", takes));
+        }
+    })
+}
+
+/// `GET /sessions/ID/tiles`.
+pub(crate) async fn tiles(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+    Params(selection): Params<SelectionParams>,
+    Params(params): Params<TilesParams>,
+) -> Result<ArrowAnswer, ApiError> {
+    let selection = selection.parse()?;
+    let by = by(params.by.as_deref())?;
+    let top = params.top.unwrap_or(12).min(MAX_KEYS);
+    let latency = params.latency.unwrap_or(0) != 0;
+    let query = move |reader: &Reader, _: &crate::job::Stop| {
+        let answer = sums(reader, &selection, by, top, latency)?;
+        answer_of(reader, &answer, by, latency)
+    };
+    app.jobs.query(id, Lane::Quick, query).await
+}
+
+/// Asks the pyramid, or the rows.
+pub(crate) fn sums(
+    reader: &Reader,
+    selection: &Selection,
+    by: By,
+    top: usize,
+    latency: bool,
+) -> Result<Answer, ApiError> {
+    let window = selection.window(reader.start_ns(), reader.span());
+    let request = Request {
+        from_ns: Some(window.from),
+        to_ns: Some(window.to),
+        pixels: selection.pixels,
+        by,
+        filter: selection.filter.for_calls(window.from),
+        top: Some(top),
+        latency,
+        max_rows: Some(MAX_ROWS),
+    };
+    Ok(reader.zoom.query(&request)?)
+}
+
+/// Description of sums.
+pub(crate) fn meta(reader: &Reader, answer: &Answer) -> Result<TilesMeta, ApiError> {
+    let start = reader.start_ns();
+    Ok(TilesMeta {
+        bucket_ns: answer.bucket_ns,
+        from: answer.window_ns.start - start,
+        to: answer.window_ns.end - start,
+        exact: flags(&answer.rows, "at_least")?.true_count() == 0,
+        source: match (answer.blocks, answer.parts) {
+            (_, 0) => TilesSource::Pyramid,
+            (0, _) => TilesSource::Rows,
+            _ => TilesSource::Both,
+        },
+        coarser: answer.coarser,
+    })
+}
+
+/// The column that tells keys apart, and the one with their names.
+pub(crate) fn key_columns(by: By) -> Option<(&'static str, &'static str)> {
+    match by {
+        By::Nothing => None,
+        By::Syscall => Some(("syscall", "syscall")),
+        By::Class => Some(("class", "class")),
+        By::Thread => Some(("tid", "comm")),
+        By::Process => Some(("pid", "comm")),
+        By::File => Some(("file_id", "path")),
+    }
+}
+
+fn answer_of(
+    reader: &Reader,
+    answer: &Answer,
+    by: By,
+    latency: bool,
+) -> Result<ArrowAnswer, ApiError> {
+    let rows = &answer.rows;
+    let start = reader.start_ns();
+    let mut columns = Columns::default();
+    let time = column(rows, "ts_ns")?.as_primitive_opt::<arrow::datatypes::Int64Type>();
+    let time = time.ok_or_else(|| ApiError::internal("times are of another type"))?;
+    columns.numbers("t", time.values().iter().map(|t| (t - start) as f64));
+    match key_columns(by) {
+        None => {
+            let none = || (0..rows.num_rows()).map(|_| None::<&str>);
+            columns.texts("key", none());
+            columns.texts("label", none());
+            columns.flags("rest", (0..rows.num_rows()).map(|_| false));
+        }
+        Some((key, label)) => {
+            columns.texts("key", texts(rows, key)?.iter());
+            columns.texts("label", texts(rows, label)?.iter());
+            columns.flags("rest", flags(rows, "rest")?.iter().flatten());
+        }
+    }
+    add_sums(&mut columns, rows)?;
+    if latency {
+        let lists = latencies(rows)?;
+        columns.lists("latency", lists.iter().map(Vec::as_slice));
+    }
+    columns.answer(&meta(reader, answer)?)
+}
+
+/// The sums of an answer.
+pub(crate) fn add_sums(columns: &mut Columns, rows: &RecordBatch) -> Result<(), ApiError> {
+    for (name, column) in [
+        ("calls", "calls"),
+        ("errors", "errors"),
+        ("bytes", "bytes"),
+        ("bytes_read", "bytes_read"),
+        ("bytes_written", "bytes_written"),
+        ("time_ns", "total_ns"),
+        ("max_ns", "max_ns"),
+    ] {
+        columns.optional_numbers(name, numbers(rows, column)?.iter());
+    }
+    columns.flags("at_least", flags(rows, "at_least")?.iter().flatten());
+    Ok(())
+}
+
+/// The histograms of an answer.
+pub(crate) fn latencies(rows: &RecordBatch) -> Result<Vec<Vec<f64>>, ApiError> {
+    let unexpected = || ApiError::internal("histograms are of another type");
+    let lists = column(rows, "latency")?.as_list_opt::<i32>();
+    let lists = lists.ok_or_else(unexpected)?;
+    let list = |i| {
+        let values = lists.value(i);
+        let values = values.as_primitive_opt::<arrow::datatypes::Int64Type>()?;
+        Some(values.values().iter().map(|n| *n as f64).collect())
+    };
+    (0..lists.len())
+        .map(|i| list(i).ok_or_else(unexpected))
+        .collect()
+}

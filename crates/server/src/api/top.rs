@@ -1,0 +1,477 @@
+//! `GET /sessions/ID/top`: what the most time, calls, bytes, ... went into.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, Float64Array, StringArray};
+use axum::extract::{Path, State};
+use fathom_query::escape::sql_string;
+use fathom_query::zoom::{By, Request};
+use serde::{Deserialize, Serialize};
+
+use super::Shared;
+use crate::calls::Calls;
+use crate::columns::{ArrowAnswer, Columns, collect, flags, numbers, texts};
+use crate::error::ApiError;
+use crate::job::{Lane, Stop};
+use crate::selection::{Params, Selection, SelectionParams};
+use crate::view::Reader;
+
+/// Keys of an answer at most.
+const MOST: usize = 1000;
+/// Calls from which on the pyramid answers, if it can.
+const MANY_ROWS: u64 = 2_000_000;
+
+/// Parameters besides the window and the filter.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct TopParams {
+    by: Option<String>,
+    sort: Option<String>,
+    limit: Option<usize>,
+    exact: Option<u8>,
+}
+
+/// Description of an answer.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct TopMeta {
+    /// How many keys there are.
+    pub total: usize,
+    /// Whether all numbers are exact. In windows with millions of calls percentiles are not,
+    /// and files and threads may lack calls; with exact=1 only percentiles are not, of 20
+    /// millions or more.
+    pub exact: bool,
+}
+
+/// A way of telling calls apart: the key in SQL, and where names come from.
+struct Kind {
+    key: &'static str,
+    /// As the pyramid has it.
+    by: Option<By>,
+    names: Option<&'static str>,
+}
+
+/// What is asked for besides.
+struct Asked {
+    sort: &'static str,
+    limit: usize,
+    /// Whether only rows may answer.
+    exact: bool,
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let plain = |key, by| Kind {
+        key,
+        by,
+        names: None,
+    };
+    Some(match name {
+        "syscall" => plain("syscall", Some(By::Syscall)),
+        "class" => plain("class", Some(By::Class)),
+        "errno" => plain("errno", None),
+        "comm" => plain("comm", None),
+        "file" => Kind {
+            key: "file_id",
+            by: Some(By::File),
+            names: Some(
+                "SELECT file_id::VARCHAR AS key, path AS label FROM files WHERE file_id IN",
+            ),
+        },
+        "thread" => Kind {
+            key: "tid",
+            by: Some(By::Thread),
+            names: Some(
+                "SELECT tid::VARCHAR AS key, arg_max(comm, start_ns) AS label FROM processes \
+                 WHERE tid IN",
+            ),
+        },
+        "process" => Kind {
+            key: "pid",
+            by: Some(By::Process),
+            names: Some(
+                "SELECT pid::VARCHAR AS key, arg_max(comm, start_ns) AS label FROM processes \
+                 WHERE pid = tid AND pid IN",
+            ),
+        },
+        _ => return None,
+    })
+}
+
+/// `GET /sessions/ID/top`.
+pub(crate) async fn top(
+    State(app): State<Shared>,
+    Path(id): Path<String>,
+    Params(selection): Params<SelectionParams>,
+    Params(params): Params<TopParams>,
+) -> Result<ArrowAnswer, ApiError> {
+    let selection = selection.parse()?;
+    let kind = kind(params.by.as_deref().unwrap_or("file")).ok_or_else(|| {
+        let takes = "it is one of file, syscall, thread, process, class, errno, comm";
+        ApiError::parameter("by", takes)
+    })?;
+    let sort = match params.sort.as_deref().unwrap_or("time_ns") {
+        "time_ns" => "time_ns",
+        "calls" => "calls",
+        "bytes" => "bytes",
+        "errors" => "errors",
+        "max_ns" => "max_ns",
+        "p99_ns" => "p99_ns",
+        _ => {
+            let takes = "it is one of time_ns, calls, bytes, errors, p99_ns, max_ns";
+            return Err(ApiError::parameter("sort", takes));
+        }
+    };
+    let asked = Asked {
+        sort,
+        limit: params.limit.unwrap_or(20).min(MOST),
+        exact: params.exact.unwrap_or(0) != 0,
+    };
+    let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, &selection, &kind, &asked);
+    app.jobs.query(id, Lane::Quick, query).await
+}
+
+fn answer(
+    reader: &Reader,
+    stop: &Stop,
+    selection: &Selection,
+    kind: &Kind,
+    asked: &Asked,
+) -> Result<ArrowAnswer, ApiError> {
+    let window = selection.window(reader.start_ns(), reader.span());
+    let many = reader.zoom.rows_near(window.from..window.to) > MANY_ROWS;
+    if many
+        && !asked.exact
+        && let Some(found) = of_pyramid(reader, selection, kind, asked)?
+    {
+        return found.answer(reader, kind);
+    }
+    let calls = Calls::of(reader, selection, window)?;
+    let found = of_rows(reader, stop, &calls, kind, asked)?;
+    found.answer(reader, kind)
+}
+
+/// Exact sums, and percentiles that are exact up to very many calls.
+fn of_rows(
+    reader: &Reader,
+    stop: &Stop,
+    calls: &Calls,
+    kind: &Kind,
+    asked: &Asked,
+) -> Result<Found, ApiError> {
+    let (key, sort) = (kind.key, asked.sort);
+    // Which way bytes go is told for each name of a call, not for each row.
+    let sums = format!(
+        "sums AS (SELECT key, sum(n)::DOUBLE AS calls, sum(failed)::DOUBLE AS errors, \
+         sum(bytes)::DOUBLE AS bytes, \
+         coalesce(sum(bytes) FILTER (call_reads(name)), 0)::DOUBLE AS bytes_read, \
+         coalesce(sum(bytes) FILTER (call_writes(name)), 0)::DOUBLE AS bytes_written, \
+         sum(time)::DOUBLE AS time_ns, max(longest)::DOUBLE AS max_ns FROM ( \
+         SELECT {key} AS key, syscall AS name, count(*) AS n, count(errno) AS failed, \
+         coalesce(sum(bytes), 0) AS bytes, coalesce(sum(dur_ns), 0) AS time, \
+         coalesce(max(dur_ns), 0) AS longest FROM {calls} GROUP BY 1, 2) GROUP BY key)"
+    );
+    let percentiles = |more: &str| {
+        format!(
+            "percentiles AS (SELECT {key} AS key, duration_percentiles(dur_ns) AS p, \
+             p[1]::DOUBLE AS p50_ns, p[3]::DOUBLE AS p99_ns FROM {} GROUP BY 1)",
+            calls.and(more)
+        )
+    };
+    let columns = "s.key::VARCHAR AS key, s.calls, s.errors, s.bytes, s.bytes_read, \
+                   s.bytes_written, s.time_ns, s.max_ns";
+    let order = format!("ORDER BY {sort} DESC NULLS LAST, key LIMIT {}", asked.limit);
+    let join = "LEFT JOIN percentiles AS p ON s.key IS NOT DISTINCT FROM p.key";
+    let (rows, percentiles) = match sort {
+        "p99_ns" => {
+            let sql = format!(
+                "WITH {sums}, {} SELECT {columns}, p50_ns, p99_ns, count(*) OVER () AS total \
+                 FROM sums AS s {join} {order}",
+                percentiles("true")
+            );
+            let rows = collect(reader.db().run(&sql)?)?;
+            let values = (numbers(&rows, "p50_ns")?, numbers(&rows, "p99_ns")?);
+            (rows, values)
+        }
+        _ => {
+            let sql = format!(
+                "WITH {sums} SELECT {columns}, count(*) OVER () AS total FROM sums AS s {order}"
+            );
+            let rows = collect(reader.db().run(&sql)?)?;
+            stop.check()?;
+            // Only of the keys that are shown: percentiles cost more than sums.
+            let keys = texts(&rows, "key")?;
+            let values = match keys.is_empty() {
+                false => {
+                    let percentiles = percentiles(&shown(kind, &keys));
+                    let list = listed(kind, &keys);
+                    let sql = format!(
+                        "WITH {percentiles}, shown AS (SELECT unnest({list}) AS key, \
+                         generate_subscripts({list}, 1) AS place) \
+                         SELECT p.p50_ns, p.p99_ns FROM shown AS s {join} ORDER BY place"
+                    );
+                    let values = collect(reader.db().run(&sql)?)?;
+                    (numbers(&values, "p50_ns")?, numbers(&values, "p99_ns")?)
+                }
+                true => (numbers(&rows, "calls")?, numbers(&rows, "calls")?),
+            };
+            (rows, values)
+        }
+    };
+    let total = numbers(&rows, "total")?.iter().flatten().next();
+    let column = |name: &str| Ok::<_, ApiError>(numbers(&rows, name)?.iter().collect());
+    Ok(Found {
+        keys: texts(&rows, "key")?
+            .iter()
+            .map(|k| k.map(str::to_string))
+            .collect(),
+        calls: column("calls")?,
+        errors: column("errors")?,
+        bytes: column("bytes")?,
+        bytes_read: column("bytes_read")?,
+        bytes_written: column("bytes_written")?,
+        time_ns: column("time_ns")?,
+        p50_ns: percentiles.0.iter().collect(),
+        p99_ns: percentiles.1.iter().collect(),
+        max_ns: column("max_ns")?,
+        total: total.unwrap_or(0.0) as usize,
+        exact: reader.db().exact_percentiles(),
+    })
+}
+
+/// The keys of an answer as a list in SQL.
+fn listed(kind: &Kind, keys: &StringArray) -> String {
+    let keys: Vec<String> = keys
+        .iter()
+        .map(|key| key.map_or("NULL".to_string(), |key| quoted(kind, key)))
+        .collect();
+    format!("[{}]", keys.join(", "))
+}
+
+/// A condition: that the key is one of those that are shown.
+fn shown(kind: &Kind, keys: &StringArray) -> String {
+    let list: Vec<String> = keys.iter().flatten().map(|key| quoted(kind, key)).collect();
+    let mut any = Vec::new();
+    if !list.is_empty() {
+        any.push(format!("{} IN ({})", kind.key, list.join(", ")));
+    }
+    if keys.null_count() > 0 {
+        any.push(format!("{} IS NULL", kind.key));
+    }
+    format!("({})", any.join(" OR "))
+}
+
+/// What an answer holds, a row each.
+#[derive(Default)]
+struct Found {
+    keys: Vec<Option<String>>,
+    calls: Vec<Option<f64>>,
+    errors: Vec<Option<f64>>,
+    bytes: Vec<Option<f64>>,
+    bytes_read: Vec<Option<f64>>,
+    bytes_written: Vec<Option<f64>>,
+    time_ns: Vec<Option<f64>>,
+    p50_ns: Vec<Option<f64>>,
+    p99_ns: Vec<Option<f64>>,
+    max_ns: Vec<Option<f64>>,
+    total: usize,
+    exact: bool,
+}
+
+impl Found {
+    fn answer(self, reader: &Reader, kind: &Kind) -> Result<ArrowAnswer, ApiError> {
+        let ids: Vec<&str> = self.keys.iter().flatten().map(String::as_str).collect();
+        let labels = labels(reader, kind, &ids)?;
+        let label = |key: &Option<String>| match kind.names {
+            Some(_) => labels.get(key.as_ref()?).cloned(),
+            None => key.clone(),
+        };
+        let names: Vec<Option<String>> = self.keys.iter().map(label).collect();
+        let mut columns = Columns::default();
+        columns.texts("key", self.keys);
+        columns.texts("label", names);
+        for (name, values) in [
+            ("calls", self.calls),
+            ("errors", self.errors),
+            ("bytes", self.bytes),
+            ("bytes_read", self.bytes_read),
+            ("bytes_written", self.bytes_written),
+            ("time_ns", self.time_ns),
+            ("p50_ns", self.p50_ns),
+            ("p99_ns", self.p99_ns),
+            ("max_ns", self.max_ns),
+        ] {
+            columns.optional_numbers(name, values);
+        }
+        columns.answer(&TopMeta {
+            total: self.total,
+            exact: self.exact,
+        })
+    }
+}
+
+/// Sums of the pyramid: in time that does not grow with the calls. Percentiles are those of
+/// histograms by powers of two, and a file or thread may lack calls of buckets in which it
+/// was not among the 64 with most time. Nothing for what the pyramid does not tell apart.
+fn of_pyramid(
+    reader: &Reader,
+    selection: &Selection,
+    kind: &Kind,
+    asked: &Asked,
+) -> Result<Option<Found>, ApiError> {
+    let Some(by) = kind.by else {
+        return Ok(None);
+    };
+    let window = selection.window(reader.start_ns(), reader.span());
+    let answer = reader.zoom.query(&Request {
+        from_ns: Some(window.from),
+        to_ns: Some(window.to),
+        // The more buckets, the more keys have cells of their own.
+        pixels: 256,
+        by,
+        filter: selection.filter.for_calls(window.from),
+        top: Some(usize::MAX),
+        latency: true,
+        max_rows: Some(0),
+    })?;
+    if answer.blocks == 0 {
+        // Rows answered, as they do for filters: then they may as well do it exactly.
+        return Ok(None);
+    }
+    let rows = &answer.rows;
+    let Some((key, _)) = super::tiles::key_columns(by) else {
+        return Ok(None);
+    };
+    let (keys, rest) = (texts(rows, key)?, flags(rows, "rest")?);
+    let histograms = super::tiles::latencies(rows)?;
+    let column = |name: &str| numbers(rows, name);
+    let (calls, errors) = (column("calls")?, column("errors")?);
+    let (bytes, time) = (column("bytes")?, column("total_ns")?);
+    let (read, written) = (column("bytes_read")?, column("bytes_written")?);
+    let longest = column("max_ns")?;
+    let mut sums: HashMap<Option<&str>, Sums> = HashMap::new();
+    for i in (0..rows.num_rows()).filter(|i| !rest.value(*i)) {
+        let sums = sums
+            .entry(keys.is_valid(i).then(|| keys.value(i)))
+            .or_default();
+        let optional = |a: &Float64Array| a.is_valid(i).then(|| a.value(i));
+        sums.calls += calls.value(i);
+        sums.errors += errors.value(i);
+        sums.bytes += bytes.value(i);
+        sums.time += time.value(i);
+        sums.longest = sums.longest.max(longest.value(i));
+        sums.read = sums.read.zip(optional(&read)).map(|(a, b)| a + b);
+        sums.written = sums.written.zip(optional(&written)).map(|(a, b)| a + b);
+        sums.histogram.resize(HISTOGRAM, 0.0);
+        for (sum, n) in sums.histogram.iter_mut().zip(&histograms[i]) {
+            *sum += n;
+        }
+    }
+    let total = sums.len();
+    let mut sums: Vec<(Option<&str>, Sums)> = sums.into_iter().collect();
+    let rank = |s: &Sums| match asked.sort {
+        "calls" => s.calls,
+        "bytes" => s.bytes,
+        "errors" => s.errors,
+        "max_ns" => s.longest,
+        "p99_ns" => s.percentile(0.99).unwrap_or(0.0),
+        _ => s.time,
+    };
+    sums.sort_by(|a, b| rank(&b.1).total_cmp(&rank(&a.1)).then(a.0.cmp(&b.0)));
+    sums.truncate(asked.limit);
+    let mut found = Found {
+        total,
+        ..Found::default()
+    };
+    for (key, sums) in sums {
+        found.keys.push(key.map(str::to_string));
+        found.calls.push(Some(sums.calls));
+        found.errors.push(Some(sums.errors));
+        found.bytes.push(Some(sums.bytes));
+        found.bytes_read.push(sums.read);
+        found.bytes_written.push(sums.written);
+        found.time_ns.push(Some(sums.time));
+        found.p50_ns.push(sums.percentile(0.5));
+        found.p99_ns.push(sums.percentile(0.99));
+        found.max_ns.push(Some(sums.longest));
+    }
+    Ok(Some(found))
+}
+
+/// Entries of a histogram.
+const HISTOGRAM: usize = 40;
+
+/// Sums of a key.
+struct Sums {
+    calls: f64,
+    errors: f64,
+    bytes: f64,
+    read: Option<f64>,
+    written: Option<f64>,
+    time: f64,
+    longest: f64,
+    histogram: Vec<f64>,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            calls: 0.0,
+            errors: 0.0,
+            bytes: 0.0,
+            read: Some(0.0),
+            written: Some(0.0),
+            time: 0.0,
+            longest: 0.0,
+            histogram: Vec::new(),
+        }
+    }
+}
+
+impl Sums {
+    /// The duration that a part of the calls, of 1, does not exceed: spread evenly over
+    /// the entry of the histogram that it falls into.
+    fn percentile(&self, part: f64) -> Option<f64> {
+        let all: f64 = self.histogram.iter().sum();
+        let wanted = all * part;
+        let mut passed = 0.0;
+        for (power, count) in self.histogram.iter().enumerate() {
+            if *count > 0.0 && passed + count >= wanted {
+                let low = 2f64.powi(power as i32);
+                let inside = (wanted - passed) / count;
+                return Some((low + low * inside).floor().min(self.longest));
+            }
+            passed += count;
+        }
+        None
+    }
+}
+
+/// A key as SQL has it.
+fn quoted(kind: &Kind, key: &str) -> String {
+    match kind.names {
+        // Numbers.
+        Some(_) => key.to_string(),
+        None => sql_string(key),
+    }
+}
+
+/// Names of keys that are numbers.
+fn labels(
+    reader: &Reader,
+    kind: &Kind,
+    keys: &[&str],
+) -> Result<HashMap<String, String>, ApiError> {
+    let Some(names) = kind.names.filter(|_| !keys.is_empty()) else {
+        return Ok(HashMap::new());
+    };
+    let group = match kind.key {
+        "file_id" => "",
+        _ => " GROUP BY 1",
+    };
+    let sql = format!("{names} ({}){group}", keys.join(", "));
+    let rows = collect(reader.db().run(&sql)?)?;
+    let (key, label) = (texts(&rows, "key")?, texts(&rows, "label")?);
+    let pairs = key.iter().zip(label.iter());
+    Ok(pairs
+        .filter_map(|(key, label)| Some((key?.to_string(), label?.to_string())))
+        .collect())
+}

@@ -1,0 +1,57 @@
+//! The calls that are asked about, in SQL.
+
+use crate::error::ApiError;
+use crate::selection::{Selection, Window};
+use crate::view::Reader;
+
+/// Calls in a window that pass a filter.
+pub(crate) struct Calls {
+    /// What stands behind FROM.
+    pub source: String,
+    /// What stands behind WHERE.
+    pub conditions: String,
+}
+
+impl Calls {
+    /// Those that began in `window`.
+    pub fn of(reader: &Reader, selection: &Selection, window: Window) -> Result<Self, ApiError> {
+        let source = reader.zoom.calls_in(window.from..window.to)?;
+        let mut conditions = window.sql("ts_ns");
+        if let Some(more) = selection.filter.for_calls(window.from).sql() {
+            conditions = format!("{conditions} AND {more}");
+        }
+        Ok(Self { source, conditions })
+    }
+
+    /// Both, with one more condition.
+    pub fn and(&self, condition: &str) -> String {
+        format!("{} WHERE {} AND {condition}", self.source, self.conditions)
+    }
+}
+
+impl std::fmt::Display for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} WHERE {}", self.source, self.conditions)
+    }
+}
+
+/// A condition on `column` of another table: that it is the id of a call that passes the
+/// filter. Nothing when everything passes. What a call caused may come much later, so
+/// calls count that began before `to_ns`, and after `from_ns` if that is given.
+pub(crate) fn caused_by(
+    reader: &Reader,
+    selection: &Selection,
+    column: &str,
+    from_ns: Option<i64>,
+    to_ns: i64,
+) -> Result<String, ApiError> {
+    if selection.filter.is_empty() {
+        return Ok(String::new());
+    }
+    let window = Window {
+        from: from_ns.unwrap_or(0),
+        to: to_ns,
+    };
+    let calls = Calls::of(reader, selection, window)?;
+    Ok(format!(" AND {column} IN (SELECT rid FROM {calls})"))
+}

@@ -1,0 +1,231 @@
+//! Who may ask: the right host, no other site, the token; and what answers say to
+//! browsers about themselves.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::ApiError;
+use crate::token::Token;
+
+/// What a request is checked against.
+pub(crate) struct Guard {
+    pub token: Token,
+    pub address: SocketAddr,
+    /// Name of this machine.
+    pub host_name: String,
+}
+
+/// No script, style or picture but the server's own, no frame around it.
+const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; \
+    object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HEADERS: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+];
+
+impl Guard {
+    /// Whether `host`, a header `Host`, names this server. A page of another site
+    /// whose name was made to point here (DNS rebinding) sends its own.
+    fn knows_host(&self, host: &str) -> bool {
+        let (name, port) = match host.rsplit_once(':') {
+            // The colon may be one of an address of IPv6.
+            Some((name, port)) if !port.contains(']') => (name, port),
+            _ => (host, "80"),
+        };
+        let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+        if !digits || port.parse() != Ok(self.address.port()) {
+            return false;
+        }
+        let local = ["127.0.0.1", "localhost", "[::1]"];
+        let ip = self.address.ip();
+        if ip.is_loopback() && local.contains(&name) {
+            return true;
+        }
+        let bare = name
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(name);
+        let named = bare.parse::<IpAddr>();
+        if ip.is_unspecified() {
+            // Any address of this machine, which only it knows all of: one that is
+            // written as a number is nobody's name.
+            return local.contains(&name)
+                || named.is_ok()
+                || (!self.host_name.is_empty() && name.eq_ignore_ascii_case(&self.host_name));
+        }
+        named == Ok(ip)
+    }
+
+    fn check(&self, request: &Request) -> Result<(), ApiError> {
+        let headers = request.headers();
+        let refuse = |what: &str, subject: &str| {
+            let next = "open the address that fathom printed";
+            ApiError::new(StatusCode::FORBIDDEN, what, subject, next)
+        };
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = match (hosts.next().map(HeaderValue::to_str), hosts.next()) {
+            (Some(Ok(host)), None) if self.knows_host(host) => host,
+            _ => return Err(refuse("this host is not served", "header Host")),
+        };
+        for origin in headers.get_all(header::ORIGIN) {
+            if origin.to_str().ok() != Some(format!("http://{host}").as_str()) {
+                return Err(refuse("other sites may not ask", "header Origin"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_token(&self, request: &Request) -> Result<(), ApiError> {
+        let headers = request.headers();
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        match (given.next(), given.next()) {
+            (Some(given), None) if self.token.is_in(given.as_bytes()) => Ok(()),
+            _ => Err(ApiError::new(
+                StatusCode::UNAUTHORIZED,
+                "the token is missing or wrong",
+                "header Authorization",
+                "open the address that fathom printed: it ends with the token, which is a new one \
+                 each time fathom starts",
+            )),
+        }
+    }
+}
+
+/// Asks for the token.
+pub(crate) async fn check_token(
+    State(guard): State<Arc<Guard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match guard.check_token(&request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Checks a request before anything else sees it, and adds headers to every answer.
+pub(crate) async fn check(
+    State(guard): State<Arc<Guard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = match guard.check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(address: &str) -> Guard {
+        Guard {
+            token: Token::random().unwrap(),
+            address: address.parse().unwrap(),
+            host_name: "box".into(),
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        let local = guard("127.0.0.1:7070");
+        for host in ["127.0.0.1:7070", "localhost:7070", "[::1]:7070"] {
+            assert!(local.knows_host(host), "{host}");
+        }
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:7071",
+            "127.0.0.1:07070x",
+            "127.0.0.1:+7070",
+            "evil.example:7070",
+            "localhost.evil.example:7070",
+            "127.0.0.1.evil.example:7070",
+            "box:7070",
+            "[::1]",
+            "",
+            ":7070",
+            "127.0.0.2:7070",
+        ] {
+            assert!(!local.knows_host(host), "{host}");
+        }
+        let all = guard("0.0.0.0:7070");
+        for host in [
+            "10.1.2.3:7070",
+            "localhost:7070",
+            "BOX:7070",
+            "[fe80::1]:7070",
+        ] {
+            assert!(all.knows_host(host), "{host}");
+        }
+        assert!(!all.knows_host("evil.example:7070"));
+        let one = guard("10.1.2.3:80");
+        assert!(one.knows_host("10.1.2.3"));
+        assert!(!one.knows_host("10.1.2.4"));
+        assert!(!one.knows_host("localhost:80"));
+    }
+
+    #[test]
+    fn requests() {
+        let guard = guard("127.0.0.1:7070");
+        let ask = |path: &str, headers: &[(&str, &str)]| {
+            let mut request = Request::builder().uri(path);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            let checked = match path {
+                "/" => guard.check(&request),
+                _ => guard
+                    .check(&request)
+                    .and_then(|()| guard.check_token(&request)),
+            };
+            checked.err().map(|e| e.status.as_u16())
+        };
+        let host = ("host", "127.0.0.1:7070");
+        let token = format!("Bearer {}", guard.token.text());
+        let token = ("authorization", token.as_str());
+        assert_eq!(ask("/", &[host]), None);
+        assert_eq!(ask("/", &[]), Some(403));
+        assert_eq!(ask("/", &[host, host]), Some(403));
+        assert_eq!(ask("/", &[("host", "evil.example:7070")]), Some(403));
+        assert_eq!(ask("/api/sessions", &[host]), Some(401));
+        assert_eq!(ask("/api/sessions", &[host, token]), None);
+        assert_eq!(ask("/api/sessions", &[host, token, token]), Some(401));
+        for (origin, expected) in [
+            ("http://127.0.0.1:7070", None),
+            ("http://localhost:7070", Some(403)),
+            ("https://127.0.0.1:7070", Some(403)),
+            ("http://evil.example", Some(403)),
+            ("null", Some(403)),
+        ] {
+            let got = ask("/api/sessions", &[host, token, ("origin", origin)]);
+            assert_eq!(got, expected, "{origin}");
+        }
+    }
+}

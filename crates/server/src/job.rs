@@ -1,0 +1,198 @@
+//! Queries: in a queue, on threads of their own, stopped when nobody waits any more.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use fathom_query::Interrupter;
+use tokio::sync::Semaphore;
+
+use crate::error::ApiError;
+use crate::library::{Library, lock};
+use crate::view::Reader;
+
+/// Queries that run at once, over all sessions.
+pub(crate) const AT_ONCE: usize = 2;
+/// How long a query waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a query that is no longer wanted is told so: the word is lost when it
+/// comes before the database begins.
+const INSIST: Duration = Duration::from_millis(10);
+/// Tries on a session that changes meanwhile.
+const TRIES: u32 = 4;
+
+/// How long a query is expected to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// What plots need as they move.
+    Quick,
+    /// What may read all rows: one at a time, so that the others get their turn.
+    Slow,
+}
+
+/// Runs queries.
+pub(crate) struct Jobs {
+    library: Arc<Library>,
+    running: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
+}
+
+impl Jobs {
+    pub fn new(library: Arc<Library>) -> Self {
+        Self {
+            library,
+            running: Arc::new(Semaphore::new(AT_ONCE)),
+            slow: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Runs `query` on session `id`. When this future is dropped, as its connection
+    /// has closed, the query is stopped.
+    pub async fn query<T: Send + 'static>(
+        &self,
+        id: String,
+        lane: Lane,
+        query: impl Fn(&Reader, &Stop) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let library = self.library.clone();
+        self.run(lane, move |stop| {
+            let mut tries = TRIES;
+            loop {
+                let result = on_reader(&library, &id, stop, &query);
+                match result {
+                    Err(error) if error.stale && tries > 1 && !stop.is_asked() => {
+                        tries -= 1;
+                        library.forget(&id);
+                    }
+                    result => return result,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Runs `work` on a thread where it may wait.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce(&Stop) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let closed = |_| ApiError::cancelled();
+        let turn = async {
+            let slow = match lane {
+                Lane::Slow => Some(self.slow.clone().acquire_owned().await.map_err(closed)?),
+                Lane::Quick => None,
+            };
+            let running = self.running.clone().acquire_owned().await.map_err(closed)?;
+            Ok::<_, ApiError>((slow, running))
+        };
+        let permits = tokio::time::timeout(PATIENCE, turn).await.map_err(|_| {
+            ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "other queries took all the time",
+                "the queue",
+                "try again when they are done",
+            )
+        })??;
+        let stop = Stop::default();
+        let guard = StopOnDrop(stop.clone());
+        let job = tokio::task::spawn_blocking(move || {
+            // Held until the work is really over, whether anyone waits or not.
+            let _permits = permits;
+            let result = match stop.is_asked() {
+                true => Err(ApiError::cancelled()),
+                false => work(&stop),
+            };
+            stop.done();
+            result
+        });
+        let result = job.await;
+        drop(guard);
+        result.map_err(|e| match e.is_cancelled() {
+            true => ApiError::cancelled(),
+            false => ApiError::internal("a query failed in an unexpected way"),
+        })?
+    }
+}
+
+fn on_reader<T>(
+    library: &Library,
+    id: &str,
+    stop: &Stop,
+    query: impl Fn(&Reader, &Stop) -> Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    let reader = library.view(id)?.reader()?;
+    stop.watch(Some(reader.db().interrupter()));
+    let result = query(&reader, stop);
+    // From here on nothing may be interrupted: the connection may get another query.
+    stop.watch(None);
+    if !stop.is_asked() {
+        reader.give_back();
+    }
+    result
+}
+
+/// Tells a query that nobody waits for it any more.
+#[derive(Clone, Default)]
+pub(crate) struct Stop(Arc<StopState>);
+
+#[derive(Default)]
+struct StopState {
+    asked: AtomicBool,
+    done: AtomicBool,
+    connection: Mutex<Option<Interrupter>>,
+}
+
+impl Stop {
+    /// Whether to stop.
+    pub fn is_asked(&self) -> bool {
+        self.0.asked.load(Ordering::Relaxed)
+    }
+
+    /// An error when it is time to stop.
+    pub fn check(&self) -> Result<(), ApiError> {
+        match self.is_asked() {
+            true => Err(ApiError::cancelled()),
+            false => Ok(()),
+        }
+    }
+
+    fn watch(&self, connection: Option<Interrupter>) {
+        *lock(&self.0.connection) = connection;
+    }
+
+    fn done(&self) {
+        self.0.done.store(true, Ordering::Relaxed);
+    }
+
+    /// Interrupts what runs now; true when there is nothing left to stop.
+    fn insist(&self) -> bool {
+        self.0.asked.store(true, Ordering::Relaxed);
+        if let Some(connection) = &*lock(&self.0.connection) {
+            connection.interrupt();
+        }
+        self.0.done.load(Ordering::Relaxed)
+    }
+}
+
+/// Stops a query when it is dropped before the query is done.
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if self.0.0.done.load(Ordering::Relaxed) {
+            return;
+        }
+        self.0.0.asked.store(true, Ordering::Relaxed);
+        let stop = self.0.clone();
+        // Dropped with the server, there is no runtime, and nothing left to stop.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                while !stop.insist() {
+                    tokio::time::sleep(INSIST).await;
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The page's server: HTTP over sessions, on this machine.
+//!
+//! [`Server::start`] serves a session, or a directory of sessions: the page, which is built
+//! into the program, and below `/api` what the page asks (docs/api.md). Everything that
+//! is asked needs the token that [`Server::url`] ends with (module `guard`).
+//!
+//! Queries run in a queue on threads of their own, each on a connection to the
+//! session's database that is kept between requests, and stop when the connection that
+//! asked closes (module `job`). A session that grows is opened anew when something of it
+//! has changed (module `library`).
+
+mod api;
+mod calls;
+mod columns;
+mod error;
+mod filter;
+mod guard;
+mod job;
+mod library;
+mod page;
+mod selection;
+mod serve;
+mod tables;
+mod token;
+#[cfg(test)]
+mod types;
+mod view;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use fathom_query::Limits;
+use tokio::runtime::Runtime;
+
+use crate::api::App;
+use crate::guard::Guard;
+use crate::job::AT_ONCE;
+use crate::library::Library;
+use crate::token::Token;
+
+/// Port that is tried first when none was asked for, so that links to the page go on
+/// working.
+pub const PORT: u16 = 7327;
+/// Longest time of one query.
+const QUERY_TIME: Duration = Duration::from_secs(30);
+/// Bytes that a request may send.
+const BODY_BYTES: usize = 256 << 10;
+
+/// What to serve, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A session, or a directory of sessions.
+    pub root: PathBuf,
+    /// Address to listen on; `None` for [`PORT`] on the loopback device, or any port there
+    /// when that is taken.
+    pub listen: Option<SocketAddr>,
+    /// Memory of all databases together, bytes.
+    pub memory_bytes: u64,
+    /// Niceness of the server's threads; `None` for that of the process.
+    pub nice: Option<i32>,
+}
+
+/// Why the page is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The directory cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Root {
+        /// The directory.
+        path: PathBuf,
+        /// The answer of the operating system.
+        source: io::Error,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The answer of the operating system.
+        source: io::Error,
+    },
+    /// The server's threads cannot be started, or there are no random numbers.
+    #[error("cannot start the page's server: {0}")]
+    Start(#[from] io::Error),
+}
+
+/// A server at work, on threads of its own.
+pub struct Server {
+    runtime: Runtime,
+    address: SocketAddr,
+    token: Token,
+}
+
+impl Server {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// [`ServerError::Root`], [`ServerError::Listen`], [`ServerError::Start`].
+    pub fn start(options: &Options) -> Result<Self, ServerError> {
+        let limits = Limits {
+            memory_bytes: options.memory_bytes / AT_ONCE as u64,
+            threads: 0,
+            time: Some(QUERY_TIME),
+        };
+        let library = Library::new(&options.root, limits).map_err(|source| ServerError::Root {
+            path: options.root.clone(),
+            source,
+        })?;
+        let listener = listen(options.listen)?;
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        let token = Token::random()?;
+        let guard = Guard {
+            token: token.clone(),
+            address,
+            host_name: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+        };
+        let nice = options.nice;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(AT_ONCE + 6)
+            .thread_name("fathom-page")
+            .enable_all()
+            .on_thread_start(move || {
+                if let Some(nice) = nice {
+                    // Of this thread alone. Without the right to it stays as it is.
+                    rustix::process::setpriority_process(None, nice).ok();
+                }
+            })
+            .build()?;
+        let routes = routes(App::new(library), Arc::new(guard));
+        {
+            let _entered = runtime.enter();
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            runtime.spawn(serve::serve(listener, routes));
+        }
+        Ok(Self {
+            runtime,
+            address,
+            token,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The page's address, with the token in its fragment, which browsers send nobody.
+    pub fn url(&self) -> String {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.is_ipv4() {
+                true => [127, 0, 0, 1].into(),
+                false => std::net::Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("http://{address}/#token={}", self.token.text())
+    }
+
+    /// Whether the page is built into this program.
+    pub fn has_page() -> bool {
+        page::is_built_in()
+    }
+
+    /// Waits until the process is asked to end: Ctrl-C, or SIGTERM.
+    ///
+    /// # Errors
+    /// When signals cannot be waited for.
+    pub fn wait_for_signal(&self) -> io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        self.runtime.block_on(async {
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let mut terminate = signal(SignalKind::terminate())?;
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends connections and queries.
+    pub fn stop(self) {
+        self.runtime.shutdown_timeout(Duration::from_secs(2));
+    }
+}
+
+fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
+    let bind = |address: SocketAddr| {
+        TcpListener::bind(address).map_err(|source| ServerError::Listen { address, source })
+    };
+    match asked {
+        Some(address) => bind(address),
+        None => bind(([127, 0, 0, 1], PORT).into()).or_else(|_| bind(([127, 0, 0, 1], 0).into())),
+    }
+}
+
+fn routes(app: App, guard: Arc<Guard>) -> Router {
+    let api = api::routes(Arc::new(app))
+        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
+        .layer(from_fn_with_state(guard.clone(), guard::check_token));
+    Router::new()
+        .nest("/api", api)
+        .fallback(page::serve)
+        .layer(from_fn_with_state(guard, guard::check))
+}

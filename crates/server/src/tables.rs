@@ -1,0 +1,94 @@
+//! Rows of tables as the page gets them: times since the start, numbers that JavaScript
+//! holds, 64-bit hashes as texts.
+
+use arrow::array::Array;
+use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
+use fathom_model::tables::{ColumnType, Table};
+use fathom_query::escape::sql_name;
+use serde_json::{Map, Number, Value};
+
+use crate::columns::{column, flags, numbers, texts};
+use crate::error::ApiError;
+
+/// Columns with times; other columns in nanoseconds are durations.
+const TIMES: [&str; 10] = [
+    "ts_ns",
+    "queued_ns",
+    "started_ns",
+    "inserted_ns",
+    "issued_ns",
+    "completed_ns",
+    "woken_ns",
+    "start_ns",
+    "end_ns",
+    "first_seen_ns",
+];
+
+/// A column in a SELECT; `None` for bytes, which are not sent.
+pub(crate) fn column_sql(table: &Table, name: &str, start_ns: i64) -> Option<String> {
+    let column = table.columns.iter().find(|c| c.name == name)?;
+    let quoted = sql_name(name);
+    Some(match column.ty {
+        ColumnType::Blob => return None,
+        _ if TIMES.contains(&name) => format!("({quoted} - {start_ns})::DOUBLE AS {quoted}"),
+        _ if name == "hash" => format!("hash_hex({quoted}) AS {quoted}"),
+        _ if name == "user_data" => format!("{quoted}::VARCHAR AS {quoted}"),
+        ColumnType::I64 | ColumnType::I32 => format!("{quoted}::DOUBLE AS {quoted}"),
+        ColumnType::Bool | ColumnType::Str | ColumnType::ListI64 => quoted,
+    })
+}
+
+/// All columns that can be sent.
+pub(crate) fn columns_sql(table: &Table, start_ns: i64) -> String {
+    let columns: Vec<String> = table
+        .columns
+        .iter()
+        .filter_map(|c| column_sql(table, c.name, start_ns))
+        .collect();
+    columns.join(", ")
+}
+
+/// A row as JSON.
+pub(crate) type Row = Map<String, Value>;
+
+/// The rows of a batch as JSON.
+pub(crate) fn rows(batch: &RecordBatch) -> Result<Vec<Row>, ApiError> {
+    let mut rows = vec![Row::new(); batch.num_rows()];
+    for field in batch.schema().fields() {
+        let name = field.name();
+        let values: Vec<Value> = match column(batch, name)?.data_type() {
+            DataType::Boolean => {
+                let values = flags(batch, name)?;
+                values
+                    .iter()
+                    .map(|v| v.map_or(Value::Null, Value::Bool))
+                    .collect()
+            }
+            t if t.is_numeric() => {
+                let values = numbers(batch, name)?;
+                values
+                    .iter()
+                    .map(|v| v.map_or(Value::Null, number))
+                    .collect()
+            }
+            _ => {
+                let values = texts(batch, name)?;
+                let text = |v: Option<&str>| v.map_or(Value::Null, |v| Value::String(v.into()));
+                values.iter().map(text).collect()
+            }
+        };
+        for (row, value) in rows.iter_mut().zip(values) {
+            row.insert(name.clone(), value);
+        }
+    }
+    Ok(rows)
+}
+
+/// A number in JSON; whole ones without a point.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return Value::Number(Number::from(value as i64));
+    }
+    Number::from_f64(value).map_or(Value::Null, Value::Number)
+}

@@ -1,0 +1,98 @@
+//! A session opened for queries: a state of it that does not change.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+
+use fathom_query::zoom::Zoom;
+use fathom_query::{Db, Limits};
+use fathom_session::Session;
+
+use crate::error::ApiError;
+use crate::library::lock;
+
+/// Connections that are kept for the next queries.
+const IDLE: usize = 2;
+
+/// A state of a session.
+pub(crate) struct View {
+    /// Name of its folder.
+    pub id: String,
+    /// The session itself.
+    pub session: Session,
+    /// Connections that nobody uses.
+    idle: Mutex<Vec<Zoom>>,
+    /// What further ones are made from.
+    base: Mutex<Zoom>,
+    span: Option<(i64, i64)>,
+}
+
+impl View {
+    /// Opens a session as it is now.
+    pub fn open(id: &str, session: Session, limits: Limits) -> Result<Self, ApiError> {
+        let zoom = Zoom::open(&session, limits).map_err(|e| {
+            let mut error = ApiError::from(e);
+            error.problem.subject = id.to_string();
+            error
+        })?;
+        Ok(Self {
+            id: id.to_string(),
+            span: zoom.span(),
+            session,
+            idle: Mutex::default(),
+            base: Mutex::new(zoom),
+        })
+    }
+
+    /// Beginning of the recording, CLOCK_MONOTONIC nanoseconds: times are sent since then.
+    pub fn start_ns(&self) -> i64 {
+        self.session.meta().clock.start_monotonic_ns
+    }
+
+    /// Times of the first and the last call.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        self.span
+    }
+
+    /// A connection of one's own.
+    pub fn reader(self: &Arc<Self>) -> Result<Reader, ApiError> {
+        let idle = lock(&self.idle).pop();
+        let zoom = match idle {
+            Some(zoom) => zoom,
+            None => lock(&self.base).try_clone()?,
+        };
+        Ok(Reader {
+            view: self.clone(),
+            zoom,
+        })
+    }
+}
+
+/// A session and a connection to it, for one query after the other.
+pub(crate) struct Reader {
+    view: Arc<View>,
+    /// Sums and rows of windows.
+    pub zoom: Zoom,
+}
+
+impl Reader {
+    /// The tables.
+    pub fn db(&self) -> &Db {
+        self.zoom.db()
+    }
+
+    /// Keeps the connection for the next query.
+    pub fn give_back(self) {
+        let mut idle = lock(&self.view.idle);
+        if idle.len() < IDLE {
+            idle.push(self.zoom);
+        }
+    }
+}
+
+impl Deref for Reader {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}

@@ -1,0 +1,5 @@
+//! The page's server: who may ask, and whether what it says is true.
+
+mod live;
+mod numbers;
+mod security;

@@ -1,0 +1,13 @@
+// The sums that summary and plots share: one question instead of three.
+
+import type { Columns } from "../../api/arrow";
+import type { Resource } from "../../state/resource";
+import { useColumns } from "../../state/session";
+
+/** About as many buckets as there are pairs of pixels on a wide screen; the server rounds to what it has. */
+export const BUCKETS = 600;
+
+/** Sums of all calls over time, with histograms of their durations. */
+export function useTotals(): Resource<Columns> {
+	return useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: BUCKETS });
+}

@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import type { ThreadRow } from "../../api/types";
+import { Blocks, keepPlaces, laneHeight, orderThreads, visibleLanes } from "./lanes";
+import { BLOCK_LANES } from "./tiles";
+
+const thread = (pid: number, tid: number, time_ns: number, start = tid): ThreadRow => ({
+	pid,
+	tid,
+	comm: `t${tid}`,
+	process: `p${pid}`,
+	calls: 1,
+	time_ns,
+	start,
+	end: null,
+});
+
+describe("the order of lanes", () => {
+	const threads = [thread(1, 1, 5), thread(2, 2, 50), thread(1, 3, 100), thread(2, 4, 60)];
+	it("keeps a process together, the one with the most time first, led by its first thread", () => {
+		expect(orderThreads(threads, "time").map((t) => t.tid)).toEqual([2, 4, 1, 3]);
+	});
+	it("can be that of their beginning or name", () => {
+		expect(orderThreads(threads, "start").map((t) => t.tid)).toEqual([1, 3, 2, 4]);
+		expect(orderThreads([...threads].reverse(), "name").map((t) => t.tid)).toEqual([1, 3, 2, 4]);
+	});
+	it("stays while a recording runs: what is new comes below", () => {
+		const before = orderThreads(threads, "time");
+		const now = orderThreads([...threads, thread(9, 9, 1e9)], "time");
+		expect(keepPlaces(before, now).map((t) => t.tid)).toEqual([2, 4, 1, 3, 9]);
+	});
+});
+
+describe("blocks", () => {
+	it("keep a thread where it was first put, whatever comes, goes or is reordered", () => {
+		const blocks = new Blocks();
+		const first = Array.from({ length: BLOCK_LANES + 2 }, (_, i) => thread(1, i + 1, 1));
+		blocks.add(first);
+		expect(blocks.of(1)).toEqual({ block: 0, lane: 0 });
+		expect(blocks.of(BLOCK_LANES + 1)).toEqual({ block: 1, lane: 0 });
+		blocks.add([thread(1, 99, 1), ...first.slice(3).reverse()]);
+		expect(blocks.of(1)).toEqual({ block: 0, lane: 0 });
+		expect(blocks.of(99)).toEqual({ block: 2, lane: 0 });
+		expect(blocks.threads(1)).toEqual([BLOCK_LANES + 1, BLOCK_LANES + 2]);
+	});
+});
+
+it("makes lanes as high as fits", () => {
+	expect(laneHeight(3, 800)).toBe(56);
+	expect(laneHeight(500, 800)).toBe(28);
+	expect(visibleLanes(500, 28, 280, 280)).toEqual({ first: 10, last: 20 });
+	expect(visibleLanes(3, 56, 0, 800)).toEqual({ first: 0, last: 2 });
+});

@@ -1,0 +1,124 @@
+// How fast the page is on a session, in headless Chromium:
+//
+//     ../.deps/node tests/page/speed.ts SESSIONS SESSION
+//
+// Page weight, the time to the first view, frame times while the timeline is zoomed and moved, and the tab's memory.
+
+import { join } from "node:path";
+import type { CDPSession } from "playwright-core";
+import { FATHOM, open, openTab, serve, settled, startBrowser, type Tab } from "./harness.ts";
+
+interface Frames {
+	/** Milliseconds between frames, in order of size. */
+	times: number[];
+	/** Milliseconds that the main thread worked for a frame. */
+	work: number;
+}
+
+/** Frames while a key is held. */
+async function frames(tab: Tab, key: string, ms: number): Promise<Frames> {
+	await tab.page.evaluate(() => {
+		const seen: number[] = [];
+		const own = window as unknown as { seen: number[]; watching: boolean };
+		own.seen = seen;
+		own.watching = true;
+		const turn = (now: number) => {
+			seen.push(now);
+			if (own.watching) requestAnimationFrame(turn);
+		};
+		requestAnimationFrame(turn);
+	});
+	const cdp = await tab.page.context().newCDPSession(tab.page);
+	await cdp.send("Performance.enable");
+	const before = await worked(cdp);
+	await tab.page.keyboard.down(key);
+	await tab.page.waitForTimeout(ms);
+	await tab.page.keyboard.up(key);
+	const after = await worked(cdp);
+	await cdp.detach();
+	const seen = await tab.page.evaluate(() => {
+		const own = window as unknown as { seen: number[]; watching: boolean };
+		own.watching = false;
+		return own.seen;
+	});
+	const times = seen.slice(1).map((t, i) => t - (seen[i] ?? t));
+	return { times: times.sort((a, b) => a - b), work: ((after - before) * 1000) / Math.max(1, times.length) };
+}
+
+/** Seconds that the main thread has worked. */
+async function worked(cdp: CDPSession): Promise<number> {
+	const { metrics } = await cdp.send("Performance.getMetrics");
+	return metrics.find((m) => m.name === "TaskDuration")?.value ?? 0;
+}
+
+async function heap(tab: Tab): Promise<number> {
+	const cdp = await tab.page.context().newCDPSession(tab.page);
+	await cdp.send("HeapProfiler.collectGarbage");
+	await cdp.send("Performance.enable");
+	const { metrics } = await cdp.send("Performance.getMetrics");
+	await cdp.detach();
+	return (metrics.find((m) => m.name === "JSHeapUsedSize")?.value ?? 0) / 2 ** 20;
+}
+
+function at(sorted: readonly number[], share: number): string {
+	return (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(1);
+}
+
+function say(text: string): void {
+	process.stdout.write(`${text}\n`);
+}
+
+async function main([sessions, session]: readonly string[]): Promise<void> {
+	if (!sessions || !session) throw new Error("usage: speed.ts SESSIONS SESSION");
+	say(`${FATHOM}, ${join(sessions, session)}`);
+	const server = await serve(sessions);
+	const browser = await startBrowser();
+
+	// The first view: from the address to plots and lists, with nothing in the browser's cache. The second time the
+	// server has the session open.
+	for (const turn of ["cold", "warm"]) {
+		const tab = await openTab(browser, server);
+		let weight = 0;
+		tab.page.on("response", async (response) => {
+			if (response.url().includes("/api/")) return;
+			const sizes = await response.request().sizes();
+			weight += sizes.responseBodySize;
+		});
+		const begun = Date.now();
+		await tab.page.goto(`${server.origin}/?s=${encodeURIComponent(session)}#token=${server.token}`);
+		await tab.page.waitForSelector(".u-over");
+		const plots = Date.now() - begun;
+		await settled(tab.page);
+		say(
+			`overview, ${turn}: plots after ${plots} ms, everything after ${Date.now() - begun} ms; page ${(weight / 1024).toFixed(0)} KiB compressed`,
+		);
+		await tab.close();
+	}
+
+	for (const width of [1280, 2560]) {
+		const tab = await openTab(browser, server, { width, height: width === 1280 ? 800 : 1440 });
+		const begun = Date.now();
+		await open(tab, server, { s: session, view: "timeline" });
+		say(`timeline at ${width}: there after ${Date.now() - begun} ms`);
+		await tab.page.waitForTimeout(1500);
+		await tab.page.mouse.move(width / 2, 300);
+		for (const [key, what, ms] of [
+			["w", "zooming in", 4000],
+			["d", "moving", 3000],
+			["a", "moving back", 3000],
+			["s", "zooming out", 4000],
+		] as const) {
+			const { times, work } = await frames(tab, key, ms);
+			say(
+				`  ${what}: ${times.length} frames, median ${at(times, 0.5)} ms, p95 ${at(times, 0.95)}, longest ${at(times, 1)}; ` +
+					`main thread ${work.toFixed(1)} ms a frame`,
+			);
+		}
+		say(`  heap ${(await heap(tab)).toFixed(0)} MiB`);
+		await tab.close();
+	}
+	await browser.close();
+	await server.stop();
+}
+
+await main(process.argv.slice(2));
