@@ -24,7 +24,11 @@ export function Panel({ title, note, head, end, picture, className, children }: 
 		<section className={className ? `panel ${className}` : "panel"} aria-label={title}>
 			<header className="panel-head">
 				<h2>{title}</h2>
-				{note ? <span className="note cut">{note}</span> : null}
+				{note ? (
+					<span className="note cut" title={typeof note === "string" ? note : undefined}>
+						{note}
+					</span>
+				) : null}
 				{head}
 				<div className="end">
 					{end}

@@ -1,7 +1,7 @@
 // A plot over time: lines, areas, stacks or a heat map, with an axis in units, a cursor that all plots of a page share,
 // exact values beside the pointer, and a brush that sets the window.
 
-import { useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Heat } from "../lib/buckets";
@@ -10,6 +10,7 @@ import { duration, exactTime, time } from "../lib/format";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { token, useTheme } from "../state/theme";
+import { type Axis, drawSheet, listenForClicks, type Pointed, pointed, type Sheet } from "./plotframe";
 import { Tip, type TipRow, TipRows } from "./tip";
 import { useSize } from "./useSize";
 
@@ -25,6 +26,8 @@ export interface PlotSeries {
 export interface HeatMap extends Heat {
 	/** What a row stands for beside the pointer: the range of its power of two. */
 	format: (value: number) => string;
+	/** What is counted; calls, when it is not said. */
+	unit?: string;
 }
 
 interface Props {
@@ -41,11 +44,22 @@ interface Props {
 	format: (value: number) => string;
 	exact?: (value: number) => string;
 	/** Ticks at powers of two instead of ten. */
-	binary?: boolean;
+	binary?: boolean | undefined;
 	/** Least value at the top of the axis. */
 	atLeast?: number;
 	/** The times stand below the plot; false where another plot with them is right below. */
 	times?: boolean;
+	/** Values lie at their times and anywhere: not each over a bucket from there on. */
+	loose?: boolean | undefined;
+	/** The vertical axis is the logarithm to base 2. */
+	log?: boolean | undefined;
+	/** The ends of the vertical axis; without them from 0 to the highest value. */
+	range?: readonly [number, number] | undefined;
+	/** Instead of the session's time. */
+	axis?: Axis | undefined;
+	sheet?: Sheet | undefined;
+	/** A click on the plot. */
+	onPick?: ((at: Pointed) => void) | undefined;
 }
 
 /** Room for the vertical axis, the same in every plot, so that times stand in line. */
@@ -60,12 +74,12 @@ export function TimeChart(props: Props) {
 	const plot = useRef<uPlot | null>(null);
 	const latest = useRef(props);
 	latest.current = props;
-	const [hover, setHover] = useState<{ index: number; x: number; y: number; value: number } | null>(null);
+	const [hover, setHover] = useState<Hover | null>(null);
 
 	const data = useMemo(() => aligned(props), [props]);
 	const latestData = useRef(data);
 	latestData.current = data;
-	const shape = `${theme} ${props.heat ? "heat" : ""} ${times} ${props.series.map((s) => `${s.style}${s.colour}${s.label}`).join("|")}`;
+	const shape = `${theme} ${props.heat ? "heat" : ""} ${props.log ? "log" : ""} ${props.loose ? "loose" : ""} ${props.axis?.sync} ${times} ${props.series.map((s) => `${s.style}${s.colour}${s.label}`).join("|")}`;
 
 	// biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for what the plot is made of
 	useEffect(() => {
@@ -87,18 +101,47 @@ export function TimeChart(props: Props) {
 		plot.current?.setData(data);
 	}, [data]);
 
+	const told = hover ? toldAt(props, hover) : null;
 	return (
-		<div className="plot" ref={holder} style={{ height }} role="img" aria-label={label}>
-			{hover ? (
+		<div className={props.onPick ? "plot picks" : "plot"} ref={holder} style={{ height }} role="img" aria-label={label}>
+			{hover && told ? (
 				<Tip x={hover.x} y={hover.y}>
-					<div className="head">
-						{exactTime(props.t[hover.index] ?? 0)} <span className="faint">+ {duration(props.bucket)}</span>
-					</div>
-					<TipRows rows={tipRows(props, hover.index, hover.value)} />
+					{told}
 				</Tip>
 			) : null}
 		</div>
 	);
+}
+
+interface Hover extends Pointed {
+	/** Of the pointer, in the window. */
+	x: number;
+	y: number;
+}
+
+/** What stands beside the pointer. */
+function toldAt(props: Props, hover: Hover): ReactNode {
+	if (props.sheet?.tip) return props.sheet.tip(hover);
+	if (hover.index < 0) return null;
+	return (
+		<>
+			<div className="head">
+				{props.axis ? (
+					props.axis.head(hover.index)
+				) : (
+					<>
+						{exactTime(props.t[hover.index] ?? 0)}{" "}
+						{props.loose ? null : <span className="faint">+ {duration(props.bucket)}</span>}
+					</>
+				)}
+			</div>
+			<TipRows rows={tipRows(props, hover.index, hover.value)} />
+		</>
+	);
+}
+
+function isLog(props: Props): boolean {
+	return props.heat !== undefined || props.log === true;
 }
 
 /** uPlot's columns: stacks as sums, drawn from the highest down, each over the one before. */
@@ -113,7 +156,7 @@ function aligned(props: Props): uPlot.AlignedData {
 			columns.push(next);
 		} else {
 			columns.push(
-				Array.from(series.values, (v) => (Number.isFinite(v) ? (props.heat ? Math.log2(Math.max(v, 1)) : v) : null)),
+				Array.from(series.values, (v) => (Number.isFinite(v) ? (isLog(props) ? Math.log2(Math.max(v, 1)) : v) : null)),
 			);
 		}
 	}
@@ -143,7 +186,7 @@ function tipRows(props: Props, index: number, value: number): TipRow[] {
 			const calls = props.heat.counts[index * props.heat.rows + row] ?? 0;
 			rows.unshift({
 				label: `${props.heat.format(low)} to ${props.heat.format(low * 2)}`,
-				value: `${calls.toLocaleString("en")} calls`,
+				value: `${calls.toLocaleString("en")} ${props.heat.unit ?? "calls"}`,
 			});
 		}
 	}
@@ -158,7 +201,7 @@ function options(
 	width: number,
 	height: number,
 	times: boolean,
-	setHover: (hover: { index: number; x: number; y: number; value: number } | null) => void,
+	setHover: (hover: Hover | null) => void,
 ): uPlot.Options {
 	const props = latest.current;
 	const ink = token("--ink-3");
@@ -178,7 +221,7 @@ function options(
 		if (filled && s) made.fill = s.colour;
 		if (s?.style === "dots") made.paths = () => null;
 		else if (s?.style === "marks") made.paths = marks;
-		else if (stepped) made.paths = stepped;
+		else if (stepped && !props.loose) made.paths = stepped;
 		return made;
 	});
 	return {
@@ -187,8 +230,8 @@ function options(
 		padding: [8, RIGHT, times ? 0 : 8, 0],
 		legend: { show: false },
 		cursor: {
-			sync: { key: "time", setSeries: false },
-			drag: { x: true, y: false, setScale: false },
+			sync: { key: props.axis ? (props.axis.sync ?? "none") : "time", setSeries: false },
+			drag: { x: props.axis === undefined || props.axis.brush !== undefined, y: false, setScale: false },
 			points: { show: false },
 			y: false,
 		},
@@ -205,9 +248,15 @@ function options(
 				font,
 				size: 24,
 				gap: 4,
-				splits: (_u, _axis, from, to) => ticks({ from, to }, timeStep({ from, to }, width / 130)),
-				values: (_u, values) =>
-					values.map((v) => time(v, (values[1] ?? 0) - (values[0] ?? 0) || latest.current.bucket)),
+				splits: (u, _axis, from, to) => {
+					const room = u.width / 130;
+					return latest.current.axis?.ticks({ from, to }, room) ?? ticks({ from, to }, timeStep({ from, to }, room));
+				},
+				values: (_u, values) => {
+					const { axis, bucket } = latest.current;
+					if (axis) return values.map(axis.format);
+					return values.map((v) => time(v, (values[1] ?? 0) - (values[0] ?? 0) || bucket));
+				},
 			},
 			{
 				stroke: ink,
@@ -217,22 +266,33 @@ function options(
 				size: AXIS_WIDTH,
 				gap: 6,
 				splits: (_u, _axis, from, to) =>
-					latest.current.heat
+					isLog(latest.current)
 						? decades(from, to)
-						: ticks({ from: 0, to }, (latest.current.binary ? binaryStep : niceStep)(to / Math.max(2, height / 45))),
-				values: (_u, values) => values.map((v) => latest.current.format(latest.current.heat ? 2 ** v : v)),
+						: ticks(
+								{ from, to },
+								(latest.current.binary ? binaryStep : niceStep)((to - from) / Math.max(2, height / 45)),
+							),
+				values: (_u, values) => values.map((v) => latest.current.format(isLog(latest.current) ? 2 ** v : v)),
 			},
 		],
 		series: [{}, ...series],
 		hooks: {
-			drawClear: [(u) => drawHeat(u, latest.current, theme)],
+			drawClear: [
+				(u) => {
+					drawHeat(u, latest.current, theme);
+					drawSheet(u, latest.current.sheet);
+				},
+			],
+			ready: [(u) => listenForClicks(u, latest)],
 			setSelect: [
 				(u) => {
 					if (u.select.width < 3) return;
 					const from = u.posToVal(u.select.left, "x");
 					const to = u.posToVal(u.select.left + u.select.width, "x");
 					u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-					showSpan({ from, to });
+					const { axis } = latest.current;
+					if (axis) axis.brush?.({ from, to });
+					else showSpan({ from, to });
 				},
 			],
 			setCursor: [
@@ -243,14 +303,8 @@ function options(
 						setHover(null);
 						return;
 					}
-					const { t, bucket } = latest.current;
-					const index = Math.floor((u.posToVal(left, "x") - (t[0] ?? 0)) / bucket);
-					if (index < 0 || index >= t.length) {
-						setHover(null);
-						return;
-					}
 					const box = u.over.getBoundingClientRect();
-					setHover({ index, x: box.left + left, y: box.top + top, value: u.posToVal(top, "y") });
+					setHover({ ...pointed(u, latest.current, left, top), x: box.left + left, y: box.top + top });
 				},
 			],
 		},
@@ -274,12 +328,17 @@ const marks: uPlot.Series.PathBuilder = (u, index, from, to) => {
 	return { stroke, fill: null, clip: null, band: null, gaps: [], flags: 0 };
 };
 
-function yRange(props: Props, _low: number | null, high: number | null): [number, number] {
+function yRange(props: Props, low: number | null, high: number | null): [number, number] {
+	if (props.range) return [props.range[0], props.range[1]];
 	if (props.heat) {
-		const { low, rows } = props.heat;
+		const { low: first, rows } = props.heat;
 		if (rows === 0) return [10, 30];
 		// A margin, so that the lowest row can be told from the axis.
-		return [low, low + Math.max(rows, 4)];
+		return [first, first + Math.max(rows, 4)];
+	}
+	if (props.log) {
+		const bottom = Math.floor((low ?? 0) - 0.5);
+		return low === null || high === null ? [10, 30] : [bottom, Math.max(Math.ceil(high + 0.5), bottom + 4)];
 	}
 	const top = Math.max(high ?? 0, props.atLeast ?? 0);
 	return [0, top > 0 ? top * 1.06 : 1];

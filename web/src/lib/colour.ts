@@ -111,6 +111,8 @@ const SERIES: Readonly<Record<string, Hsl>> = {
 	max: [265, 48, 70],
 	time: [184, 48, 50],
 	rest: [212, 8, 50],
+	before: [212, 14, 62],
+	after: [184, 62, 48],
 };
 
 const FIXED: Partial<Record<Kind, Readonly<Record<string, Hsl>>>> = {

@@ -5,6 +5,7 @@ import type { Columns } from "../api/arrow";
 import { type ApiError, asApiError, isAbort } from "../api/client";
 import { columns, liveLines, type Selection, selectionText, sessionPath } from "../api/session";
 import type { Filter, LiveState, SessionDescription } from "../api/types";
+import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
@@ -146,6 +147,8 @@ export interface Question {
 	windowed?: boolean;
 	/** The filter of the page is sent unless this is false. */
 	filtered?: boolean;
+	/** Holds besides the page's filter. */
+	filter?: Filter;
 	pixels?: number;
 }
 
@@ -157,7 +160,8 @@ function useAsked(question: Question | null): { key: string | null; revision: nu
 	const span = resolveWindow(window, session.bounds);
 	const following = session.live && window.kind !== "range";
 	const windowed = question?.windowed !== false;
-	const filter: Filter = question?.filtered === false ? {} : page.filter;
+	const given: Filter = question?.filtered === false ? {} : page.filter;
+	const filter: Filter = question?.filter ? mergeFilters(given, question.filter) : given;
 	const selection: Selection = { filter };
 	if (question?.pixels !== undefined) selection.pixels = question.pixels;
 	if (windowed && window.kind !== "all") selection.span = span;

@@ -40,6 +40,58 @@ export const VIEWS: readonly View[] = [
 		full: true,
 		load: () => import("./table"),
 	},
+	{
+		id: "file",
+		title: "File",
+		about: "Where in a file was read and written, and when",
+		scope: "session",
+		full: true,
+		load: () => import("./file"),
+	},
+	{
+		id: "threads",
+		title: "Threads",
+		about: "Calls over time by thread name, and the latency above",
+		scope: "session",
+		load: () => import("./threads"),
+	},
+	{
+		id: "layers",
+		title: "Layers",
+		about: "Where time goes below the calls, over time and for each request",
+		scope: "session",
+		full: true,
+		load: () => import("./layers"),
+	},
+	{
+		id: "devices",
+		title: "Devices",
+		about: "Queues, latency and users of devices; the page cache",
+		scope: "session",
+		load: () => import("./devices"),
+	},
+	{
+		id: "sql",
+		title: "SQL",
+		about: "Any question to the session",
+		scope: "session",
+		full: true,
+		load: () => import("./sql"),
+	},
+	{
+		id: "panels",
+		title: "Panels",
+		about: "Your own plots and tables, made of queries",
+		scope: "session",
+		load: () => import("./panels"),
+	},
+	{
+		id: "compare",
+		title: "Compare",
+		about: "Two sessions side by side",
+		scope: "all",
+		load: () => import("./compare"),
+	},
 ];
 
 export function viewOf(id: string): View | undefined {

@@ -1,0 +1,165 @@
+// Two sessions, or groups of them, side by side: what differs by more than noise, and where.
+
+import { type Comparison, compare, comparePath } from "../../api/compare";
+import type { SessionSummary } from "../../api/types";
+import { Panel, Shown } from "../../components/panel";
+import { Empty, sentence } from "../../components/states";
+import { Text } from "../../components/text";
+import { colourOf } from "../../lib/colour";
+import { duration, percent, visible } from "../../lib/format";
+import { useResource } from "../../state/resource";
+import { client } from "../../state/server";
+import { store, usePage } from "../../state/store";
+import { useTheme } from "../../state/theme";
+import { Curves } from "./plots";
+import { Side } from "./Sides";
+import { Mark, Tables } from "./tables";
+import { changeText, METRICS, precise, shown, VERDICTS } from "./words";
+import "./style.css";
+
+function ids(text: string | undefined): string[] {
+	return (text ?? "").split(",").filter((id) => id !== "");
+}
+
+export default function Compare() {
+	const { params } = usePage();
+	const theme = useTheme();
+	const before = ids(params["before"]);
+	const after = ids(params["after"]);
+	const sessions = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal));
+	const list = sessions.data ?? [];
+	const ready = before.length > 0 && after.length > 0;
+	const answer = useResource(ready ? comparePath(before, after) : null, (signal) =>
+		compare(client, before, after, signal),
+	);
+	const set = (side: "before" | "after") => (chosen: string[]) =>
+		store.go({ params: { [side]: chosen.join(",") || null } });
+	const swap = () => store.go({ params: { before: after.join(",") || null, after: before.join(",") || null } });
+	return (
+		<div className="compare">
+			<div className="compare-sides">
+				<Side
+					title="Before"
+					colour={colourOf("series", "before", theme)}
+					chosen={before}
+					sessions={list}
+					choose={set("before")}
+				/>
+				<button type="button" className="button" title="The other way round" aria-label="Swap the sides" onClick={swap}>
+					⇄
+				</button>
+				<Side
+					title="After"
+					colour={colourOf("series", "after", theme)}
+					chosen={after}
+					sessions={list}
+					choose={set("after")}
+				/>
+			</div>
+			{ready ? (
+				<>
+					<Shown of={answer} height={120}>
+						{(data) => <Outcome comparison={data} />}
+					</Shown>
+					<Curves before={before[0] ?? ""} after={after[0] ?? ""} />
+					{answer.data ? (
+						<>
+							<Changes comparison={answer.data} />
+							<Tables comparison={answer.data} />
+							<Findings comparison={answer.data} />
+						</>
+					) : null}
+				</>
+			) : (
+				<Empty title="Choose a session on each side">
+					Several runs of the same on a side show how much figures differ from run to run: less is then taken for noise.
+				</Empty>
+			)}
+		</div>
+	);
+}
+
+const OUTCOMES: Readonly<Record<Comparison["outcome"], string>> = {
+	worse: "Something got worse, by more than noise",
+	changed: "Something changed, by more than noise",
+	within_noise: "No difference beyond noise",
+};
+
+function Outcome({ comparison }: { comparison: Comparison }) {
+	return (
+		<section className={`outcome ${comparison.outcome}`} aria-label="Outcome">
+			<h2>{OUTCOMES[comparison.outcome]}</h2>
+			<dl>
+				{comparison.totals.map((figure) => (
+					<div
+						key={figure.metric}
+						title={`${precise(figure.metric, figure.before)} → ${precise(figure.metric, figure.after)}: ${VERDICTS[figure.verdict]}${figure.why ? `, ${figure.why}` : ""}`}
+					>
+						<dt>{METRICS[figure.metric] ?? figure.metric}</dt>
+						<dd>
+							{shown(figure.metric, figure.before)} → {shown(figure.metric, figure.after)} <Mark figure={figure} />
+						</dd>
+					</div>
+				))}
+			</dl>
+			{[...comparison.notes, ...comparison.method.text].map((text) => (
+				<p key={text} className="quiet">
+					{sentence(visible(text))}.
+				</p>
+			))}
+		</section>
+	);
+}
+
+function Changes({ comparison }: { comparison: Comparison }) {
+	const { changes } = comparison;
+	if (changes.length === 0) return null;
+	return (
+		<Panel title="Changes" note={`${changes.length} beyond noise, the weightiest first`}>
+			<ol className="changes">
+				{changes.map((change) => (
+					<li key={`${change.table} ${change.metric} ${change.subject}`} title={visible(change.why)}>
+						<Mark figure={change} />
+						<Text of={changeText(change)} />
+						<span className="faint number">
+							{change.weight === 0 ? "" : `${percent(Math.abs(change.weight))} of the whole`}
+						</span>
+					</li>
+				))}
+			</ol>
+		</Panel>
+	);
+}
+
+function Findings({ comparison }: { comparison: Comparison }) {
+	const { findings } = comparison;
+	return (
+		<Panel title="Findings" note={`${findings.length} on either side`}>
+			{findings.length === 0 ? (
+				<Empty title="No rule has anything to say about either side" />
+			) : (
+				<ul className="changes">
+					{findings.map((finding) => (
+						<li key={`${finding.rule} ${finding.subject}`} title={visible(finding.why)}>
+							<span className={`compare-mark ${finding.verdict}`}>
+								{finding.status === "both" ? VERDICTS[finding.verdict] : finding.status}
+							</span>
+							<span>
+								<Text of={finding.title} /> <Text of={finding.subject} className="mono quiet" />
+							</span>
+							<span className="faint number">
+								{finding.lost_ns.some((ns) => ns !== null)
+									? `${lost(finding.lost_ns[0])} → ${lost(finding.lost_ns[1])}`
+									: ""}
+							</span>
+						</li>
+					))}
+				</ul>
+			)}
+		</Panel>
+	);
+}
+
+function lost(ns: number | null): string {
+	return ns === null ? "–" : duration(ns);
+}

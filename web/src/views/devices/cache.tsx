@@ -1,0 +1,99 @@
+import { useMemo } from "react";
+import { Legend } from "../../components/legend";
+import { Panel, Shown } from "../../components/panel";
+import { type PlotSeries, TimeChart } from "../../components/timechart";
+import { gridOf, perSecond, seriesOf } from "../../lib/buckets";
+import { colourOf } from "../../lib/colour";
+import { count, exact, percent } from "../../lib/format";
+import { useColumns, useSession, useShown } from "../../state/session";
+import { useTheme } from "../../state/theme";
+import { ratio, sum } from "./series";
+
+const BUCKETS = 400;
+
+/** What of the pages that were read was in memory already. */
+export function Cache() {
+	const { span } = useShown();
+	const { about } = useSession();
+	const theme = useTheme();
+	const answer = useColumns({ path: "cache", pixels: BUCKETS });
+	const made = useMemo(() => {
+		const data = answer.data;
+		if (!data) return null;
+		const grid = gridOf(data);
+		const of = (name: string) => seriesOf(data, grid, name);
+		const pages = of("pages");
+		const hits = of("hits");
+		return { grid, pages, hits, misses: of("misses"), readahead: of("readahead"), ratio: ratio(hits, pages) };
+	}, [answer.data]);
+	const colours = {
+		hits: colourOf("series", "p50", theme),
+		misses: colourOf("series", "written", theme),
+		readahead: colourOf("series", "max", theme),
+	};
+	const rate = (values: Float64Array) => (made ? perSecond(values, made.grid.bucket) : values);
+	const series: PlotSeries[] = made
+		? [
+				{ label: "in memory", colour: colours.hits, values: rate(made.hits), style: "stack" },
+				{ label: "not, and read", colour: colours.misses, values: rate(made.misses), style: "stack" },
+				{ label: "read ahead", colour: colours.readahead, values: rate(made.readahead), style: "line" },
+			]
+		: [];
+	const recorded = about.layers.find((layer) => layer.name === "pagecache")?.recorded !== false;
+	return (
+		<Panel
+			title="Page cache"
+			note={
+				made && sum(made.pages) > 0
+					? `hit ratio ${percent(sum(made.hits) / sum(made.pages))} of ${count(sum(made.pages))} pages that were looked up`
+					: "pages that reads looked up"
+			}
+			head={<Legend entries={series} />}
+			picture="page-cache"
+		>
+			<Shown
+				of={answer}
+				height={210}
+				empty={(data) => data.rows === 0}
+				emptyTitle={recorded ? "Nothing used the page cache in this window" : "The page cache was not recorded"}
+				emptyText={
+					recorded ? undefined : (
+						<>
+							Record with <code>--layers pagecache</code>, or <code>--layers all</code>.
+						</>
+					)
+				}
+			>
+				{() =>
+					made && (
+						<>
+							<div className="subplot">hit ratio</div>
+							<TimeChart
+								label="Hit ratio of the page cache over time"
+								span={span}
+								t={made.grid.t}
+								bucket={made.grid.bucket}
+								series={[{ label: "hit ratio", colour: colours.hits, values: made.ratio, style: "line" }]}
+								height={80}
+								times={false}
+								range={[0, 1.04]}
+								format={percent}
+							/>
+							<div className="subplot">pages/s</div>
+							<TimeChart
+								label="Pages looked up in the page cache per second over time"
+								span={span}
+								t={made.grid.t}
+								bucket={made.grid.bucket}
+								series={series}
+								height={116}
+								format={count}
+								exact={(v) => `${exact(Math.round(v))}/s`}
+							/>
+						</>
+					)
+				}
+			</Shown>
+		</Panel>
+	);
+}

@@ -1,0 +1,190 @@
+import { useMemo } from "react";
+import { Legend } from "../../components/legend";
+import { Panel, Shown } from "../../components/panel";
+import { Segmented } from "../../components/segmented";
+import { type PlotSeries, TimeChart } from "../../components/timechart";
+import { gridOf, heatOf } from "../../lib/buckets";
+import { colourOf, ramp } from "../../lib/colour";
+import { bytes, count, duration, exact } from "../../lib/format";
+import { useColumns, useShown } from "../../state/session";
+import { toggleFilter, useParam } from "../../state/store";
+import { useTheme } from "../../state/theme";
+import { byUser, type Measure, quantileLine, sampled } from "./series";
+
+const BUCKETS = 400;
+const HEIGHT = 210;
+
+function path(device: string): string {
+	return `devices/${encodeURIComponent(device)}`;
+}
+
+export function Depth({ device }: { device: string }) {
+	const { span } = useShown();
+	const theme = useTheme();
+	const answer = useColumns({ path: path(device), pixels: BUCKETS });
+	const made = useMemo(() => {
+		if (!answer.data) return null;
+		const grid = gridOf(answer.data);
+		return { grid, mean: sampled(answer.data, grid, "depth_mean"), max: sampled(answer.data, grid, "depth_max") };
+	}, [answer.data]);
+	const series: PlotSeries[] = made
+		? [
+				{
+					label: "mean",
+					colour: colourOf("layer", "block", theme),
+					values: made.mean.map((v) => v || 0),
+					style: "area",
+				},
+				{ label: "most", colour: colourOf("series", "max", theme), values: made.max, style: "dots" },
+			]
+		: [];
+	return (
+		<Panel
+			title="Queue depth"
+			note="requests that the device had when it got one"
+			head={<Legend entries={series} />}
+			picture={`depth-${device}`}
+		>
+			<Shown of={answer} height={HEIGHT} empty={(data) => data.rows === 0}>
+				{() =>
+					made && (
+						<TimeChart
+							label={`Queue depth of ${device} over time`}
+							span={span}
+							t={made.grid.t}
+							bucket={made.grid.bucket}
+							series={series}
+							height={HEIGHT}
+							atLeast={2}
+							format={(v) => exact(Math.round(v * 10) / 10)}
+						/>
+					)
+				}
+			</Shown>
+		</Panel>
+	);
+}
+
+export function Latency({ device }: { device: string }) {
+	const { span } = useShown();
+	const theme = useTheme();
+	const answer = useColumns({ path: path(device), pixels: BUCKETS / 2 });
+	const made = useMemo(() => {
+		if (!answer.data) return null;
+		const grid = gridOf(answer.data);
+		const heat = heatOf(answer.data, grid);
+		return { grid, heat, p50: quantileLine(heat, grid.length, 0.5), p99: quantileLine(heat, grid.length, 0.99) };
+	}, [answer.data]);
+	const series: PlotSeries[] = made
+		? [
+				{ label: "p99", colour: colourOf("series", "p99", theme), values: made.p99, style: "line" },
+				{ label: "p50", colour: colourOf("series", "p50", theme), values: made.p50, style: "line" },
+			]
+		: [];
+	return (
+		<Panel
+			title="Device latency"
+			note="from the driver to completion, powers of two"
+			head={
+				<Legend
+					entries={[
+						{ label: "few", colour: ramp(0.12, theme) },
+						{ label: "many requests", colour: ramp(1, theme) },
+						...series,
+					]}
+				/>
+			}
+			picture={`latency-${device}`}
+		>
+			<Shown of={answer} height={HEIGHT} empty={(data) => data.rows === 0}>
+				{() =>
+					made && (
+						<TimeChart
+							label={`Requests to ${device} by duration over time`}
+							span={span}
+							t={made.grid.t}
+							bucket={made.grid.bucket}
+							series={series}
+							heat={{ ...made.heat, format: duration, unit: "requests" }}
+							height={HEIGHT}
+							format={duration}
+						/>
+					)
+				}
+			</Shown>
+		</Panel>
+	);
+}
+
+const MEASURES: readonly (readonly [Measure, string])[] = [
+	["device", "at once"],
+	["queue", "waiting"],
+	["requests", "requests/s"],
+	["bytes", "bytes/s"],
+];
+
+const NOTES: Readonly<Record<Measure, string>> = {
+	device: "requests in the device at once, mean, by who submitted them",
+	queue: "requests waiting for the device at once, mean, by who submitted them",
+	requests: "requests per second, by who submitted them",
+	bytes: "bytes per second, by who submitted them",
+};
+
+const NAMED = 10;
+
+export function Users({ device }: { device: string }) {
+	const { span } = useShown();
+	const theme = useTheme();
+	const [param, setMeasure] = useParam("of", "device");
+	const measure = MEASURES.find(([id]) => id === param)?.[0] ?? "device";
+	const answer = useColumns({ path: path(device), params: { by: "comm" }, pixels: BUCKETS });
+	const made = useMemo(() => {
+		if (!answer.data) return null;
+		const grid = gridOf(answer.data);
+		return { grid, users: byUser(answer.data, grid, measure, NAMED) };
+	}, [answer.data, measure]);
+	const colour = (key: string | null) => colourOf("comm", key, theme);
+	const format =
+		measure === "bytes" ? bytes : measure === "requests" ? count : (v: number) => exact(Math.round(v * 100) / 100);
+	return (
+		<Panel
+			title="Who filled the queue"
+			note={NOTES[measure]}
+			head={
+				made ? (
+					<Legend
+						entries={made.users.map((u) => ({
+							label: u.label,
+							colour: colour(u.key),
+							...(u.key ? { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", u.key ?? "", alt) } : {}),
+						}))}
+					/>
+				) : undefined
+			}
+			end={<Segmented label="Of" value={measure} options={MEASURES} onChange={setMeasure} />}
+			picture={`who-${device}`}
+		>
+			<Shown of={answer} height={HEIGHT} empty={(data) => data.rows === 0}>
+				{() =>
+					made && (
+						<TimeChart
+							label={`${NOTES[measure]}, ${device}, over time`}
+							span={span}
+							t={made.grid.t}
+							bucket={made.grid.bucket}
+							series={made.users.map((u) => ({
+								label: u.label,
+								colour: colour(u.key),
+								values: u.values,
+								style: "stack",
+							}))}
+							height={HEIGHT}
+							binary={measure === "bytes"}
+							format={format}
+						/>
+					)
+				}
+			</Shown>
+		</Panel>
+	);
+}

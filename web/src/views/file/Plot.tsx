@@ -1,0 +1,197 @@
+import { type ReactNode, useMemo } from "react";
+import type { Columns } from "../../api/arrow";
+import { Legend, type LegendEntry } from "../../components/legend";
+import { Panel, Shown } from "../../components/panel";
+import type { Pointed } from "../../components/plotframe";
+import { Segmented } from "../../components/segmented";
+import { Text } from "../../components/text";
+import { TimeChart } from "../../components/timechart";
+import { TipRows } from "../../components/tip";
+import { colourOf, ramp, type Theme } from "../../lib/colour";
+import { bytes, duration, exact, exactDuration, exactTime, time } from "../../lib/format";
+import { zoomSpan } from "../../lib/scale";
+import { useShortcut } from "../../state/keys";
+import type { Resource } from "../../state/resource";
+import { useSession, useShown } from "../../state/session";
+import { store, toggleFilter, usePage, useParam } from "../../state/store";
+import { useTheme } from "../../state/theme";
+import { type Accesses, busiest, cellAt, cellSpan, nearest, neighbour } from "./accesses";
+import { type ColourBy, paintCells, paintPoints } from "./paint";
+
+const BYS: readonly (readonly [ColourBy, string])[] = [
+	["kind", "read/write"],
+	["latency", "latency"],
+	["thread", "thread"],
+];
+
+/** Threads that the key names; the others have their colours all the same. */
+const NAMED = 10;
+
+interface Props {
+	of: Resource<Columns>;
+	accesses: Accesses | null;
+	path: string | null;
+	names: ReadonlyMap<number, string>;
+	height: number;
+}
+
+export function Plot({ of, accesses, path, names, height }: Props) {
+	const { span } = useShown();
+	const { bounds } = useSession();
+	const { rid } = usePage();
+	const theme = useTheme();
+	const [param, setBy] = useParam("colour", "kind");
+	const by = BYS.find(([id]) => id === param)?.[0] ?? "kind";
+	const what = accesses?.what ?? null;
+	const name = (tid: number) => `${names.get(tid) ?? "thread"} ${tid}`;
+
+	const draw = useMemo(() => {
+		if (!what) return null;
+		return what.mode === "points" ? paintPoints(what, by, theme, rid) : paintCells(what, by, theme);
+	}, [what, by, theme, rid]);
+
+	const step = (to: 1 | -1) => {
+		if (what?.mode !== "points") return;
+		const at = neighbour(what, rid, to);
+		if (at >= 0) store.go({ rid: what.rid[at] ?? null });
+	};
+	useShortcut(["["], "The access of the file before", "File", () => step(-1));
+	useShortcut(["]"], "The access of the file after", "File", () => step(1));
+
+	const pick = (at: Pointed) => {
+		if (!what) return;
+		if (what.mode === "points") {
+			const i = nearest(what, at.t, at.value, at.perX, at.perY);
+			store.go({ rid: i >= 0 ? (what.rid[i] ?? null) : null });
+		} else if (cellAt(what, at.t, at.value) >= 0) {
+			// Cells hold many accesses: nearer, they become points.
+			store.go({ window: { kind: "range", ...zoomSpan(span, at.t, 0.25, bounds) } });
+		}
+	};
+
+	const tip = (at: Pointed): ReactNode => {
+		if (!what) return null;
+		if (what.mode === "points") {
+			const i = nearest(what, at.t, at.value, at.perX, at.perY);
+			if (i < 0) return null;
+			return (
+				<>
+					<div className="head">{exactTime(what.t[i] ?? 0)}</div>
+					<TipRows
+						rows={[
+							{ label: what.write[i] ? "write" : "read", value: `${exact(what.bytes[i] ?? 0)} bytes` },
+							{ label: "at offset", value: exact(what.offset[i] ?? 0) },
+							{ label: "took", value: exactDuration(what.dur[i] ?? 0) },
+							{ label: "thread", value: name(what.tid[i] ?? 0) },
+						]}
+					/>
+				</>
+			);
+		}
+		const row = cellAt(what, at.t, at.value);
+		if (row < 0) return null;
+		const cell = cellSpan(what, row);
+		const wide = cell.time.to - cell.time.from;
+		return (
+			<>
+				<div className="head">
+					{exactTime(cell.time.from)} <span className="faint">+ {time(wide, wide)}</span>
+				</div>
+				<TipRows
+					rows={[
+						{ label: "offsets", value: `${bytes(cell.offsets.from)} to ${bytes(cell.offsets.to)}` },
+						{ label: "reads", value: exact(what.reads[row] || 0) },
+						{ label: "writes", value: exact(what.writes[row] || 0) },
+						{ label: "longest", value: exactDuration(what.max[row] ?? 0) },
+						{ label: "mostly", value: name(what.tid[row] ?? 0) },
+					]}
+				/>
+				<div className="faint">click: nearer</div>
+			</>
+		);
+	};
+
+	return (
+		<Panel
+			title="Offsets over time"
+			note={what ? noteOf(accesses) : undefined}
+			head={what ? <Legend entries={legend(by, what, name, theme)} /> : undefined}
+			end={<Segmented label="Colour by" value={by} options={BYS} onChange={setBy} />}
+			picture={`offsets-${path?.split("/").at(-1) ?? "file"}`}
+			className="file-plot"
+		>
+			<Shown
+				of={of}
+				height={height}
+				empty={(data) => data.rows === 0}
+				emptyTitle="No reads or writes of this file in this window"
+				emptyText="Widen the window (0), take a filter away, or choose another file. Mapped memory is read and written without calls."
+			>
+				{() =>
+					accesses && draw ? (
+						<TimeChart
+							label={`Offsets of reads and writes over time${path ? ` in ${path}` : ""}: ${described(accesses)}`}
+							span={span}
+							t={EMPTY}
+							bucket={1}
+							series={[]}
+							height={height}
+							format={bytes}
+							binary
+							range={[accesses.offsets.from, accesses.offsets.to]}
+							sheet={{ draw, tip }}
+							onPick={pick}
+						/>
+					) : null
+				}
+			</Shown>
+		</Panel>
+	);
+}
+
+const EMPTY = new Float64Array(0);
+
+function noteOf(accesses: Accesses | null): string {
+	if (!accesses) return "";
+	const { what } = accesses;
+	if (what.mode === "points") return `${exact(what.rows)} accesses: a point each, larger for more bytes`;
+	let sum = 0;
+	for (let i = 0; i < what.rows; i += 1) sum += (what.reads[i] || 0) + (what.writes[i] || 0);
+	return `${exact(sum)} accesses: brighter where there are more; zoom in for single ones`;
+}
+
+/** The plot in words. */
+function described({ what, figures }: Accesses): string {
+	return `${exact(what.rows)} ${what.mode === "points" ? "accesses" : "cells with accesses"}, ${bytes(figures.read)} read, ${bytes(figures.written)} written`;
+}
+
+function legend(
+	by: ColourBy,
+	what: Accesses["what"],
+	name: (tid: number) => string,
+	theme: Theme,
+): readonly LegendEntry[] {
+	if (by === "kind") {
+		return [
+			{ label: "read", colour: colourOf("series", "read", theme) },
+			{ label: "written", colour: colourOf("series", "written", theme) },
+		];
+	}
+	if (by === "latency") {
+		return [1e3, 1e5, 1e7, 1e9].map((ns, i) => ({
+			label: `${duration(ns)}${i === 3 ? " or more" : ""}`,
+			colour: ramp(0.15 + (0.85 * i) / 3, theme),
+		}));
+	}
+	return busiest(what)
+		.slice(0, NAMED)
+		.map((tid) => ({
+			label: name(tid),
+			colour: colourOf("thread", String(tid), theme),
+			onPick: ({ alt }) => toggleFilter("tid", tid, alt),
+		}));
+}
+
+export function FileName({ path }: { path: string | null }) {
+	return <Text of={path ?? "a file without a known path"} className="mono" />;
+}

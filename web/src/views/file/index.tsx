@@ -1,0 +1,148 @@
+// One file: where in it was read and written, when, by whom and how fast.
+
+import { useMemo, useRef, useState } from "react";
+import type { Threads } from "../../api/types";
+import { RequestCard } from "../../components/request/card";
+import { Empty } from "../../components/states";
+import { Path } from "../../components/text";
+import { useSize } from "../../components/useSize";
+import { bytes, exact, percent } from "../../lib/format";
+import { useColumns, useJson } from "../../state/session";
+import { store, usePage, useParam } from "../../state/store";
+import { type Accesses, accessesOf, sequentialShare } from "./accesses";
+import { Picker } from "./Picker";
+import { Plot } from "./Plot";
+import "./style.css";
+
+/** A cell of the grid is as many pixels wide and high. */
+const CELL = 2;
+/** Sizes are asked for in such steps, so that a window that is dragged larger is not asked for at every pixel. */
+const ROUND = 64;
+
+export default function File() {
+	const page = usePage();
+	const [param] = useParam("file", "");
+	const [first, setFirst] = useState<{ file: number; path: string | null } | null | undefined>(undefined);
+	const main = useRef<HTMLDivElement>(null);
+	const { width, height } = useSize(main);
+
+	const only = page.filter.file?.length === 1 ? page.filter.file[0] : undefined;
+	const named = param !== "" && Number.isFinite(Number(param)) ? Number(param) : undefined;
+	const file = only ?? named ?? first?.file ?? null;
+	const choose = (next: number) => {
+		// A filter for one file and a view of another would show nothing.
+		const filter = page.filter.file ? { ...page.filter, file: [next] } : page.filter;
+		store.go({ params: { file: String(next) }, filter, rid: null });
+	};
+
+	const asked = useMemo(() => ({ width: cells(width - 76), height: cells(height - 170) }), [width, height]);
+	const offsets = useColumns(
+		file !== null && width > 0
+			? { path: "offsets", params: { file, width: asked.width, height: asked.height }, pixels: asked.width }
+			: null,
+	);
+	const accesses = useMemo(() => (offsets.data ? accessesOf(offsets.data) : null), [offsets.data]);
+	const about = useColumns(
+		file === null ? null : { path: "top", params: { by: "file", sort: "bytes", limit: 1 }, filter: { file: [file] } },
+	);
+	const path = about.data && about.data.rows > 0 ? about.data.text("label", 0) : null;
+	const names = useNames();
+
+	return (
+		<div className={page.rid === null ? "file-view" : "file-view with-card"}>
+			<Picker chosen={file} choose={choose} found={setFirst} />
+			<div className="file-main" ref={main}>
+				{file === null ? (
+					first === null ? (
+						<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
+					) : null
+				) : (
+					<>
+						<header className="file-head">
+							<h1 className="cut">
+								<Path of={path ?? `file ${file}`} />
+							</h1>
+							<Figures accesses={accesses} />
+						</header>
+						<Plot of={offsets} accesses={accesses} path={path} names={names} height={Math.max(260, height - 142)} />
+					</>
+				)}
+			</div>
+			{page.rid === null ? null : (
+				<aside className="file-card" aria-label="Selected call">
+					<RequestCard rid={page.rid} />
+				</aside>
+			)}
+		</div>
+	);
+}
+
+function cells(pixels: number): number {
+	return Math.max(ROUND, Math.floor(pixels / CELL / ROUND) * ROUND);
+}
+
+function useNames(): ReadonlyMap<number, string> {
+	const threads = useJson<Threads>({ path: "threads", filtered: false, windowed: false });
+	return useMemo(() => {
+		const made = new Map<number, string>();
+		for (const thread of threads.data?.threads ?? []) if (thread.comm !== null) made.set(thread.tid, thread.comm);
+		return made;
+	}, [threads.data]);
+}
+
+function Figures({ accesses }: { accesses: Accesses | null }) {
+	const figures = accesses?.figures;
+	const share = accesses?.what.mode === "points" ? sequentialShare(accesses.what) : null;
+	const repeated = (all = Number.NaN, unique = Number.NaN) => Math.max(0, all - unique);
+	return (
+		<dl className="file-figures" aria-busy={accesses === null}>
+			<Figure name="Read" of={figures?.read} />
+			<Figure name="of which unique" of={figures?.readUnique} title="Bytes of the file that were read at least once" />
+			<Figure
+				name="read again"
+				of={figures ? repeated(figures.read, figures.readUnique) : undefined}
+				whole={figures?.read}
+				title="Bytes that had been read before in this window"
+			/>
+			<Figure name="Written" of={figures?.written} />
+			<Figure
+				name="of which unique"
+				of={figures?.writtenUnique}
+				title="Bytes of the file that were written at least once"
+			/>
+			<Figure
+				name="written again"
+				of={figures ? repeated(figures.written, figures.writtenUnique) : undefined}
+				whole={figures?.written}
+				title="Bytes that had been written before in this window"
+			/>
+			<div title="Accesses that begin where the one before of the same thread ended">
+				<dt>Sequential</dt>
+				<dd>{share === null ? "–" : percent(share)}</dd>
+			</div>
+		</dl>
+	);
+}
+
+interface FigureProps {
+	name: string;
+	of: number | undefined;
+	/** What it is a share of. */
+	whole?: number | undefined;
+	title?: string;
+}
+
+function Figure({ name, of, whole, title }: FigureProps) {
+	const value = of ?? Number.NaN;
+	return (
+		<div title={`${title ? `${title}: ` : ""}${exact(value)} bytes`}>
+			<dt>{name}</dt>
+			<dd>
+				{bytes(value)}
+				{whole !== undefined && whole > 0 && Number.isFinite(value) ? (
+					<span className="more"> {percent(value / whole)}</span>
+				) : null}
+			</dd>
+		</div>
+	);
+}

@@ -1,0 +1,131 @@
+// Points and cells of the file's plot.
+
+import type { Frame } from "../../components/plotframe";
+import { colourOf, durationShare, ramp, type Theme } from "../../lib/colour";
+import type { Cells, Points } from "./accesses";
+import { leastSide } from "./accesses";
+
+export type ColourBy = "kind" | "latency" | "thread";
+
+type Draw = (context: CanvasRenderingContext2D, frame: Frame) => void;
+
+/** Steps of the ramp that are told apart: enough for the eye, few enough to draw by colour. */
+const STEPS = 24;
+
+function step(ns: number): number {
+	return Math.round(durationShare(ns) * (STEPS - 1));
+}
+
+function stepColour(at: number, theme: Theme): string {
+	return ramp(0.15 + (0.85 * at) / (STEPS - 1), theme);
+}
+
+export function paintPoints(points: Points, by: ColourBy, theme: Theme, rid: number | null): Draw {
+	const colours = new Map<string, number[]>();
+	const put = (colour: string, i: number) => {
+		const list = colours.get(colour);
+		if (list) list.push(i);
+		else colours.set(colour, [i]);
+	};
+	const order = Array.from({ length: points.rows }, (_, i) => i);
+	// What is slow lies above what is quick, so that it can be seen.
+	if (by === "latency") order.sort((a, b) => (points.dur[a] ?? 0) - (points.dur[b] ?? 0));
+	for (const i of order) {
+		if (by === "kind") put(colourOf("series", points.write[i] ? "written" : "read", theme), i);
+		else if (by === "thread") put(colourOf("thread", String(points.tid[i]), theme), i);
+		else put(stepColour(step(points.dur[i] ?? 0), theme), i);
+	}
+	const selected = rid === null ? -1 : points.rid.indexOf(rid);
+	return (context, frame) => {
+		const box = (i: number) => {
+			const side = leastSide(points.bytes[i] ?? 0) * frame.ratio;
+			const x0 = frame.x(points.t[i] ?? 0);
+			const x1 = frame.x((points.t[i] ?? 0) + (points.dur[i] || 0));
+			const y0 = frame.y(points.offset[i] ?? 0);
+			const y1 = frame.y((points.offset[i] ?? 0) + (points.bytes[i] || 0));
+			const wide = Math.max(side, x1 - x0);
+			const tall = Math.max(side, y0 - y1);
+			return [(x0 + x1 - wide) / 2, (y0 + y1 - tall) / 2, wide, tall] as const;
+		};
+		context.globalAlpha = points.rows > 4000 ? 0.7 : 0.9;
+		for (const [colour, list] of colours) {
+			context.fillStyle = colour;
+			for (const i of list) context.fillRect(...box(i));
+		}
+		context.globalAlpha = 1;
+		if (selected >= 0) {
+			const [x, y, wide, tall] = box(selected);
+			const margin = 4 * frame.ratio;
+			context.lineWidth = 2 * frame.ratio;
+			context.strokeStyle = theme === "dark" ? "#ffffff" : "#16202b";
+			context.strokeRect(x - margin, y - margin, wide + 2 * margin, tall + 2 * margin);
+		}
+	};
+}
+
+type Rgba = readonly [number, number, number];
+
+/** A picture of one pixel a cell, which is stretched over the frame. */
+export function paintCells(cells: Cells, by: ColourBy, theme: Theme): Draw {
+	const picture = document.createElement("canvas");
+	picture.width = Math.max(1, cells.width);
+	picture.height = Math.max(1, cells.height);
+	const image = new ImageData(picture.width, picture.height);
+	let most = 1;
+	for (let i = 0; i < cells.rows; i += 1) most = Math.max(most, (cells.reads[i] || 0) + (cells.writes[i] || 0));
+	const known = new Map<string, Rgba>();
+	const rgb = (colour: string): Rgba => {
+		const before = known.get(colour);
+		if (before) return before;
+		const made = toRgb(colour);
+		known.set(colour, made);
+		return made;
+	};
+	const read = rgb(colourOf("series", "read", theme));
+	const written = rgb(colourOf("series", "written", theme));
+	for (let i = 0; i < cells.rows; i += 1) {
+		const x = cells.x[i] ?? 0;
+		const y = cells.height - 1 - (cells.y[i] ?? 0);
+		const reads = cells.reads[i] || 0;
+		const writes = cells.writes[i] || 0;
+		let colour: Rgba;
+		if (by === "latency") colour = rgb(stepColour(step(cells.max[i] ?? 0), theme));
+		else if (by === "thread") colour = rgb(colourOf("thread", String(cells.tid[i]), theme));
+		else {
+			const share = reads + writes > 0 ? writes / (reads + writes) : 0;
+			colour = [mix(read[0], written[0], share), mix(read[1], written[1], share), mix(read[2], written[2], share)];
+		}
+		const at = (y * picture.width + x) * 4;
+		image.data[at] = colour[0];
+		image.data[at + 1] = colour[1];
+		image.data[at + 2] = colour[2];
+		// One access among millions can still be seen.
+		image.data[at + 3] = 170 + Math.round(85 * (Math.log1p(reads + writes) / Math.log1p(most)));
+	}
+	picture.getContext("2d")?.putImageData(image, 0, 0);
+	return (context, frame) => {
+		const left = frame.x(cells.time.from);
+		const right = frame.x(cells.time.to);
+		const upper = frame.y(cells.offsets.to);
+		const lower = frame.y(cells.offsets.from);
+		context.imageSmoothingEnabled = false;
+		context.drawImage(picture, left, upper, right - left, lower - upper);
+	};
+}
+
+function mix(a: number, b: number, share: number): number {
+	return Math.round(a + (b - a) * share);
+}
+
+/** Red, green and blue of a colour in the notation of style sheets. */
+function toRgb(colour: string): Rgba {
+	const canvas = document.createElement("canvas");
+	canvas.width = 1;
+	canvas.height = 1;
+	const context = canvas.getContext("2d");
+	if (!context) return [128, 128, 128];
+	context.fillStyle = colour;
+	context.fillRect(0, 0, 1, 1);
+	const [r = 0, g = 0, b = 0] = context.getImageData(0, 0, 1, 1).data;
+	return [r, g, b];
+}

@@ -1,0 +1,35 @@
+// Where the time of calls goes: layer by layer over windows, and request by request.
+
+import { Link } from "../../app/Link";
+import { RequestCard } from "../../components/request/card";
+import { useSession } from "../../state/session";
+import { usePage } from "../../state/store";
+import { RequestStacks } from "./requests";
+import { Windows } from "./windows";
+import "./style.css";
+
+export default function Layers() {
+	const { rid } = usePage();
+	const { about } = useSession();
+	const missing = about.layers.filter((layer) => !layer.recorded);
+	return (
+		<div className={rid === null ? "layers" : "layers with-card"}>
+			<div className="layers-main">
+				{missing.length > 0 ? (
+					<p className="layers-missing" role="note">
+						Not recorded: {missing.map((layer) => layer.name).join(", ")}. The time spent there counts to the layer
+						above it. Record with <code>--layers all</code> for all of them.{" "}
+						<Link to={{ view: "overview" }}>What was lost</Link>
+					</p>
+				) : null}
+				<Windows />
+				<RequestStacks height={340} />
+			</div>
+			{rid === null ? null : (
+				<aside className="layers-card" aria-label="Selected call">
+					<RequestCard rid={rid} />
+				</aside>
+			)}
+		</div>
+	);
+}

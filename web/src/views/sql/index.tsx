@@ -1,0 +1,205 @@
+// Any question to the session: SQL, its result as a table or a plot, and what is worth keeping.
+
+import { useRef, useState } from "react";
+import type { Relation } from "../../api/types";
+import { Link } from "../../app/Link";
+import { savePng } from "../../components/png";
+import { Choice } from "../../components/query/Choice";
+import { csv, saveText } from "../../components/query/cells";
+import { choiceOf, choiceParams } from "../../components/query/params";
+import { ResultPlot } from "../../components/query/ResultPlot";
+import { ResultTable } from "../../components/query/ResultTable";
+import { useSql } from "../../components/query/useSql";
+import { Empty, Progress, sentence } from "../../components/states";
+import { useSize } from "../../components/useSize";
+import { exact, visible } from "../../lib/format";
+import { errorIn, type SqlError } from "../../lib/sql";
+import { useShortcut } from "../../state/keys";
+import { type PlotChoice, queries } from "../../state/queries";
+import { useJson } from "../../state/session";
+import { store, usePage } from "../../state/store";
+import { Editor } from "./Editor";
+import { EXAMPLES } from "./examples";
+import { Side } from "./Side";
+import "../../components/query/style.css";
+import "./style.css";
+
+const MOST_ROWS = 10_000;
+
+export default function Sql() {
+	const { params } = usePage();
+	const asked = params["sql"] ?? null;
+	const choice = choiceOf(params);
+	const [text, setText] = useState(asked ?? EXAMPLES[0]?.sql ?? "");
+	const [name, setName] = useState(params["name"] ?? "");
+	const [cancelled, setCancelled] = useState(false);
+	const [turn, setTurn] = useState(0);
+	const [said, setSaid] = useState("");
+	const field = useRef<HTMLTextAreaElement>(null);
+	const output = useRef<HTMLDivElement>(null);
+	const { height } = useSize(output);
+	const schema = useJson<Relation[]>({ path: "schema", windowed: false, filtered: false });
+	const result = useSql(cancelled ? null : asked, MOST_ROWS, turn);
+
+	// "Back" leads to the statement before.
+	const [shownFor, setShownFor] = useState(asked);
+	if (shownFor !== asked) {
+		setShownFor(asked);
+		if (asked !== null) setText(asked);
+	}
+
+	const run = (sql = text, plot: PlotChoice = choice, called = name) => {
+		setCancelled(false);
+		setSaid("");
+		if (sql.trim() === "") return;
+		if (sql === asked) setTurn((n) => n + 1);
+		store.go({ params: { sql, ...choiceParams(plot), name: called || null } });
+	};
+	const choose = (plot: PlotChoice) => store.go({ params: choiceParams(plot) }, "replace");
+	const load = (called: string, sql: string, plot: PlotChoice) => {
+		setText(sql);
+		setName(called);
+		run(sql, plot, called);
+	};
+	const insert = (word: string) => {
+		const target = field.current;
+		const at = target?.selectionStart ?? text.length;
+		const end = target?.selectionEnd ?? at;
+		const gap = at > 0 && !/[\s(,.]/.test(text[at - 1] ?? " ") ? " " : "";
+		setText(text.slice(0, at) + gap + word + text.slice(end));
+		target?.focus();
+	};
+	const save = (panel: boolean) => {
+		const title = name.trim() || "Query";
+		const kept = queries.save({ name: title, sql: text, plot: choice, panel, wide: false });
+		setName(title);
+		setSaid(
+			kept === null
+				? "the browser keeps nothing for this page: copy the address instead, it holds the statement"
+				: panel
+					? `“${title}” is on the page of panels`
+					: `saved as “${title}”`,
+		);
+	};
+	useShortcut(["e"], "Write SQL", "SQL", () => field.current?.focus());
+
+	const failed = result.error && !cancelled ? result.error : null;
+	const error = failed && result.expanded && text === asked ? errorOf(failed.what, result.expanded) : null;
+	const data = cancelled ? undefined : result.data;
+	const running = !cancelled && result.loading;
+	return (
+		<div className="sql-view">
+			<Side schema={schema} insert={insert} load={load} />
+			<div className="sql-main">
+				<Editor
+					value={text}
+					onChange={setText}
+					onRun={() => run()}
+					names={schema.data ?? []}
+					error={error}
+					field={field}
+				/>
+				<div className="sql-bar">
+					{running && data === undefined ? (
+						<button type="button" className="button" onClick={() => setCancelled(true)}>
+							Cancel
+						</button>
+					) : (
+						<button type="button" className="button primary" title="Ctrl+Enter" onClick={() => run()}>
+							Run
+						</button>
+					)}
+					<input
+						className="field"
+						aria-label="Name of the query"
+						placeholder="Name"
+						value={name}
+						onChange={(event) => setName(event.target.value)}
+					/>
+					<button type="button" className="button" onClick={() => save(false)}>
+						Save
+					</button>
+					<button type="button" className="button" onClick={() => save(true)}>
+						Add as panel
+					</button>
+					<Link className="button plain" to={{ view: "panels" }}>
+						To the panels
+					</Link>
+					<span className="sql-said cut" id="sql-said" role="status">
+						{said}
+					</span>
+				</div>
+				{failed ? (
+					<div className="sql-error" role="alert">
+						{sentence(error?.message ?? failed.what)}
+						{failed.next && failed.status !== 422 ? <span className="quiet"> {sentence(failed.next)}.</span> : null}
+						{text === asked ? null : <span className="quiet"> The statement was changed since.</span>}
+					</div>
+				) : null}
+				<div className="sql-result-bar">
+					<Choice data={data} choice={choice} onChange={choose} />
+					<span className="faint sql-facts">
+						{data ? factsOf(data.rows, data.meta) : ""}
+						{result.expanded?.follows ? " · follows window and filter" : ""}
+					</span>
+					{data && choice.form === "table" ? (
+						<button
+							type="button"
+							className="button plain"
+							title="All rows of the result as a CSV file"
+							onClick={() => saveText(csv(data), `${fileName(name)}.csv`, "text/csv")}
+						>
+							CSV
+						</button>
+					) : null}
+					{data && choice.form !== "table" ? (
+						<button
+							type="button"
+							className="button plain"
+							title="Save this plot as a PNG picture"
+							onClick={() => output.current && savePng(output.current, name || "Query", fileName(name))}
+						>
+							PNG
+						</button>
+					) : null}
+				</div>
+				<div className="sql-output" ref={output} aria-busy={running && data === undefined}>
+					<Progress on={running} />
+					{data ? (
+						choice.form === "table" ? (
+							<ResultTable data={data} say={setSaid} onOpen={(rid) => store.go({ view: "request", rid })} />
+						) : (
+							<ResultPlot data={data} choice={choice} title={name || "Query"} height={Math.max(160, height - 40)} />
+						)
+					) : cancelled ? (
+						<Empty title="Cancelled">The statement was stopped. Run it again, or narrow it with $from and $to.</Empty>
+					) : asked === null ? (
+						<Empty title="Ask the session">
+							Write a SELECT above and run it with Ctrl+Enter, or choose one under Queries. Clicks on tables and columns
+							put their names in.
+						</Empty>
+					) : null}
+				</div>
+			</div>
+		</div>
+	);
+}
+
+function errorOf(what: string, expanded: { text: string; back: (place: number) => number }): SqlError {
+	const found = errorIn(what, expanded.text);
+	return found.at < 0 ? found : { ...found, at: expanded.back(found.at) };
+}
+
+function factsOf(rows: number, meta: Readonly<Record<string, unknown>>): string {
+	const elapsed = typeof meta["elapsed_ms"] === "number" ? ` in ${Math.round(meta["elapsed_ms"])} ms` : "";
+	const cut = meta["cut"] === true ? ", there are more: add a LIMIT, or group" : "";
+	return `${exact(rows)} rows${cut}${elapsed}`;
+}
+
+function fileName(name: string): string {
+	return (
+		visible(name)
+			.replace(/[^A-Za-z0-9._-]+/g, "-")
+			.slice(0, 60) || "query"
+	);
+}
