@@ -1,6 +1,6 @@
 //! A map that does not grow without end.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::hash::Hash;
 
 /// Keys that a rule follows at the same time.

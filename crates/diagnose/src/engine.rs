@@ -132,7 +132,12 @@ impl Engine {
         if std::ptr::eq(batch.table, &SYSCALLS) {
             let mut calls = Calls::new(batch);
             for row in 0..calls.rows() {
-                self.call(&calls.call(row));
+                let mut call = calls.call(row);
+                // truncate(2) names its file by a path only.
+                if call.kind == Kind::Truncate && call.file.is_none() {
+                    call.file = call.path.and_then(|path| self.state.files.at(path));
+                }
+                self.call(&call);
             }
         } else if std::ptr::eq(batch.table, &FILES) {
             if let Some((rows, strings)) = FileRows::from_batch(batch.clone()) {

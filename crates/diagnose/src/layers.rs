@@ -1,6 +1,6 @@
 //! Rows of the layers below the calls, and what they add up to for each request.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use fathom_model::Batch;
 use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, Table, WAITS};
@@ -153,9 +153,11 @@ pub struct Below {
     pub read_bytes: i64,
     /// Bytes that were written to devices in its course.
     pub written_bytes: i64,
-    /// Time off the CPU for I/O, nanoseconds.
+    /// Time off the CPU, whatever for, nanoseconds.
+    pub off_cpu_ns: i64,
+    /// Of which for I/O.
     pub io_wait_ns: i64,
-    /// Time off the CPU in wait for a thread, which is `waker_tid` of the longest,
+    /// Of which in wait for a thread, which is `waker_tid` of the longest,
     /// nanoseconds.
     pub lock_wait_ns: i64,
     /// Who ended the longest of these waits.
@@ -299,6 +301,7 @@ impl Layers {
             let (Some(rid), Some(dur)) = (columns.i64(0, i), columns.i64(2, i)) else {
                 continue;
             };
+            self.below(rid).off_cpu_ns += dur;
             match columns.text(3, i) {
                 Some("io") => self.below(rid).io_wait_ns += dur,
                 Some("uninterruptible") => {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
 
 use fathom_model::Batch;
 use fathom_model::tables::{BIOS, BLOCK, FILES, LOSSES, PROCESSES, SYSCALLS, Table};
@@ -52,6 +53,9 @@ const INPUTS: &[(Input, &str, &str, &str)] = &[
     ),
 ];
 
+/// Batches of calls that are read ahead.
+const AHEAD: usize = 2;
+
 /// Runs all rules over a session.
 ///
 /// # Errors
@@ -101,11 +105,24 @@ pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
             reached: i64::MIN,
         })
         .collect();
-    for calls in session.batches(&SYSCALLS, Some(COLUMNS)) {
-        let calls = calls.map_err(failed(&SYSCALLS))?;
-        below(&mut engine, &mut streams, end_of(&calls)).map_err(|(t, e)| failed(t)(e))?;
-        engine.feed(&calls);
-    }
+    std::thread::scope(|scope| {
+        // Reading takes about as long as looking at what was read.
+        let (to, calls) = sync_channel(AHEAD);
+        scope.spawn(move || {
+            let batches = session.batches(&SYSCALLS, Some(COLUMNS));
+            for batch in batches {
+                if to.send(batch).is_err() {
+                    return;
+                }
+            }
+        });
+        for batch in calls {
+            let batch = batch.map_err(failed(&SYSCALLS))?;
+            below(&mut engine, &mut streams, end_of(&batch)).map_err(|(t, e)| failed(t)(e))?;
+            engine.feed(&batch);
+        }
+        Ok::<_, DiagnoseError>(())
+    })?;
     // What came behind the last call.
     below(&mut engine, &mut streams, i64::MAX).map_err(|(t, e)| failed(t)(e))?;
     Ok(engine.diagnosis())

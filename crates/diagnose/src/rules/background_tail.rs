@@ -21,8 +21,6 @@ const WINDOW_NS: i64 = 100_000_000;
 const OPEN_WINDOWS: usize = 32;
 /// What a busy background thread moves in a window, bytes: 10 MiB a second.
 const BUSY_BYTES: i64 = 1 << 20;
-/// Or how long it syncs in it.
-const BUSY_NS: i64 = WINDOW_NS / 2;
 /// A call of the foreground moves less than this, bytes.
 const SMALL: i64 = 64 << 10;
 /// Calls in busy and in quiet windows from which on they compare: 99 of 100 have a
@@ -42,7 +40,7 @@ static INFO: RuleInfo = RuleInfo {
            backup): they share the device, its queue, and the locks of the file system.",
     when: "The 99th percentile of the small calls (below 64 KiB) of a process's threads of one name is 3 times higher in tenths of a second in which k or more other \
            threads of the process are busy than in those with fewer, for some k, with 200 or more calls in each. Busy is a thread that moves 1 MiB or more in that time, or that \
-           spends half of it in syncs: what bulk work does and requests do not. Digits at the end of a name do not tell threads apart.",
+           is in a sync of a file of which as much was not durable: what bulk work does and requests do not. Digits at the end of a name do not tell threads apart.",
     lost: "of the calls in busy windows the time beyond as many at the mean of the quiet ones, shared by the threads",
     advice: "Limit the rate of the background (a rate limiter, ionice, io.max or io.latency of its cgroup), let fewer of its threads run at a time, write it back bit by bit \
              (sync_file_range) instead of in one sync, or put its files on another device.",
@@ -57,7 +55,6 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Activity {
     bytes: i64,
-    sync_ns: i64,
     small: Durations,
     slowest: Option<Example>,
 }
@@ -101,7 +98,7 @@ impl Default for BackgroundTail {
 
 impl Activity {
     fn is_busy(&self) -> bool {
-        self.bytes >= BUSY_BYTES || self.sync_ns >= BUSY_NS
+        self.bytes >= BUSY_BYTES
     }
 }
 
@@ -163,10 +160,11 @@ impl Rule for BackgroundTail {
             return;
         }
         let sync = !call.kind.is_data();
+        let bulk = sync && context.file(call).is_some_and(|f| f.dirty.len() >= BUSY_BYTES);
         let (first, last) = (call.ts_ns / WINDOW_NS, call.end_ns() / WINDOW_NS);
         // A sync is work in all windows that it goes through; others count where
         // they end.
-        let first = if sync { first.max(last - OPEN_WINDOWS as i64) } else { last };
+        let first = if bulk { first.max(last - OPEN_WINDOWS as i64) } else { last };
         for at in first..=last {
             if !self.windows.contains_key(&at) && self.windows.keys().next().is_some_and(|f| at < *f) {
                 continue;
@@ -176,10 +174,8 @@ impl Rule for BackgroundTail {
             if comm.is_empty() {
                 *comm = call.comm.to_owned();
             }
-            if sync {
-                let begin = call.ts_ns.max(at * WINDOW_NS);
-                let end = call.end_ns().min((at + 1) * WINDOW_NS);
-                activity.sync_ns += (end - begin).max(0);
+            if bulk {
+                activity.bytes += BUSY_BYTES;
             }
             if at < last {
                 continue;

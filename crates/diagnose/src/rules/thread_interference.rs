@@ -18,7 +18,7 @@ const MIN_ALONE: u64 = 32;
 /// How many times longer a call takes in company.
 const MIN_SLOWDOWN: f64 = 2.0;
 /// Calls in company from which on they count.
-const MIN_TOGETHER: u64 = 64;
+const MIN_TOGETHER: u64 = 32;
 /// Calls of other threads of a process that are remembered.
 const RECENT: usize = 8;
 
@@ -29,9 +29,9 @@ static INFO: RuleInfo = RuleInfo {
     needs: &[Input::Calls, Input::Block, Input::Waits],
     what: "A thread spends much of its life in calls that are slow only because other threads of its process make calls at the same time: they meet at a lock of the kernel's \
            (of an inode, a directory, the journal) or at the device.",
-    when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its 64 or more calls that overlapped with those of other threads of its process, each \
-           by how much longer it took than alike ones (of the same name, the same power of two of bytes, in memory or from the device) did by their median when no other was under way, where those in company \
-           took twice as long or more; where fewer than 32 were ever alone, by how long they waited until another thread of the process woke them. A thread that is \
+    when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its 32 or more calls that overlapped with those of other threads of its process, each \
+           by how long it waited until another thread of the process woke it, or by how much longer it took than alike ones (of the same name, the same power of two of bytes, in memory or from the device) did by their \
+           median when no other was under way, where there were 32 or more of those and the median of the ones in company is twice as long or more. A thread that is \
            slow by itself has no such score, and waits for locks that programs take themselves (flock, fcntl) are left to rule contention.",
     lost: "the time that the thread lost so",
     advice: "Give each thread its own file or directory; let one thread do the calls for all, or as many as the device works on at a time; share one sync (group commit) instead \
@@ -183,7 +183,7 @@ impl Rule for ThreadInterference {
             for (alike, own) in &thread.sorts {
                 let times = self.times.get(alike);
                 let compared = times.filter(|t| t.alone.count >= MIN_ALONE);
-                let slower = compared.map_or(own.woken_ns, |t| {
+                let by_median = compared.map_or(0, |t| {
                     let (alone, together) = (t.alone.median_ns(), t.together.median_ns());
                     if together as f64 >= alone as f64 * MIN_SLOWDOWN {
                         own.sum_ns.saturating_sub(own.calls.saturating_mul(alone))
@@ -191,6 +191,8 @@ impl Rule for ThreadInterference {
                         0
                     }
                 });
+                // Some may pass, and others wait for long.
+                let slower = by_median.max(own.woken_ns);
                 if slower > 0 {
                     lost += slower;
                     calls += own.calls;

@@ -105,8 +105,7 @@ impl Rule for UnfairInterrupts {
         if thread.comm != call.comm {
             thread.comm = call.comm.to_owned();
         }
-        let below = &context.below;
-        let own = (call.dur_ns - below.io_wait_ns - below.lock_wait_ns).max(0);
+        let own = (call.dur_ns - context.below.off_cpu_ns).max(0);
         thread.time_ns += own;
         if own > thread.slowest_ns {
             thread.slowest_ns = own;

@@ -5,7 +5,9 @@ pub mod descriptors;
 pub mod files;
 pub mod intervals;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use crate::call::Call;
 use crate::kind::Kind;
