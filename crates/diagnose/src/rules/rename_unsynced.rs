@@ -1,5 +1,7 @@
 //! `rename-unsynced`: a file takes a live name before its bytes are durable.
 
+use std::collections::BTreeMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
@@ -41,10 +43,12 @@ struct Target {
     path: String,
     renames: u64,
     dirty: i64,
-    file_id: Option<i64>,
     fs_type: String,
     examples: Examples,
 }
+
+/// Calls that a finding shows.
+const EXAMPLES: usize = 3;
 
 /// The rule's state.
 #[derive(Debug)]
@@ -108,35 +112,48 @@ impl Rule for RenameUnsynced {
         }
         target.renames += 1;
         target.dirty = target.dirty.max(file.dirty.len());
-        target.file_id = id.map(|id| id.0);
         target.examples.add(call);
     }
 
     fn findings(&self, _: &Run, out: &mut Vec<Found>) {
+        // A program that saves so does it everywhere: one finding for all its names,
+        // in whatever processes it runs.
+        let mut programs: BTreeMap<(&str, &str), Vec<&Target>> = BTreeMap::new();
         for (_, target) in self.targets.iter().filter(|(_, target)| target.renames > 0) {
-            let shielded = matches!(target.fs_type.as_str(), "ext4" | "btrfs");
+            let key = (target.comm.as_str(), target.fs_type.as_str());
+            programs.entry(key).or_default().push(target);
+        }
+        for ((comm, fs_type), mut targets) in programs {
+            targets.sort_by_key(|t| (std::cmp::Reverse(t.renames), &t.path));
+            let Some(first) = targets.first() else { continue };
+            let shielded = matches!(fs_type, "ext4" | "btrfs");
+            let renames: u64 = targets.iter().map(|t| t.renames).sum();
+            let dirty = targets.iter().map(|t| t.dirty).max().unwrap_or(0);
+            let others = match targets.len() - 1 {
+                0 => String::new(),
+                n => format!(" and {} other names", units::count(n as i64)),
+            };
             out.push(Found {
                 severity: Some(if shielded { Severity::Medium } else { Severity::High }),
                 title: format!(
-                    "{} renames a file onto {} whose last {} were never made durable{}",
-                    target.comm,
-                    target.path,
-                    units::bytes(target.dirty),
-                    match target.renames {
+                    "{comm} renames files onto {}{others} whose last bytes, up to {}, were never made durable{}",
+                    first.path,
+                    units::bytes(dirty),
+                    match renames {
                         1 => String::new(),
                         n => format!(" ({} times)", units::count(n as i64)),
                     },
                 ),
-                subject: Subject::process(target.pid, &target.comm).with_path(&target.path),
+                subject: Subject::process(first.pid, comm).with_path(&first.path),
                 evidence: vec![
-                    number("renames", target.renames as i64),
-                    number("unsynced_bytes", target.dirty),
+                    number("renames", renames as i64),
+                    number("names", targets.len() as i64),
+                    number("unsynced_bytes", dirty),
                 ],
-                examples: target.examples.list(),
+                examples: targets.iter().flat_map(|t| t.examples.list()).take(EXAMPLES).collect(),
                 query: sql::calls(&format!(
-                    "(path2 = {0} AND syscall LIKE '%rename%') OR file_id = {1}",
-                    sql::quote(&target.path),
-                    target.file_id.unwrap_or(-1),
+                    "comm = {} AND (syscall LIKE '%rename%' OR syscall LIKE '%sync%')",
+                    sql::quote(comm),
                 )),
                 rests_on_absence: true,
                 ..Found::default()
@@ -166,7 +183,7 @@ mod tests {
         save(&mut s, false);
         let found = fires("rename-unsynced", s);
         assert_eq!(found[0].evidence[0].value, 1.0);
-        assert_eq!(found[0].evidence[1].value, 3000.0);
+        assert_eq!(found[0].evidence[2].value, 3000.0);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `small-sequential`: many small reads or writes, each where the one before ended.
 
+use std::collections::HashMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::order::{Head, Step};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
@@ -26,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A file is read or written from front to back in pieces smaller than a page. Each piece \
            costs a system call, which takes longer than moving its bytes.",
     when: "64 or more calls in a row, each below 4 KiB and each beginning where the one before \
-           ended; several such runs of one process on one file are added up. A page is what the \
+           ended; several such runs of one process on one file are added up, and its files where no single one matters. A page is what the \
            kernel moves at least; 64 calls are too many for reading a header. Writes that are made \
            durable one by one (fsync between them, O_SYNC, O_DSYNC) do not count, as they could not \
            be put together, nor do those whose bytes others wait for (pipes, sockets, terminals).",
@@ -45,7 +48,7 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Stream {
     comm: String,
-    end: i64,
+    head: Head,
     /// Calls and bytes of the run that goes on.
     run: u64,
     run_bytes: i64,
@@ -140,33 +143,35 @@ impl Rule for SmallSequential {
         if !small {
             if let Some(stream) = self.streams.get_mut(&key) {
                 stream.stop();
-                stream.end = end;
+                stream.head.step(start, end);
             }
             return;
         }
         let stream = self.streams.entry(key);
-        if start != stream.end || stream.run == 0 {
+        if stream.head.step(start, end) != Step::Next || stream.run == 0 {
             stream.stop();
             if stream.comm.is_empty() {
                 stream.comm = call.comm.to_owned();
             }
         }
-        stream.end = end;
         stream.add(call, end - start);
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        // By process and direction: files that matter only together.
+        let mut together: HashMap<(i32, bool), Together> = HashMap::new();
         for ((pid, file, write), stream) in self.streams.iter() {
             let lost = stream.spare().saturating_mul(stream.durations.median_ns());
-            if stream.calls < MIN_RUN || !run.matters(lost) {
+            if stream.calls < MIN_RUN || lost <= 0 {
+                continue;
+            }
+            if !run.matters(lost) {
+                together.entry((*pid, *write)).or_default().add(stream, lost);
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());
             let (calls, bytes) = (stream.calls as i64, stream.bytes);
-            let (verb, names) = match write {
-                true => ("writes", "'write', 'writev', 'pwrite64', 'pwritev', 'pwritev2'"),
-                false => ("reads", "'read', 'readv', 'pread64', 'preadv', 'preadv2'"),
-            };
+            let (verb, names) = words(*write);
             out.push(Found {
                 lost_ns: Some(lost),
                 title: format!(
@@ -190,6 +195,69 @@ impl Rule for SmallSequential {
                 ..Found::default()
             });
         }
+        for ((pid, write), all) in together {
+            if all.files < 2 || !run.matters(all.lost) {
+                continue;
+            }
+            let (verb, names) = words(write);
+            out.push(Found {
+                lost_ns: Some(all.lost),
+                title: format!(
+                    "{} {verb} {} files in {} pieces of {} on average, one after the other",
+                    all.comm,
+                    units::count(all.files),
+                    units::count(all.calls),
+                    units::bytes(all.bytes / all.calls.max(1)),
+                ),
+                subject: Subject::process(pid, &all.comm),
+                evidence: vec![
+                    number("calls", all.calls),
+                    number("bytes", all.bytes),
+                    number("spare_calls", all.spare),
+                    number("files", all.files),
+                ],
+                examples: all.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND syscall IN ({names}) AND bytes < {SMALL}"
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+/// Files of one process that matter only together.
+#[derive(Default)]
+struct Together {
+    comm: String,
+    files: i64,
+    calls: i64,
+    bytes: i64,
+    spare: i64,
+    lost: i64,
+    examples: Examples,
+}
+
+impl Together {
+    fn add(&mut self, stream: &Stream, lost: i64) {
+        if self.files == 0 {
+            self.comm.clone_from(&stream.comm);
+            self.examples = stream.examples.clone();
+        }
+        self.files += 1;
+        self.calls += i64::try_from(stream.calls).unwrap_or(i64::MAX);
+        self.bytes += stream.bytes;
+        self.spare += stream.spare();
+        self.lost = self.lost.saturating_add(lost);
+    }
+}
+
+/// What it does, and the calls that do it.
+fn words(write: bool) -> (&'static str, &'static str) {
+    if write {
+        ("writes", "'write', 'writev', 'pwrite64', 'pwritev', 'pwritev2'")
+    } else {
+        ("reads", "'read', 'readv', 'pread64', 'preadv', 'preadv2'")
     }
 }
 
@@ -208,6 +276,24 @@ mod tests {
         assert_eq!(found.len(), 1);
         // 50,000 bytes need one call of 64 KiB.
         assert_eq!(found[0].evidence[2].value, 499.0);
+    }
+
+    #[test]
+    fn fires_on_many_files_that_matter_together() {
+        let mut s = Scenario::new();
+        for i in 0..100 {
+            let fd = s.open(&format!("/data/out/{i}"), "O_WRONLY|O_CREAT");
+            for _ in 0..100 {
+                s.write(fd, 100);
+            }
+            s.wait_us(500);
+            s.close(fd);
+        }
+        s.wait_ms(20);
+        s.stat("/data");
+        let found = fires("small-sequential", s);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].evidence[3].value, 100.0);
     }
 
     #[test]

@@ -9,11 +9,14 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::names::directory;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::state::Context;
 
 /// Files of a process in a directory from which on they count.
 const MIN_FILES: u64 = 10;
+/// Larger files, on average, cost their bytes rather than their making, bytes.
+const MAX_MEAN: i64 = 64 << 10;
 
 static INFO: RuleInfo = RuleInfo {
     id: "temp-churn",
@@ -23,7 +26,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process creates files, writes to them and removes them, and no other process ever opens them. Each costs \
            an entry in the directory, an inode and the journal; made durable they cost the device too.",
     when: "10 or more files in one directory that one process created, wrote and removed, and that no other recorded \
-           process opened.",
+           process opened, of 64 KiB on average or less, or made durable: larger ones hold what memory had no room for, as the runs of a sort, and \
+           cost their bytes.",
     lost: "all calls on these files: opening, writing, syncing, closing, removing",
     advice: "Keep the data in memory or in a pipe; reuse one file (ftruncate); use memfd_create, or O_TMPFILE, which \
              makes no entry. At least put them on tmpfs and leave out fsync.",
@@ -44,6 +48,8 @@ struct Life {
     syncs: u64,
     /// Another process had it open too.
     shared: bool,
+    /// Its name was removed before anything was written; the directory that had it.
+    unnamed: Option<String>,
 }
 
 /// Files of a process in a directory that are gone.
@@ -73,16 +79,25 @@ impl Default for TempChurn {
     }
 }
 
-/// The directory of a path.
-fn directory(path: &str) -> &str {
-    match path.rsplit_once('/') {
-        Some(("", _)) | None => "/",
-        Some((directory, _)) => directory,
-    }
-}
-
 /// Directories that are followed at the same time.
 const MAX_DIRECTORIES: usize = 4096;
+
+impl TempChurn {
+    /// A file is gone that nobody else had any use of.
+    fn gone(&mut self, directory: &str, life: Life, call: &Call) {
+        let key = (life.pid, directory.to_owned());
+        if self.churn.len() >= MAX_DIRECTORIES && !self.churn.contains_key(&key) {
+            self.churn.retain(|_, churn| churn.files >= MIN_FILES);
+        }
+        let churn = self.churn.entry(key).or_default();
+        churn.comm = life.comm;
+        churn.files += 1;
+        churn.bytes += life.written;
+        churn.syncs += life.syncs;
+        churn.time_ns += life.time_ns + call.dur_ns;
+        churn.examples.add(call);
+    }
+}
 
 impl Rule for TempChurn {
     fn info(&self) -> &'static RuleInfo {
@@ -110,21 +125,29 @@ impl Rule for TempChurn {
             Kind::Unlink => {
                 let Some(path) = call.path else { return };
                 let Some(id) = context.state.files.at(path) else { return };
-                let Some(life) = self.lives.remove(&id) else { return };
-                let key = (life.pid, directory(path).to_owned());
-                if life.shared || life.written == 0 || life.pid != call.pid {
+                let Some(mut life) = self.lives.remove(&id) else { return };
+                if life.shared || life.pid != call.pid {
                     return;
                 }
-                if self.churn.len() >= MAX_DIRECTORIES && !self.churn.contains_key(&key) {
-                    self.churn.retain(|_, churn| churn.files >= MIN_FILES);
+                if life.written > 0 {
+                    self.gone(directory(path), life, call);
+                } else {
+                    // tmpfile(3) removes the name first and writes then.
+                    life.unnamed = Some(directory(path).to_owned());
+                    life.time_ns += call.dur_ns;
+                    *self.lives.entry(id) = life;
                 }
-                let churn = self.churn.entry(key).or_default();
-                churn.comm = life.comm;
-                churn.files += 1;
-                churn.bytes += life.written;
-                churn.syncs += life.syncs;
-                churn.time_ns += life.time_ns + call.dur_ns;
-                churn.examples.add(call);
+            }
+            Kind::Close => {
+                let Some(id) = call.file else { return };
+                let Some(life) = self.lives.get_mut(&id) else { return };
+                if life.unnamed.is_none() || life.written == 0 || life.shared {
+                    life.time_ns += call.dur_ns;
+                } else if let Some(mut life) = self.lives.remove(&id)
+                    && let Some(directory) = life.unnamed.take()
+                {
+                    self.gone(&directory, life, call);
+                }
             }
             // Renamed: it was made to stay.
             Kind::Rename => {
@@ -161,7 +184,9 @@ impl Rule for TempChurn {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, directory), churn) in &self.churn {
-            if churn.files < MIN_FILES || !run.matters(churn.time_ns) {
+            let files = i64::try_from(churn.files).unwrap_or(i64::MAX).max(1);
+            let spilled = churn.bytes / files > MAX_MEAN && churn.syncs < churn.files;
+            if churn.files < MIN_FILES || spilled || !run.matters(churn.time_ns) {
                 continue;
             }
             let synced = match churn.syncs {
@@ -174,7 +199,7 @@ impl Rule for TempChurn {
                     "{} creates {} files in {directory}, writes {} to each{synced} and removes them; nobody else opens them",
                     churn.comm,
                     units::count(churn.files as i64),
-                    units::bytes(churn.bytes / (churn.files as i64).max(1)),
+                    units::bytes(churn.bytes / files),
                 ),
                 subject: Subject::process(*pid, &churn.comm).with_path(directory),
                 evidence: vec![
@@ -210,6 +235,32 @@ mod tests {
         }
         let found = fires("temp-churn", s);
         assert_eq!(found[0].evidence[0].value, 30.0);
+    }
+
+    #[test]
+    fn fires_on_files_whose_names_go_first() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let path = format!("/tmp/spool/{i}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+            s.unlink(&path);
+            s.write(fd, 5000);
+            s.close(fd);
+        }
+        fires("temp-churn", s);
+    }
+
+    #[test]
+    fn silent_on_the_runs_of_a_sort() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let path = format!("/tmp/sort{i}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 1 << 20);
+            s.close(fd);
+            s.unlink(&path);
+        }
+        silent("temp-churn", s);
     }
 
     #[test]

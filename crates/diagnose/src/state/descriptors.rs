@@ -1,6 +1,8 @@
 //! What each descriptor of each process stands for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use crate::call::{Call, FileId};
 use crate::kind::Kind;

@@ -1,6 +1,6 @@
 //! What is known of each file at a moment of the session.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::call::{Call, FileId};
 use crate::kind::Kind;
@@ -99,7 +99,8 @@ impl FileState {
 #[derive(Debug, Default)]
 pub struct Files {
     files: HashMap<FileId, FileState>,
-    names: HashMap<Box<str>, FileId>,
+    /// Programs choose the names: their hashes are keyed.
+    names: std::collections::HashMap<Box<str>, FileId>,
 }
 
 impl Files {

@@ -5,10 +5,13 @@ pub mod descriptors;
 pub mod files;
 pub mod intervals;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use crate::call::Call;
 use crate::kind::Kind;
+use crate::layers::Below;
 use descriptors::{Description, DescriptionId, Descriptors};
 use files::{FileState, Files};
 
@@ -120,6 +123,8 @@ pub struct Context<'a> {
     pub state: &'a State,
     /// The description that the call works on.
     pub description: Option<DescriptionId>,
+    /// What was seen below the call.
+    pub below: Below,
 }
 
 impl<'a> Context<'a> {

@@ -1,0 +1,330 @@
+"""Programs that may lose data, or read the wrong, and such that only look so."""
+
+import fcntl
+import mmap
+import os
+import resource
+import signal
+import time
+
+from corpus import create, helper, in_child, program, setup, touch, until, wait
+
+
+def sync_directory(path="."):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def write_file(path, data, flags=os.O_CREAT | os.O_TRUNC, sync=False):
+    fd = os.open(path, os.O_WRONLY | flags, 0o644)
+    os.writev(fd, [data[:100], data[100:]])
+    if sync:
+        os.fsync(fd)
+    os.close(fd)
+
+
+@setup("rename-unsynced/bad", "rename-unsynced/good")
+def old_state():
+    write_file("state", b"old" * 1000)
+
+
+@program("rename-unsynced/bad")
+def saves_below_a_directory_descriptor():
+    here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    os.close(os.open("state", os.O_RDONLY, dir_fd=here))
+    fd = os.open("state.new", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=here)
+    os.writev(fd, [b"new", b"bytes" * 1000])
+    os.close(fd)
+    os.replace("state.new", "state", src_dir_fd=here, dst_dir_fd=here)
+    os.fsync(here)
+
+
+@program("rename-unsynced/good")
+def saves_what_is_durable():
+    os.close(os.open("state", os.O_RDONLY))
+    write_file("state.new", b"bytes" * 1000, sync=True)
+    os.replace("state.new", "state")
+    sync_directory()
+
+
+@setup("dir-unsynced/bad", "dir-unsynced/good")
+def two_directories():
+    os.mkdir("incoming")
+    os.mkdir("done")
+
+
+def moves(directory):
+    for i in range(3):
+        write_file(f"incoming/{i}", b"message" * 500, sync=True)
+        os.rename(f"incoming/{i}", f"done/{i}")
+        sync_directory(directory)
+
+
+@program("dir-unsynced/bad")
+def syncs_where_it_came_from():
+    moves("incoming")
+
+
+@program("dir-unsynced/good")
+def syncs_where_it_went():
+    moves("done")
+
+
+@setup("truncate-rewrite/bad", "truncate-rewrite/good")
+def settings():
+    write_file("settings", b"old" * 1000)
+
+
+@program("truncate-rewrite/bad")
+def empties_by_path():
+    for i in range(3):
+        os.truncate("settings", 0)
+        write_file("settings", b"new %d" % i * 1000, flags=0)
+
+
+@program("truncate-rewrite/good")
+def new_files_with_the_same_flags():
+    for i in range(3):
+        write_file(f"result-{i}", b"new %d" % i * 1000)
+        os.truncate(f"result-{i}", 2000)
+
+
+def full(lost):
+    """Writes more than the device below has room for."""
+    fd = os.open("data", os.O_CREAT | os.O_WRONLY, 0o644)
+    try:
+        for at in range(0, 64 << 20, 1 << 20):
+            os.pwrite(fd, b"x" * (1 << 20), at)
+        os.fsync(fd)
+    except OSError:
+        lost(fd)
+
+
+@program("sync-error-ignored/bad")
+def goes_on():
+    def lost(fd):
+        os.pwrite(fd, b"more", 65 << 20)
+        try:
+            os.fsync(fd)
+        except OSError:
+            pass
+
+    full(lost)
+
+
+@program("sync-error-ignored/good")
+def gives_up():
+    full(lambda fd: os.close(fd))
+
+
+def limited(after):
+    """Writes that the limit on the size of files cuts short."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for i in range(3):
+        fd = os.open(f"record-{i}", os.O_CREAT | os.O_WRONLY, 0o644)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30000, most))
+        written = os.write(fd, b"x" * 50000)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        after(fd, written)
+        os.close(fd)
+
+
+@program("short-io/bad")
+def believes_that_all_was_written():
+    limited(lambda fd, written: os.pwrite(fd, b"trailer", 50000))
+
+
+@program("short-io/good")
+def writes_the_rest():
+    limited(lambda fd, written: os.pwrite(fd, b"x" * (50000 - written), written))
+
+
+def taken(again):
+    """A lock that somebody else has for a while."""
+    os.close(os.open("lock", os.O_CREAT | os.O_RDWR, 0o644))
+
+    def holder():
+        fd = os.open("lock", os.O_RDWR)
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+        touch("held")
+        time.sleep(0.2)
+
+    pid = in_child(holder)
+    until("held")
+    fd = os.open("lock", os.O_RDWR)
+    while True:
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            again()
+    wait(pid)
+
+
+@program("retry-spin/bad")
+def tries_again_at_once():
+    taken(lambda: None)
+
+
+@program("retry-spin/good")
+def tries_again_later():
+    taken(lambda: time.sleep(0.001))
+
+
+@setup("fd-leak/bad", "fd-leak/good")
+def shards():
+    os.mkdir("spool")
+    for i in range(200):
+        touch(f"spool/{i}")
+
+
+@program("fd-leak/bad")
+def forgets_directories():
+    os.leaked = [os.open("spool", os.O_RDONLY | os.O_DIRECTORY) for _ in range(200)]
+
+
+@program("fd-leak/good")
+def keeps_many_files():
+    os.kept = [os.open(f"spool/{i}", os.O_RDONLY) for i in range(200)]
+
+
+def rotated(follow):
+    """A log that its writer, another process, gives a new file."""
+
+    def writer():
+        write_file("log", b"first line\n" * 10)
+        touch("written")
+        until("read")
+        os.rename("log", "log.1")
+        write_file("log", b"after rotation\n" * 5)
+        touch("rotated")
+
+    pid = in_child(writer)
+    until("written")
+    follow()
+    wait(pid)
+
+
+@program("rotation-offset/bad")
+def offset_by_name():
+    def follow():
+        offset = 0
+        fd = os.open("log", os.O_RDONLY)
+        offset += len(os.pread(fd, 4096, offset))
+        os.close(fd)
+        touch("read")
+        until("rotated")
+        fd = os.open("log", os.O_RDONLY)
+        for _ in range(5):
+            offset += len(os.pread(fd, 4096, offset))
+        os.close(fd)
+
+    rotated(follow)
+
+
+@program("rotation-offset/good")
+def offset_by_inode():
+    def follow():
+        offsets = {}
+
+        def read_on():
+            fd = os.open("log", os.O_RDONLY)
+            inode = os.fstat(fd).st_ino
+            for _ in range(2):
+                offset = offsets.get(inode, 0)
+                offsets[inode] = offset + len(os.pread(fd, 4096, offset))
+            os.close(fd)
+
+        read_on()
+        read_on()
+        touch("read")
+        until("rotated")
+        read_on()
+
+    rotated(follow)
+
+
+@program("stale-inode-reader/bad")
+def stays_with_the_old_file():
+    def follow():
+        fd = os.open("log", os.O_RDONLY)
+        os.read(fd, 4096)
+        touch("read")
+        until("rotated")
+        for _ in range(6):
+            os.read(fd, 4096)
+            time.sleep(0.002)
+
+    rotated(follow)
+
+
+@program("stale-inode-reader/good")
+def reads_the_rest_and_reopens():
+    def follow():
+        fd = os.open("log", os.O_RDONLY)
+        os.read(fd, 4096)
+        touch("read")
+        until("rotated")
+        for _ in range(2):
+            os.read(fd, 4096)
+        os.close(fd)
+        fd = os.open("log", os.O_RDONLY)
+        for _ in range(6):
+            os.read(fd, 4096)
+            time.sleep(0.002)
+
+    rotated(follow)
+
+
+@helper("content-mismatch/bad")
+def writes_over_it():
+    until("written")
+    fd = os.open("shared", os.O_WRONLY)
+    os.pwrite(fd, b"another", 4096)
+    touch("changed")
+
+
+@helper("content-mismatch/good")
+def writes_beside_it():
+    until("written")
+    fd = os.open("shared", os.O_WRONLY)
+    os.pwrite(fd, b"another", 12288)
+    touch("changed")
+
+
+@program("content-mismatch/bad", "content-mismatch/good")
+def reads_what_it_wrote():
+    fd = os.open("shared", os.O_CREAT | os.O_RDWR, 0o666)
+    os.pwrite(fd, b"a" * 4096, 0)
+    os.pwrite(fd, b"b" * 4096, 4096)
+    touch("written")
+    until("changed")
+    os.pread(fd, 4096, 0)
+    os.pread(fd, 4096, 4096)
+
+
+@setup("direct-misaligned/bad", "direct-misaligned/good")
+def blocks():
+    os.close(create("blocks", 1 << 20))
+
+
+def direct(length):
+    fd = os.open("blocks", os.O_RDONLY | os.O_DIRECT)
+    memory = mmap.mmap(-1, 1 << 16)
+    for at in range(0, 1 << 20, 1 << 16):
+        try:
+            os.preadv(fd, [memoryview(memory)[:length]], at)
+        except OSError:
+            continue
+
+
+@program("direct-misaligned/bad")
+def a_length_of_a_thousand():
+    direct(1000)
+
+
+@program("direct-misaligned/good")
+def whole_blocks():
+    direct(8192)

@@ -1,0 +1,165 @@
+"""Programs that move bytes in ways that cost more, or less."""
+
+import io
+import os
+
+from corpus import cold, create, program, scattered, setup
+
+PAGE = b"x" * 4096
+
+
+@program("small-sequential/bad")
+def two_files_by_turns():
+    fds = [os.open(name, os.O_CREAT | os.O_WRONLY, 0o644) for name in ("left", "right")]
+    for i in range(20000):
+        os.writev(fds[i % 2], [b"key %08d " % i, b"v" * 180, b"\n"])
+
+
+@program("small-sequential/good")
+def two_files_by_turns_buffered():
+    files = [io.open(name, "wb", buffering=65536) for name in ("left", "right")]
+    for i in range(20000):
+        files[i % 2].write(b"key %08d " % i + b"v" * 180 + b"\n")
+    for file in files:
+        file.close()
+
+
+RECORDS = 20000
+
+
+@setup("seek-then-io/bad", "seek-then-io/good")
+def an_archive():
+    os.close(create("archive", RECORDS * 1000))
+
+
+@program("seek-then-io/bad")
+def skips_bodies_with_seeks():
+    fd = os.open("archive", os.O_RDONLY)
+    for _ in range(RECORDS):
+        os.read(fd, 60)
+        os.lseek(fd, 940, os.SEEK_CUR)
+
+
+@program("seek-then-io/good")
+def reads_headers_where_they_are():
+    fd = os.open("archive", os.O_RDONLY)
+    for i in range(RECORDS):
+        os.pread(fd, 60, i * 1000)
+    for _ in range(20):
+        os.lseek(fd, 0, os.SEEK_END)
+
+
+@setup("overwrite/bad", "overwrite/good")
+def a_table():
+    os.close(create("table", 1 << 20))
+
+
+@program("overwrite/bad")
+def header_beside_each_row():
+    fd = os.open("table", os.O_RDWR)
+    for i in range(400):
+        os.pwrite(fd, PAGE, 65536 + i * 4096)
+        os.pwritev(fd, [PAGE, PAGE], 0)
+
+
+@program("overwrite/good")
+def header_now_and_then():
+    fd = os.open("table", os.O_RDWR)
+    for i in range(400):
+        os.pwrite(fd, PAGE, 65536 + i * 4096)
+        if i % 100 == 99:
+            os.pwritev(fd, [PAGE, PAGE], 0)
+
+
+@setup("reread/bad", "reread/good")
+def an_index_with_rows():
+    os.close(create("index", 4 << 20))
+
+
+@program("reread/bad")
+def index_before_each_row():
+    fd = os.open("index", os.O_RDONLY)
+    buffer = [bytearray(24 << 10), bytearray(24 << 10)]
+    for i in range(300):
+        os.preadv(fd, buffer, 0)
+        os.pread(fd, 8192, 65536 + i * 8192)
+
+
+@program("reread/good")
+def index_once():
+    fd = os.open("index", os.O_RDONLY)
+    for at in range(0, 48 << 10, 8192):
+        os.pread(fd, 8192, at)
+    for i in range(300):
+        os.pread(fd, 8192, 65536 + i * 8192)
+
+
+@setup("copy-loop/bad", "copy-loop/good", "copy-loop/good-other-bytes")
+def a_source():
+    os.close(create("from", 8 << 20))
+
+
+@program("copy-loop/bad")
+def copies_by_offsets():
+    source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
+    for at in range(0, 8 << 20, 64 << 10):
+        os.pwritev(target, [os.pread(source, 64 << 10, at)], at)
+
+
+@program("copy-loop/good")
+def has_the_kernel_copy():
+    source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
+    left = 8 << 20
+    while left:
+        left -= os.copy_file_range(source, target, min(left, 1 << 20))
+
+
+@program("copy-loop/good-other-bytes")
+def writes_half_of_what_it_reads():
+    source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
+    for at in range(0, 8 << 20, 64 << 10):
+        os.write(target, os.pread(source, 64 << 10, at)[::2])
+
+
+ROWS = list(scattered(1024, 1024))
+
+
+@setup("scan-out-of-order/bad", "scan-out-of-order/good")
+def a_heap():
+    cold("heap", 16 << 20)
+
+
+@program("scan-out-of-order/bad")
+def rows_by_key():
+    fd = os.open("heap", os.O_RDONLY)
+    for row in ROWS:
+        os.pread(fd, 16 << 10, row * (16 << 10))
+
+
+@program("scan-out-of-order/good")
+def rows_by_place():
+    fd = os.open("heap", os.O_RDONLY)
+    for row in sorted(ROWS):
+        os.pread(fd, 16 << 10, row * (16 << 10))
+
+
+SYNCS = 80
+
+
+@program("extend-without-allocate/bad")
+def grows_and_syncs():
+    fd = os.open("wal", os.O_CREAT | os.O_WRONLY, 0o644)
+    for i in range(SYNCS):
+        os.pwrite(fd, PAGE * 5, i * 20480)
+        os.fdatasync(fd)
+
+
+@program("extend-without-allocate/good")
+def syncs_in_what_is_there():
+    fd = os.open("wal", os.O_CREAT | os.O_WRONLY, 0o644)
+    for i in range(SYNCS):
+        os.pwrite(fd, bytes(20480), i * 20480)
+    os.fdatasync(fd)
+    for i in range(SYNCS):
+        os.pwrite(fd, PAGE * 5, i * 20480)
+        os.fdatasync(fd)

@@ -1,0 +1,144 @@
+"""Programs that look for, open and make files."""
+
+import os
+
+from corpus import create, program, setup
+
+
+@setup("reopen/bad", "reopen/good")
+def one_table():
+    os.mkdir("sub")
+    os.close(create("table", 4 << 20))
+
+
+@program("reopen/bad")
+def opens_by_three_names():
+    here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    for i in range(4000):
+        name = ("table", "sub/../table", os.path.join(os.getcwd(), "table"))[i % 3]
+        fd = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.pread(fd, 1000, i * 1000)
+        os.close(fd)
+
+
+@program("reopen/good")
+def copies_the_descriptor():
+    table = os.open("table", os.O_RDONLY)
+    for i in range(4000):
+        fd = os.dup(table)
+        os.pread(fd, 1000, i * 1000)
+        os.close(fd)
+
+
+def files(directory, count, size=0):
+    os.mkdir(directory)
+    for i in range(count):
+        fd = os.open(f"{directory}/{i}", os.O_CREAT | os.O_WRONLY, 0o644)
+        os.write(fd, b"x" * size)
+        os.close(fd)
+
+
+@setup("redundant-stat/bad", "redundant-stat/good")
+def many_files():
+    files("many", 1600)
+
+
+@program("redundant-stat/bad")
+def asks_forty_files_forty_times():
+    many = os.open("many", os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(40):
+        for i in range(40):
+            os.stat(str(i), dir_fd=many, follow_symlinks=False)
+
+
+@program("redundant-stat/good")
+def asks_each_file_once():
+    many = os.open("many", os.O_RDONLY | os.O_DIRECTORY)
+    for i in range(40):
+        os.stat(str(i), dir_fd=many, follow_symlinks=False)
+
+
+@setup("lookup-storm/bad", "lookup-storm/good")
+def eight_directories():
+    for i in range(7):
+        files(f"path{i}", 0)
+    files("path7", 200)
+
+
+@program("lookup-storm/bad")
+def asks_along_a_path():
+    for name in range(200):
+        for i in range(8):
+            if os.access(f"path{i}/{name}", os.R_OK):
+                break
+
+
+@program("lookup-storm/good")
+def lists_the_path():
+    there = {name: i for i in range(8) for name in os.listdir(f"path{i}")}
+    for name in range(200):
+        os.access(f"path{there[str(name)]}/{name}", os.R_OK)
+
+
+@setup("metadata-storm/bad", "metadata-storm/good")
+def a_full_directory():
+    files("full", 3000)
+
+
+@program("metadata-storm/bad")
+def asks_what_it_listed():
+    full = os.open("full", os.O_RDONLY | os.O_DIRECTORY)
+    for name in os.listdir(full):
+        os.stat(name, dir_fd=full)
+
+
+@program("metadata-storm/good")
+def believes_what_it_listed():
+    with os.scandir("full") as entries:
+        for entry in entries:
+            entry.is_dir(follow_symlinks=False)
+
+
+@program("temp-churn/bad")
+def files_without_a_name():
+    for i in range(200):
+        fd = os.open(f"spool-{i}", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        os.unlink(f"spool-{i}")
+        os.write(fd, b"x" * 20000)
+        os.pread(fd, 20000, 0)
+        os.close(fd)
+
+
+@program("temp-churn/good")
+def one_file_in_memory():
+    fd = os.memfd_create("spool")
+    for _ in range(200):
+        os.pwrite(fd, b"x" * 20000, 0)
+        os.pread(fd, 20000, 0)
+        os.ftruncate(fd, 0)
+
+
+@setup("duplicate-open/bad", "duplicate-open/good")
+def settings():
+    files("settings", 400, 5000)
+
+
+@program("duplicate-open/bad")
+def opens_for_the_size_and_again():
+    for _ in range(4):
+        for i in range(400):
+            fd = os.open(f"settings/{i}", os.O_RDONLY)
+            size = os.fstat(fd).st_size
+            again = os.open(f"settings/{i}", os.O_RDONLY)
+            os.read(again, size)
+            os.close(again)
+            os.close(fd)
+
+
+@program("duplicate-open/good")
+def opens_once():
+    for _ in range(4):
+        for i in range(400):
+            fd = os.open(f"settings/{i}", os.O_RDONLY)
+            os.read(fd, os.fstat(fd).st_size)
+            os.close(fd)

@@ -1,0 +1,225 @@
+"""Programs whose threads or processes get in each other's way, and such that do not."""
+
+import ctypes
+import fcntl
+import mmap
+import os
+import threading
+import time
+
+from corpus import cold, create, helper, in_child, name_thread, program, setup, touch
+from corpus import until, wait
+
+
+def run(*functions):
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def locks(inside, outside):
+    os.close(os.open("lock", os.O_CREAT | os.O_RDWR, 0o644))
+
+    def worker():
+        fd = os.open("lock", os.O_RDWR)
+        for _ in range(20):
+            fcntl.lockf(fd, fcntl.LOCK_EX)
+            time.sleep(inside)
+            fcntl.lockf(fd, fcntl.LOCK_UN)
+            time.sleep(outside)
+
+    wait(*[in_child(worker) for _ in range(3)])
+
+
+@program("contention/bad")
+def works_under_the_lock():
+    locks(0.004, 0)
+
+
+@program("contention/good")
+def works_before_the_lock():
+    locks(0, 0.004)
+
+
+BLOCK = b"x" * (512 << 10)
+
+
+def writers(names):
+    def writer(name, first):
+        def work():
+            fd = os.open(name, os.O_CREAT | os.O_WRONLY, 0o644)
+            for i in range(80):
+                os.pwrite(fd, BLOCK, (first + i) << 19)
+
+        return work
+
+    writer(names[0], 0)()
+    run(*[writer(name, 80 + 80 * i) for i, name in enumerate(names)])
+
+
+@program("thread-interference/bad")
+def four_threads_on_one_inode():
+    writers(["shared"] * 4)
+
+
+@program("thread-interference/good")
+def two_threads_on_their_own():
+    writers(["one", "two"])
+
+
+def store(checkpoint):
+    """A client that changes rows, and a checkpoint that writes many pages at times."""
+    done = threading.Event()
+
+    def client():
+        name_thread("client")
+        fd = os.open("table", os.O_RDWR)
+        i = 0
+        while not done.is_set():
+            os.pwrite(fd, b"row" * 100, i % 4096 * 1000)
+            os.pread(fd, 300, i % 4096 * 1000)
+            time.sleep(0.0003)
+            i += 1
+
+    def background():
+        name_thread("checkpoint0")
+        time.sleep(1.0)
+        checkpoint()
+        time.sleep(0.2)
+        done.set()
+
+    run(client, background)
+
+
+@setup("background-tail/bad", "background-tail/good")
+def a_large_table():
+    os.close(create("table", 48 << 20))
+
+
+@program("background-tail/bad")
+def writes_large_pieces_of_the_same_file():
+    def checkpoint():
+        fd = os.open("table", os.O_RDWR)
+        end = time.monotonic() + 1.2
+        piece = [b"x" * (16 << 20)]
+        while time.monotonic() < end:
+            os.pwritev(fd, piece, 16 << 20)
+            time.sleep(0.001)
+
+    store(checkpoint)
+
+
+@program("background-tail/good")
+def writes_small_pieces_of_another():
+    def checkpoint():
+        fd = os.open("other", os.O_CREAT | os.O_WRONLY, 0o644)
+        for i in range(24):
+            for k in range(32):
+                os.pwrite(fd, b"x" * 65536, i * 32 + k << 16)
+            time.sleep(0.05)
+
+    store(checkpoint)
+
+
+def readers():
+    """Two that do the same, each on a processor of its own."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+
+    def reader(number):
+        def work():
+            name_thread(f"reader{number}")
+            os.sched_setaffinity(0, {cpus[number]})
+            fd = os.open(f"hot{number}", os.O_CREAT | os.O_RDWR, 0o644)
+            buffer = [bytearray(2 << 20)]
+            end = time.monotonic() + 0.8
+            while time.monotonic() < end:
+                os.pwritev(fd, buffer, 0)
+                os.preadv(fd, buffer, 0)
+
+        return work
+
+    touch("go")
+    run(reader(0), reader(1))
+    touch("stop")
+
+
+def wakes(*processors):
+    """Timers that end ten thousand times a second, each on a processor of its own."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+
+    def wake(number):
+        def work():
+            os.sched_setaffinity(0, {cpus[number]})
+            until("go")
+            while not os.path.exists("stop"):
+                for _ in range(200):
+                    time.sleep(0.00005)
+
+        return work
+
+    wait(*[in_child(wake(number)) for number in processors])
+
+
+@helper("unfair-interrupts/bad")
+def timers_of_one_processor():
+    wakes(0, 0)
+
+
+@helper("unfair-interrupts/good")
+def timers_of_both():
+    wakes(0, 1)
+
+
+@program("unfair-interrupts/bad", "unfair-interrupts/good")
+def two_readers():
+    readers()
+
+
+@setup("queue-hog/bad", "queue-hog/good")
+def a_table_and_a_copy():
+    cold("table", 16 << 20)
+    os.close(create("copy", 32 << 20))
+
+
+def hog(threads, pause):
+    until("go")
+
+    def work(number):
+        def write():
+            fd = os.open("copy", os.O_WRONLY | os.O_DIRECT)
+            memory = mmap.mmap(-1, 1 << 20)
+            at = number << 20
+            while not os.path.exists("stop"):
+                os.pwrite(fd, memory, at % (32 << 20))
+                at += 1 << 20
+                time.sleep(pause)
+
+        return write
+
+    run(*[work(i) for i in range(threads)])
+
+
+@helper("queue-hog/bad")
+def copies_with_many_at_once():
+    hog(16, 0)
+
+
+@helper("queue-hog/good")
+def copies_now_and_then():
+    hog(1, 0.02)
+
+
+@program("queue-hog/bad", "queue-hog/good")
+def reads_a_table():
+    fd = os.open("table", os.O_RDONLY | os.O_DIRECT)
+    memory = mmap.mmap(-1, 16384)
+    for i in range(400):
+        os.preadv(fd, [memory], i * 16384)
+        if i == 150:
+            touch("go")
+            time.sleep(0.1)
+        if i > 150:
+            time.sleep(0.002)
+    touch("stop")
