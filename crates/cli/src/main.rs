@@ -15,6 +15,8 @@ mod stages;
 
 #[cfg(feature = "analyse")]
 mod analyse;
+#[cfg(feature = "analyse")]
+mod diff;
 mod export;
 #[cfg(feature = "analyse")]
 mod sizes;
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
         Action::Report(options) => analyse::report(&options),
         #[cfg(feature = "analyse")]
         Action::Diagnose(options) => analyse::diagnose(&options),
+        #[cfg(feature = "analyse")]
+        Action::Diff(options) => diff::run(&options),
         #[cfg(feature = "analyse")]
         Action::Query(options) => analyse::query(&options),
         #[cfg(feature = "analyse")]

@@ -8,6 +8,7 @@
 mod db;
 mod error;
 pub mod escape;
+pub mod fetch;
 mod guard;
 pub mod output;
 mod rows;

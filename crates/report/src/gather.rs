@@ -8,10 +8,10 @@ use fathom_query::escape::{shell_words, text};
 use fathom_query::{Db, QueryError};
 use fathom_session::Session;
 
-use crate::fetch::{Row, rows};
 use crate::layers::Layers;
 use crate::report::*;
 use fathom_model::units;
+use fathom_query::fetch::{Row, rows};
 
 /// Rows of the rankings of files and threads.
 const TOP: usize = 8;
@@ -26,9 +26,6 @@ pub enum ReportError {
     /// The session could not be queried.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// A view lacks a column, or it has another type.
-    #[error("column {0} of a view is not as expected; session and fathom do not fit together")]
-    Column(&'static str),
 }
 
 /// What a report needs besides the tables.
@@ -124,7 +121,7 @@ impl Report {
     }
 }
 
-fn calls(db: &Db, sql: &str) -> Result<Vec<Calls>, ReportError> {
+fn calls(db: &Db, sql: &str) -> Result<Vec<Calls>, QueryError> {
     rows(db, sql, |row| {
         Ok(Calls {
             name: row.text("name")?,
@@ -388,7 +385,7 @@ fn imported(log: &meta::Source) -> Vec<String> {
     problems
 }
 
-fn errors(db: &Db) -> Result<Vec<ErrorCount>, ReportError> {
+fn errors(db: &Db) -> Result<Vec<ErrorCount>, QueryError> {
     rows(db, &format!("FROM by_error LIMIT {TOP_ERRORS}"), |row| {
         Ok(ErrorCount {
             syscall: row.text("syscall")?,
@@ -399,7 +396,7 @@ fn errors(db: &Db) -> Result<Vec<ErrorCount>, ReportError> {
     })
 }
 
-fn file(row: &Row<'_>) -> Result<FileActivity, ReportError> {
+fn file(row: &Row<'_>) -> Result<FileActivity, QueryError> {
     Ok(FileActivity {
         file_id: row.maybe_int("file_id")?,
         path: row.maybe_text("path")?,

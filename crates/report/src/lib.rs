@@ -4,7 +4,6 @@
 //! [`Report::build`] takes the numbers from the session once; [`to_text`] and
 //! [`to_html`] lay them out, and `serde` makes JSON of them.
 
-mod fetch;
 mod gather;
 mod html;
 mod layers;
@@ -20,4 +19,4 @@ pub use report::{
     Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,
 };
 pub use sarif::to_sarif;
-pub use text::{diagnosis_to_text, to_text};
+pub use text::{diagnosis_to_text, diff_to_text, to_text};

@@ -1,6 +1,7 @@
 //! The report for a terminal.
 
 mod diagnosis;
+mod diff;
 mod layers;
 mod lines;
 mod mapped;
@@ -8,6 +9,7 @@ mod style;
 mod table;
 
 pub use self::diagnosis::diagnosis_to_text;
+pub use self::diff::diff_to_text;
 use fathom_query::escape::{self, shell_words, shorten};
 
 use self::lines::{blank_zero, sparkline, wrap};
