@@ -14,6 +14,7 @@ mod content;
 mod damage;
 mod databases;
 mod detail;
+mod diff;
 mod exports;
 mod filters;
 mod fio;
