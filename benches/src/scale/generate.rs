@@ -37,13 +37,13 @@ fn i32s<'a>(batch: &'a mut Batch, column: &str) -> Option<&'a mut Vec<i32>> {
 fn read(session: &Session, table: &'static Table) -> anyhow::Result<Vec<Batch>> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut rows = 0;
-    session.for_each_batch(table, None, |batch| {
+    for batch in session.batches(table, None) {
+        let batch = batch?;
         rows += batch.len();
         if rows <= MAX_RECORDED {
             batches.push(batch);
         }
-        Ok::<_, anyhow::Error>(())
-    })?;
+    }
     Ok(batches)
 }
 

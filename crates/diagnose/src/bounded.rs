@@ -51,6 +51,11 @@ impl<K: Hash + Eq + Copy, V: Default> Bounded<K, V> {
     }
 
     /// The value of a key, if it has one.
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.map.get(key)
+    }
+
+    /// The same, to be changed.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.map.get_mut(key)
     }

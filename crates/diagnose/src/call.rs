@@ -1,8 +1,8 @@
 //! Rows of table `syscalls` as rules see them.
 
-use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::{Batch, ColumnData, StrId, StringTable};
+use fathom_model::{Batch, StrId};
 
+use crate::columns::Columns;
 use crate::kind::{Kind, is_positional};
 
 /// The columns that rules see; the others need not be read.
@@ -124,59 +124,22 @@ impl<'a> Call<'a> {
 
 /// Columns of a batch of table `syscalls`.
 pub(crate) struct Calls<'a> {
-    columns: Vec<Option<&'a ColumnData>>,
-    strings: &'a StringTable,
+    columns: Columns<'a>,
     /// By id of a string: what call it names.
     kinds: Vec<Option<(Kind, bool)>>,
-    rows: usize,
 }
 
 impl<'a> Calls<'a> {
     /// Rows of a batch; columns that it lacks are null.
     pub(crate) fn new(batch: &'a Batch) -> Self {
-        let column = |name: &&str| {
-            let index = batch.table.columns.iter().position(|c| c.name == *name)?;
-            batch.columns.get(index).filter(|data| !data.is_empty())
-        };
         Self {
-            columns: COLUMNS.iter().map(column).collect(),
-            strings: &batch.strings,
+            columns: Columns::new(batch, COLUMNS),
             kinds: vec![None; batch.strings.len() + 1],
-            rows: batch.len(),
         }
     }
 
     pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn i64(&self, column: usize, row: usize) -> Option<i64> {
-        match self.columns.get(column).copied().flatten()? {
-            ColumnData::I64(v) => v.get(row).copied().filter(|n| *n != NULL_I64),
-            ColumnData::I32(v) => v
-                .get(row)
-                .copied()
-                .filter(|n| *n != NULL_I32)
-                .map(i64::from),
-            _ => None,
-        }
-    }
-
-    fn i32(&self, column: usize, row: usize) -> Option<i32> {
-        self.i64(column, row).and_then(|n| i32::try_from(n).ok())
-    }
-
-    fn id(&self, column: usize, row: usize) -> StrId {
-        match self.columns.get(column).copied().flatten() {
-            Some(ColumnData::Str(v)) => v.get(row).copied().unwrap_or(StrId::NULL),
-            _ => StrId::NULL,
-        }
-    }
-
-    fn text(&self, column: usize, row: usize) -> Option<&'a str> {
-        let id = self.id(column, row);
-        // Text columns hold UTF-8; damaged ones are no reason to fail.
-        (id != StrId::NULL).then(|| std::str::from_utf8(self.strings.get(id)).unwrap_or(""))
+        self.columns.rows()
     }
 
     fn kind(&mut self, id: StrId) -> (Kind, bool) {
@@ -184,38 +147,39 @@ impl<'a> Calls<'a> {
             return (Kind::Other, false);
         };
         *known.get_or_insert_with(|| {
-            let name = self.strings.get(id);
+            let name = self.columns.strings().get(id);
             (Kind::of(name), is_positional(name))
         })
     }
 
     /// A row; indexes follow [`COLUMNS`].
     pub(crate) fn call(&mut self, row: usize) -> Call<'a> {
-        let (kind, positional) = self.kind(self.id(6, row));
+        let (kind, positional) = self.kind(self.columns.id(6, row));
+        let columns = &self.columns;
         Call {
-            rid: self.i64(0, row).unwrap_or(0),
-            ts_ns: self.i64(1, row).unwrap_or(0),
-            dur_ns: self.i64(2, row).unwrap_or(0).max(0),
-            pid: self.i32(3, row).unwrap_or(0),
-            tid: self.i32(4, row).unwrap_or(0),
-            comm: self.text(5, row).unwrap_or(""),
+            rid: columns.i64(0, row).unwrap_or(0),
+            ts_ns: columns.i64(1, row).unwrap_or(0),
+            dur_ns: columns.i64(2, row).unwrap_or(0).max(0),
+            pid: columns.i32(3, row).unwrap_or(0),
+            tid: columns.i32(4, row).unwrap_or(0),
+            comm: columns.text(5, row).unwrap_or(""),
             kind,
-            syscall: self.text(6, row).unwrap_or(""),
+            syscall: columns.text(6, row).unwrap_or(""),
             positional,
-            asynchronous: self.text(20, row).is_some_and(|api| api != "syscall"),
-            ret: self.i64(7, row),
-            errno: self.text(8, row),
-            fd: self.i32(9, row),
-            file: self.i64(10, row).map(FileId),
-            offset: self.i64(11, row),
-            size: self.i64(12, row),
-            bytes: self.i64(13, row),
-            flags: self.text(14, row).unwrap_or(""),
-            path_arg: self.text(15, row),
-            path: self.text(16, row),
-            path2: self.text(17, row),
-            hash: self.i64(18, row),
-            args: self.text(19, row).unwrap_or(""),
+            asynchronous: columns.text(20, row).is_some_and(|api| api != "syscall"),
+            ret: columns.i64(7, row),
+            errno: columns.text(8, row),
+            fd: columns.i32(9, row),
+            file: columns.i64(10, row).map(FileId),
+            offset: columns.i64(11, row),
+            size: columns.i64(12, row),
+            bytes: columns.i64(13, row),
+            flags: columns.text(14, row).unwrap_or(""),
+            path_arg: columns.text(15, row),
+            path: columns.text(16, row),
+            path2: columns.text(17, row),
+            hash: columns.i64(18, row),
+            args: columns.text(19, row).unwrap_or(""),
         }
     }
 }

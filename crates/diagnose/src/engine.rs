@@ -2,13 +2,14 @@
 //! come.
 
 use fathom_model::batch::NULL_I64;
-use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS};
+use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS, Table};
 use fathom_model::{Batch, StrId, StringTable};
 use serde::Serialize;
 
 use crate::call::{Call, Calls, FileId};
 use crate::finding::{Finding, NotObservable};
 use crate::kind::Kind;
+use crate::layers::{self, Layer, Layers};
 use crate::rule::{Input, Rule, Run};
 use crate::rules;
 use crate::state::{Context, Process, State};
@@ -49,6 +50,9 @@ pub struct Engine {
     rules: Vec<Box<dyn Rule>>,
     /// By kind: indexes of the rules that look at it.
     of_kind: Vec<Vec<usize>>,
+    /// Rules that look at rows of a layer, by their indexes.
+    of_layer: Vec<(Layer, usize)>,
+    layers: Layers,
     missing: Vec<(Input, String)>,
     calls: u64,
 }
@@ -81,10 +85,15 @@ impl Engine {
                 }
             }
         }
+        let layers = |(i, rule): (usize, &Box<dyn Rule>)| -> Vec<(Layer, usize)> {
+            rule.layers().iter().map(|layer| (*layer, i)).collect()
+        };
         Self {
             state: State::default(),
+            of_layer: rules.iter().enumerate().flat_map(layers).collect(),
             rules,
             of_kind,
+            layers: Layers::default(),
             missing: Vec::new(),
             calls: 0,
         }
@@ -100,9 +109,25 @@ impl Engine {
         self.state.set_gaps(true);
     }
 
+    /// Batches of several tables that were made in the same time.
+    pub fn feed_together<'a>(&mut self, batches: impl IntoIterator<Item = &'a Batch>) {
+        let place = |batch: &&Batch| {
+            let layer = |(table, _, _): &(&Table, _, _)| std::ptr::eq(*table, batch.table);
+            match layers::TABLES.iter().position(layer) {
+                Some(place) => place + 1,
+                None if std::ptr::eq(batch.table, &SYSCALLS) => layers::TABLES.len() + 1,
+                None => 0,
+            }
+        };
+        let mut batches: Vec<&Batch> = batches.into_iter().collect();
+        batches.sort_by_key(place);
+        batches.into_iter().for_each(|batch| self.feed(batch));
+    }
+
     /// Rows of a table; those of tables that no rule looks at are ignored. Rows
     /// of `syscalls` must come in the order in which the calls returned, those of
-    /// `files` and `processes` before the calls that they belong to where they can.
+    /// other tables before the calls that they belong to where they can: rows of
+    /// layers that come later say nothing of their call. `bios` come before `block`.
     pub fn feed(&mut self, batch: &Batch) {
         if std::ptr::eq(batch.table, &SYSCALLS) {
             let mut calls = Calls::new(batch);
@@ -117,6 +142,21 @@ impl Engine {
             && let Some((rows, strings)) = ProcessRows::from_batch(batch.clone())
         {
             self.processes(&rows, &strings);
+        } else {
+            let Self {
+                layers,
+                of_layer,
+                rules,
+                state,
+                ..
+            } = self;
+            layers.feed(batch, |row| {
+                for (_, i) in of_layer.iter().filter(|(layer, _)| *layer == row.layer()) {
+                    if let Some(rule) = rules.get_mut(*i) {
+                        rule.row(row, state);
+                    }
+                }
+            });
         }
     }
 
@@ -162,6 +202,7 @@ impl Engine {
         let context = Context {
             state: &self.state,
             description,
+            below: self.layers.take(call.rid),
         };
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
             if let Some(rule) = self.rules.get_mut(*i) {

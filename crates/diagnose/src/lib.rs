@@ -11,9 +11,13 @@
 
 mod bounded;
 mod call;
+mod columns;
 mod engine;
 mod finding;
 mod kind;
+mod layers;
+mod names;
+mod order;
 mod pages;
 mod rule;
 mod rules;
@@ -31,6 +35,7 @@ pub use finding::{
     Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
 };
 pub use kind::{Kind, Kinds};
+pub use layers::{Below, Bio, Fault, Interrupt, Layer, Origin, Request, Row};
 pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};
 pub use rules::catalogue;

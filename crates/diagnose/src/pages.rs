@@ -82,6 +82,7 @@ fn need(input: Input) -> &'static str {
         Input::Content => "hashes of content (`--content hash`)",
         Input::Faults => "page faults (`--layers pagecache`)",
         Input::Block => "requests to devices (`--layers block`)",
+        Input::Waits => "waits (`--layers sched`)",
         Input::Interrupts => "interrupts (`--layers irq`)",
     }
 }

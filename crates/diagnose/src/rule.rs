@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::finding::{Confidence, Evidence, Example, Finding, Group, Severity, Subject};
 use crate::kind::Kinds;
+use crate::layers::{Layer, Row};
 use crate::state::{Context, State};
 
 /// A table that a rule cannot do without.
@@ -16,6 +17,8 @@ pub enum Input {
     Faults,
     /// Requests to devices.
     Block,
+    /// Times off the CPU.
+    Waits,
     /// Interrupts.
     Interrupts,
 }
@@ -60,6 +63,15 @@ pub trait Rule: Send {
 
     /// Looks at a call.
     fn call(&mut self, call: &Call, context: &Context);
+
+    /// Rows below the calls that it looks at one by one.
+    fn layers(&self) -> &'static [Layer] {
+        &[]
+    }
+
+    /// Looks at such a row. Those of a time come before the calls of that time, but
+    /// not in order with them, and somewhat earlier perhaps.
+    fn row(&mut self, _: &Row, _: &State) {}
 
     /// What it has found so far.
     fn findings(&self, run: &Run, out: &mut Vec<Found>);

@@ -1,12 +1,16 @@
 //! The rules over a stored session.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use fathom_model::tables::{FILES, PROCESSES, SYSCALLS, Table};
-use fathom_session::{Session, SessionError};
+use fathom_model::Batch;
+use fathom_model::tables::{BIOS, BLOCK, FILES, LOSSES, PROCESSES, SYSCALLS, Table};
+use fathom_session::{Batches, Session, SessionError};
 
 use crate::call::COLUMNS;
+use crate::columns::Columns;
 use crate::engine::{Diagnosis, Engine};
+use crate::layers::{TABLES, reaches};
 use crate::rule::Input;
 
 /// Why a session could not be diagnosed.
@@ -24,6 +28,30 @@ pub enum DiagnoseError {
     },
 }
 
+/// What rules need of the layers: its name for `--layers`, and the hook without which
+/// there is none of it.
+const INPUTS: &[(Input, &str, &str, &str)] = &[
+    (
+        Input::Faults,
+        "pagecache",
+        "perf/major-faults",
+        "page_fault",
+    ),
+    (
+        Input::Block,
+        "block",
+        "tp_btf/block_rq_complete",
+        "block_request",
+    ),
+    (Input::Waits, "sched", "tp_btf/sched_switch", "wait"),
+    (
+        Input::Interrupts,
+        "irq",
+        "tp_btf/irq_handler_entry",
+        "interrupt",
+    ),
+];
+
 /// Runs all rules over a session.
 ///
 /// # Errors
@@ -34,32 +62,148 @@ pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
     if meta.totals.lost > 0 || meta.options.leave_calls_out() || !session.problems().is_empty() {
         engine.has_gaps();
     }
+    if meta.options.detail == "counters" {
+        engine.lacks(
+            Input::Calls,
+            "recorded with --detail counters, without single calls",
+        );
+    }
     if meta.content.is_none() {
         engine.lacks(Input::Content, "recorded without --content hash");
     }
-    for (input, table) in [
-        (Input::Faults, "faults"),
-        (Input::Block, "block"),
-        (Input::Interrupts, "irqs"),
-    ] {
-        if session.part_infos(table).is_empty() {
-            engine.lacks(input, &format!("table {table} has no rows"));
+    let lost = lost_events(session)?;
+    for (input, layer, hook, event) in INPUTS {
+        if !meta.hooks.iter().any(|h| h.name == *hook && h.attached) {
+            engine.lacks(*input, &format!("recorded without --layers {layer}"));
+        } else if let Some(count) = lost.get(*event) {
+            let of = format!("{count} records of layer {layer} were lost");
+            engine.lacks(*input, &of);
         }
     }
-    let mut read = |table: &'static Table, columns| {
-        session
-            .for_each_batch(table, columns, |batch| {
-                engine.feed(&batch);
-                Ok(())
-            })
-            .map_err(|source: SessionError| DiagnoseError::Read {
-                table: table.name,
-                session: session.dir().to_owned(),
-                source,
-            })
+    let failed = |table: &'static Table| {
+        move |source: SessionError| DiagnoseError::Read {
+            table: table.name,
+            session: session.dir().to_owned(),
+            source,
+        }
     };
-    read(&FILES, None)?;
-    read(&PROCESSES, None)?;
-    read(&SYSCALLS, Some(COLUMNS))?;
+    for table in [&FILES, &PROCESSES] {
+        for batch in session.batches(table, None) {
+            engine.feed(&batch.map_err(failed(table))?);
+        }
+    }
+    let mut streams: Vec<Stream> = TABLES
+        .iter()
+        .map(|(table, columns, order)| Stream {
+            table,
+            batches: session.batches(table, Some(columns)),
+            order,
+            reached: i64::MIN,
+        })
+        .collect();
+    for calls in session.batches(&SYSCALLS, Some(COLUMNS)) {
+        let calls = calls.map_err(failed(&SYSCALLS))?;
+        below(&mut engine, &mut streams, end_of(&calls)).map_err(|(t, e)| failed(t)(e))?;
+        engine.feed(&calls);
+    }
+    // What came behind the last call.
+    below(&mut engine, &mut streams, i64::MAX).map_err(|(t, e)| failed(t)(e))?;
     Ok(engine.diagnosis())
+}
+
+/// A table of a layer that is being read.
+struct Stream<'a> {
+    table: &'static Table,
+    batches: Batches<'a>,
+    order: &'static str,
+    /// Everything before this was fed.
+    reached: i64,
+}
+
+/// Feeds the rows of layers up to a time: whole batches, as rows may come too early.
+fn below(
+    engine: &mut Engine,
+    streams: &mut [Stream],
+    until_ns: i64,
+) -> Result<(), (&'static Table, SessionError)> {
+    // Bios have the number of their request in place of a time.
+    let mut bios: Option<usize> = None;
+    for i in 0..streams.len() {
+        if streams.get(i).is_some_and(|s| std::ptr::eq(s.table, &BIOS)) {
+            bios = Some(i);
+            continue;
+        }
+        while let Some(batch) = next(streams, i, until_ns)? {
+            if std::ptr::eq(batch.table, &BLOCK) {
+                let last = reaches(&batch, "block_id").unwrap_or(i64::MIN);
+                // One more, as the last one's may go on in the next batch.
+                while let Some(more) = bios
+                    .map(|at| next(streams, at, last))
+                    .transpose()?
+                    .flatten()
+                {
+                    engine.feed(&more);
+                }
+            }
+            engine.feed(&batch);
+        }
+    }
+    Ok(())
+}
+
+/// The next batch of a stream that has not reached so far.
+fn next(
+    streams: &mut [Stream],
+    at: usize,
+    until: i64,
+) -> Result<Option<Batch>, (&'static Table, SessionError)> {
+    let Some(stream) = streams
+        .get_mut(at)
+        .filter(|s| s.reached <= until && s.reached < i64::MAX)
+    else {
+        return Ok(None);
+    };
+    let batch = stream
+        .batches
+        .next()
+        .transpose()
+        .map_err(|e| (stream.table, e))?;
+    stream.reached = batch.as_ref().map_or(i64::MAX, |b| {
+        reaches(b, stream.order).unwrap_or(stream.reached)
+    });
+    Ok(batch)
+}
+
+/// When the last call of a batch returned.
+fn end_of(calls: &Batch) -> i64 {
+    let columns = Columns::new(calls, &["ts_ns", "dur_ns"]);
+    let last = columns.rows().saturating_sub(1);
+    let ns = |column| columns.i64(column, last).unwrap_or(0);
+    ns(0).saturating_add(ns(1))
+}
+
+/// Records that were lost, by what table `losses` calls them.
+fn lost_events(session: &Session) -> Result<HashMap<String, i64>, DiagnoseError> {
+    let mut counts: HashMap<(String, i64, i64, i64, String), i64> = HashMap::new();
+    let names = ["syscall", "cpu", "pid", "file_id", "stage", "count"];
+    for batch in session.batches(&LOSSES, Some(&names)) {
+        let batch = batch.map_err(|source| DiagnoseError::Read {
+            table: LOSSES.name,
+            session: session.dir().to_owned(),
+            source,
+        })?;
+        let columns = Columns::new(&batch, &names);
+        for row in 0..columns.rows() {
+            let text = |column| columns.text(column, row).unwrap_or("").to_owned();
+            let number = |column| columns.i64(column, row).unwrap_or(-1);
+            // Of rows with equal keys the last one counts.
+            let key = (text(0), number(1), number(2), number(3), text(4));
+            counts.insert(key, number(5));
+        }
+    }
+    let mut lost = HashMap::new();
+    for ((name, ..), count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        *lost.entry(name).or_insert(0) += count;
+    }
+    Ok(lost)
 }

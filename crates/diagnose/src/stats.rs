@@ -52,6 +52,24 @@ impl Durations {
         }
     }
 
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Durations) {
+        self.count += other.count;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (own, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *own = own.saturating_add(*more);
+        }
+    }
+
+    /// The mean, nanoseconds; 0 when there are none.
+    pub fn mean_ns(&self) -> i64 {
+        self.sum_ns / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX)
+    }
+
     /// The duration below which a share of them lies, 0 to 1; 0 when there are none.
     pub fn quantile_ns(&self, share: f64) -> i64 {
         let wanted = (self.count as f64 * share).max(1.0);

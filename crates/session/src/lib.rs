@@ -24,6 +24,7 @@
 //!
 //! [`SessionWriter`] writes a session, [`Session`] reads one.
 
+mod batches;
 mod catalog;
 mod compact;
 mod create;
@@ -42,7 +43,6 @@ mod rebuild;
 mod repair;
 mod ring;
 mod save;
-mod scan;
 mod schema;
 mod settle;
 mod shared;
@@ -51,6 +51,7 @@ mod storage;
 mod worker;
 mod writer;
 
+pub use batches::Batches;
 pub use catalog::PartInfo;
 pub use error::SessionError;
 pub use layout::PartRange;

@@ -6,6 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::names::directory;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
@@ -59,13 +60,6 @@ impl Default for DirUnsynced {
             fresh: Bounded::new(|_| 0),
             key: TextKey::default(),
         }
-    }
-}
-
-fn directory(path: &str) -> &str {
-    match path.rsplit_once('/') {
-        Some(("", _)) | None => "/",
-        Some((directory, _)) => directory,
     }
 }
 

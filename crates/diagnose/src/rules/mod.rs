@@ -40,6 +40,15 @@ rules! {
     scan_out_of_order::ScanOutOfOrder,
     content_mismatch::ContentMismatch,
     metadata_storm::MetadataStorm,
+    random_access::RandomAccess,
+    write_amplification::WriteAmplification,
+    read_own_write::ReadOwnWrite,
+    fault_storm::FaultStorm,
+    readahead_defeated::ReadaheadDefeated,
+    background_tail::BackgroundTail,
+    thread_interference::ThreadInterference,
+    unfair_interrupts::UnfairInterrupts,
+    queue_hog::QueueHog,
 }
 
 /// What every rule says of itself.

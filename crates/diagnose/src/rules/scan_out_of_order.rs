@@ -6,6 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::order::{Head, Step};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
@@ -17,8 +18,6 @@ const MIN_READS: u64 = 256;
 const MIN_COVERED: f64 = 0.8;
 /// Share of reads that begin elsewhere than near the end of the one before.
 const MIN_JUMPS: f64 = 0.3;
-/// A jump forward by less than this stays within readahead, bytes.
-const READAHEAD: i64 = 128 << 10;
 
 static INFO: RuleInfo = RuleInfo {
     id: "scan-out-of-order",
@@ -43,7 +42,7 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Scan {
     comm: String,
-    end: i64,
+    head: Head,
     reads: u64,
     jumps: u64,
     bytes: i64,
@@ -85,11 +84,10 @@ impl Rule for ScanOutOfOrder {
         if scan.reads == 0 {
             scan.comm = call.comm.to_owned();
         }
-        let jump = scan.reads > 0 && (start < scan.end || start > scan.end + READAHEAD);
+        let jump = matches!(scan.head.step(start, end), Step::Back | Step::Jump);
         scan.reads += 1;
         scan.bytes += end - start;
         scan.seen.insert(start, end);
-        scan.end = end;
         if jump {
             scan.jumps += 1;
             scan.jumped.add(call.dur_ns);

@@ -6,6 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::order::{Head, Step};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
@@ -45,7 +46,7 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Stream {
     comm: String,
-    end: i64,
+    head: Head,
     /// Calls and bytes of the run that goes on.
     run: u64,
     run_bytes: i64,
@@ -140,18 +141,17 @@ impl Rule for SmallSequential {
         if !small {
             if let Some(stream) = self.streams.get_mut(&key) {
                 stream.stop();
-                stream.end = end;
+                stream.head.step(start, end);
             }
             return;
         }
         let stream = self.streams.entry(key);
-        if start != stream.end || stream.run == 0 {
+        if stream.head.step(start, end) != Step::Next || stream.run == 0 {
             stream.stop();
             if stream.comm.is_empty() {
                 stream.comm = call.comm.to_owned();
             }
         }
-        stream.end = end;
         stream.add(call, end - start);
     }
 

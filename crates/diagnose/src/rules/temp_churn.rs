@@ -9,6 +9,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::names::directory;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::state::Context;
 
@@ -70,14 +71,6 @@ impl Default for TempChurn {
             lives: Bounded::new(|_| 0),
             churn: HashMap::new(),
         }
-    }
-}
-
-/// The directory of a path.
-fn directory(path: &str) -> &str {
-    match path.rsplit_once('/') {
-        Some(("", _)) | None => "/",
-        Some((directory, _)) => directory,
     }
 }
 

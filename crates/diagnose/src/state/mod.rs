@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::call::Call;
 use crate::kind::Kind;
+use crate::layers::Below;
 use descriptors::{Description, DescriptionId, Descriptors};
 use files::{FileState, Files};
 
@@ -120,6 +121,8 @@ pub struct Context<'a> {
     pub state: &'a State,
     /// The description that the call works on.
     pub description: Option<DescriptionId>,
+    /// What was seen below the call.
+    pub below: Below,
 }
 
 impl<'a> Context<'a> {

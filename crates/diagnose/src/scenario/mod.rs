@@ -1,5 +1,7 @@
 //! Made-up recordings for the tests of rules: calls as they come out of a session.
 
+mod layers;
+
 use std::collections::HashMap;
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
@@ -9,6 +11,7 @@ use fathom_model::{Batch, StrId, StringTable};
 use crate::engine::{Diagnosis, Engine};
 use crate::finding::Finding;
 use crate::rule::Input;
+use layers::{Device, LayerRows};
 
 /// What the time of a call is, nanoseconds: a call that moves bytes takes longer.
 const CALL_NS: i64 = 1_000;
@@ -34,6 +37,11 @@ pub(crate) struct Scenario {
     slow_ns: i64,
     /// Thread of the next calls; `None`: the process's first.
     tid: Option<i32>,
+    comm: &'static str,
+    layers: LayerRows,
+    no_layers: bool,
+    /// Bytes that the next call waits for from the device, and for how long.
+    missed: Option<(i64, i64)>,
 }
 
 #[derive(Clone)]
@@ -80,7 +88,87 @@ impl Scenario {
             content: false,
             slow_ns: 0,
             tid: None,
+            comm: "program",
+            layers: LayerRows::default(),
+            no_layers: false,
+            missed: None,
         }
+    }
+
+    /// Only calls were recorded.
+    pub(crate) fn no_layers(&mut self) {
+        self.no_layers = true;
+    }
+
+    /// Calls from here on are made by this thread of the process.
+    pub(crate) fn thread(&mut self, tid: i32, comm: &'static str) {
+        (self.tid, self.comm) = (Some(tid), comm);
+    }
+
+    fn next_rid(&self) -> i64 {
+        self.rows.rid.len() as i64 + 1
+    }
+
+    /// The next call reads so much from the device, and waits for it.
+    pub(crate) fn missed(&mut self, bytes: i64, wait_ns: i64) {
+        self.missed = Some((bytes, wait_ns));
+    }
+
+    /// The next call writes so much of a file, and of the journal, to the device.
+    pub(crate) fn writes_back(&mut self, path: &str, data: i64, journal: i64) {
+        let file = self.ids.get(path).copied();
+        for (origin, bytes, file) in [("writeback", data, file), ("journal", journal, None)] {
+            self.layers.device(&Device {
+                rid: Some(self.next_rid()),
+                op: "write",
+                origin,
+                bytes,
+                queued_ns: self.now + 100,
+                completed_ns: self.now + 200,
+                pid: self.pid,
+                comm: self.comm,
+                file,
+                offset: file.map(|_| 0),
+            });
+        }
+    }
+
+    /// Requests of a process that is not recorded, which complete one by one from
+    /// now on.
+    pub(crate) fn others_ahead(&mut self, count: usize, pid: i32, comm: &str, each_ns: i64) {
+        for i in 1..=count as i64 {
+            self.layers.device(&Device {
+                rid: None,
+                op: "write",
+                origin: "other",
+                bytes: 1 << 20,
+                queued_ns: self.now - 100,
+                completed_ns: self.now + i * each_ns,
+                pid,
+                comm,
+                file: None,
+                offset: None,
+            });
+        }
+    }
+
+    /// A page fault on a file that is mapped.
+    pub(crate) fn fault(&mut self, path: &str, offset: i64, ns: i64, major: bool, access: &str) {
+        let file = self.file(path, "regular", 1 << 30);
+        let kind = if major { "major" } else { "minor" };
+        let (times, who) = ((self.now, ns), (self.pid, self.comm));
+        self.layers.fault(times, who, (file, offset), kind, access);
+        self.now += ns + GAP_NS;
+        // Something must tell how long was recorded.
+        if offset % 7 == 0 {
+            self.stat("/data");
+        }
+    }
+
+    /// An interrupt in the next call.
+    pub(crate) fn interrupt(&mut self, name: &str, ns: i64) {
+        let tid = self.tid.unwrap_or(self.pid);
+        self.layers.interrupt(self.now, ns, self.pid, tid, name);
     }
 
     /// Calls from here on are made by another process.
@@ -147,13 +235,28 @@ impl Scenario {
         let mut text =
             |text: Option<&str>| text.map_or(StrId::NULL, |t| self.strings.intern(t.as_bytes()));
         let rows = &mut self.rows;
-        let dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
+        let mut dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
+        if let Some((bytes, wait_ns)) = self.missed.take() {
+            self.layers.device(&Device {
+                rid: Some(rows.rid.len() as i64 + 1),
+                op: "read",
+                origin: "read",
+                bytes,
+                queued_ns: self.now + 100,
+                completed_ns: self.now + wait_ns,
+                pid: self.pid,
+                comm: self.comm,
+                file: row.file,
+                offset: row.offset.map(|offset| offset & !4095),
+            });
+            dur += wait_ns;
+        }
         rows.rid.push(rows.rid.len() as i64 + 1);
         rows.ts_ns.push(self.now);
         rows.dur_ns.push(dur);
         rows.pid.push(self.pid);
         rows.tid.push(self.tid.unwrap_or(self.pid));
-        rows.comm.push(text(Some("program")));
+        rows.comm.push(text(Some(self.comm)));
         rows.cpu.push(0);
         rows.syscall.push(text(Some(row.syscall)));
         rows.class.push(StrId::NULL);
@@ -421,7 +524,13 @@ impl Scenario {
         if !self.content {
             engine.lacks(Input::Content, "not recorded");
         }
+        if self.no_layers {
+            for input in [Input::Block, Input::Waits, Input::Faults, Input::Interrupts] {
+                engine.lacks(input, "not recorded");
+            }
+        }
         engine.feed(&self.files.into_batch(self.file_strings));
+        self.layers.feed(&mut engine);
         let calls: Batch = self.rows.into_batch(self.strings);
         engine.feed(&calls);
         engine.diagnosis()

@@ -1,0 +1,63 @@
+//! Columns of a batch by their numbers in a list of names.
+
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::{Batch, ColumnData, StrId, StringTable};
+
+/// Some columns of a batch. Those that it lacks are null.
+pub(crate) struct Columns<'a> {
+    columns: Vec<Option<&'a ColumnData>>,
+    strings: &'a StringTable,
+    rows: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// The columns with these names, in their order.
+    pub(crate) fn new(batch: &'a Batch, names: &[&str]) -> Self {
+        let column = |name: &&str| {
+            let index = batch.table.columns.iter().position(|c| c.name == *name)?;
+            batch.columns.get(index).filter(|data| !data.is_empty())
+        };
+        Self {
+            columns: names.iter().map(column).collect(),
+            strings: &batch.strings,
+            rows: batch.len(),
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn strings(&self) -> &'a StringTable {
+        self.strings
+    }
+
+    pub(crate) fn i64(&self, column: usize, row: usize) -> Option<i64> {
+        match self.columns.get(column).copied().flatten()? {
+            ColumnData::I64(v) => v.get(row).copied().filter(|n| *n != NULL_I64),
+            ColumnData::I32(v) => v
+                .get(row)
+                .copied()
+                .filter(|n| *n != NULL_I32)
+                .map(i64::from),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn i32(&self, column: usize, row: usize) -> Option<i32> {
+        self.i64(column, row).and_then(|n| i32::try_from(n).ok())
+    }
+
+    pub(crate) fn id(&self, column: usize, row: usize) -> StrId {
+        match self.columns.get(column).copied().flatten() {
+            Some(ColumnData::Str(v)) => v.get(row).copied().unwrap_or(StrId::NULL),
+            _ => StrId::NULL,
+        }
+    }
+
+    pub(crate) fn text(&self, column: usize, row: usize) -> Option<&'a str> {
+        let id = self.id(column, row);
+        // Text columns hold UTF-8; damaged ones are no reason to fail.
+        (id != StrId::NULL).then(|| std::str::from_utf8(self.strings.get(id)).unwrap_or(""))
+    }
+}

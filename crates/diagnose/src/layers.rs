@@ -1,0 +1,414 @@
+//! Rows of the layers below the calls, and what they add up to for each request.
+
+use std::collections::HashMap;
+
+use fathom_model::Batch;
+use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, Table, WAITS};
+
+use crate::call::FileId;
+use crate::columns::Columns;
+
+/// A kind of row below the calls that a rule may look at one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layer {
+    /// Rows of `block`, with their `bios`.
+    Device,
+    /// Rows of `faults`.
+    Fault,
+    /// Rows of `irqs`.
+    Interrupt,
+}
+
+/// A row below the calls.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'a> {
+    /// A request to a device.
+    Device(Request<'a>),
+    /// A page fault on a mapped file.
+    Fault(Fault<'a>),
+    /// An interrupt in the course of a request.
+    Interrupt(Interrupt<'a>),
+}
+
+impl Row<'_> {
+    pub(crate) fn layer(&self) -> Layer {
+        match self {
+            Row::Device(_) => Layer::Device,
+            Row::Fault(_) => Layer::Fault,
+            Row::Interrupt(_) => Layer::Interrupt,
+        }
+    }
+}
+
+/// A request to a device that has completed, whoever made it.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Device.
+    pub device: &'a str,
+    /// What it did: `read`, `write`, `flush`.
+    pub op: &'a str,
+    /// Bytes moved.
+    pub bytes: i64,
+    /// When it was submitted, nanoseconds; `None` when that was not seen.
+    pub queued_ns: Option<i64>,
+    /// When the device got it.
+    pub issued_ns: Option<i64>,
+    /// When it was completed.
+    pub completed_ns: i64,
+    /// Process that submitted it.
+    pub pid: Option<i32>,
+    /// Thread that submitted it.
+    pub tid: Option<i32>,
+    /// Name of that thread.
+    pub comm: &'a str,
+    /// What it was made of.
+    pub bios: &'a [Bio],
+}
+
+/// Where a bio comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The task's own I/O, direct or metadata.
+    Call,
+    /// A read into the page cache of what was asked for.
+    Read,
+    /// A read ahead of it.
+    Readahead,
+    /// Dirty pages.
+    Writeback,
+    /// The journal of a file system.
+    Journal,
+    /// Anything else.
+    Other,
+}
+
+/// What a file system submitted at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Bio {
+    /// Request that caused it.
+    pub rid: Option<i64>,
+    /// Request in whose course it was submitted.
+    pub submit_rid: Option<i64>,
+    /// Its bytes.
+    pub bytes: i64,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Process that caused it.
+    pub cause_pid: Option<i32>,
+    /// Thread that caused it.
+    pub cause_tid: Option<i32>,
+    /// Its file.
+    pub file: Option<FileId>,
+    /// Byte in the file.
+    pub offset: Option<i64>,
+}
+
+/// A page fault on a mapped file.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault<'a> {
+    /// The request.
+    pub rid: i64,
+    /// When, nanoseconds.
+    pub ts_ns: i64,
+    /// How long it took, nanoseconds.
+    pub dur_ns: i64,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Name of the thread.
+    pub comm: &'a str,
+    /// `read`, `write` or `exec`.
+    pub access: &'a str,
+    /// Whether the page had to be read, or waited for.
+    pub major: bool,
+    /// The file.
+    pub file: Option<FileId>,
+    /// Byte in the file.
+    pub offset: i64,
+}
+
+/// An interrupt that took the CPU in the course of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupt<'a> {
+    /// How long, nanoseconds.
+    pub dur_ns: i64,
+    /// Process that was interrupted.
+    pub pid: i32,
+    /// Thread that was.
+    pub tid: i32,
+    /// Device, or name of the softirq.
+    pub name: &'a str,
+}
+
+/// What was seen below one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Below {
+    /// Pages that were not in memory.
+    pub misses: i64,
+    /// Pieces that it had to read from a device for what it asked for: into the page
+    /// cache, or direct.
+    pub reads: u32,
+    /// Bytes that were read from devices in its course, ahead ones too.
+    pub read_bytes: i64,
+    /// Bytes that were written to devices in its course.
+    pub written_bytes: i64,
+    /// Time off the CPU for I/O, nanoseconds.
+    pub io_wait_ns: i64,
+    /// Time off the CPU in wait for a thread, which is `waker_tid` of the longest,
+    /// nanoseconds.
+    pub lock_wait_ns: i64,
+    /// Who ended the longest of these waits.
+    pub waker_tid: i32,
+    /// The longest of these waits.
+    longest_lock_ns: i64,
+}
+
+impl Below {
+    /// Whether it waited for bytes from a device.
+    pub fn missed(&self) -> bool {
+        self.misses > 0 || self.reads > 0
+    }
+}
+
+/// Requests whose own row has not come, of which something below was seen: as many
+/// twice.
+const MAX_OPEN: usize = 1 << 18;
+/// Requests to devices whose bios came, but not their own row.
+const MAX_BIOS: usize = 1 << 18;
+
+/// Rows on their way to the request that they belong to.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    young: HashMap<i64, Below>,
+    old: HashMap<i64, Below>,
+    bios: HashMap<i64, Vec<Bio>>,
+}
+
+/// Tables of layers with the columns that are read, and the column that tells how far
+/// in time a batch of them reaches. In the order in which batches of one moment are
+/// to be fed.
+pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
+    (&PAGECACHE, &["rid", "ts_ns", "misses"], "ts_ns"),
+    (
+        &WAITS,
+        &["rid", "ts_ns", "dur_ns", "reason", "waker_tid"],
+        "ts_ns",
+    ),
+    (&IRQS, &["ts_ns", "dur_ns", "pid", "tid", "name"], "ts_ns"),
+    (
+        &BIOS,
+        &[
+            "block_id",
+            "rid",
+            "submit_rid",
+            "bytes",
+            "origin",
+            "cause_pid",
+            "cause_tid",
+            "file_id",
+            "file_offset",
+        ],
+        "block_id",
+    ),
+    (
+        &BLOCK,
+        &[
+            "block_id",
+            "device",
+            "bytes",
+            "op",
+            "queued_ns",
+            "issued_ns",
+            "completed_ns",
+            "pid",
+            "tid",
+            "comm",
+        ],
+        "completed_ns",
+    ),
+    (
+        &FAULTS,
+        &[
+            "rid", "ts_ns", "dur_ns", "pid", "tid", "comm", "access", "kind", "file_id", "offset",
+        ],
+        "ts_ns",
+    ),
+];
+
+/// Columns of a table of [`TABLES`].
+pub(crate) fn columns(table: &Table) -> Option<&'static [&'static str]> {
+    TABLES
+        .iter()
+        .find(|(known, _, _)| std::ptr::eq(*known, table))
+        .map(|(_, columns, _)| *columns)
+}
+
+impl Layers {
+    /// What was seen below a request, which has ended.
+    pub(crate) fn take(&mut self, rid: i64) -> Below {
+        let young = self.young.remove(&rid);
+        young.or_else(|| self.old.remove(&rid)).unwrap_or_default()
+    }
+
+    fn below(&mut self, rid: i64) -> &mut Below {
+        if self.young.len() >= MAX_OPEN {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let before = self.old.remove(&rid);
+        self.young
+            .entry(rid)
+            .or_insert_with(|| before.unwrap_or_default())
+    }
+
+    /// Takes a batch of a table of [`TABLES`]; hands over what is a row by itself.
+    pub(crate) fn feed(&mut self, batch: &Batch, row: impl FnMut(&Row)) {
+        let Some(names) = columns(batch.table) else {
+            return;
+        };
+        let columns = Columns::new(batch, names);
+        let table = batch.table;
+        if std::ptr::eq(table, &PAGECACHE) {
+            self.caches(&columns);
+        } else if std::ptr::eq(table, &WAITS) {
+            self.waits(&columns);
+        } else if std::ptr::eq(table, &IRQS) {
+            interrupts(&columns, row);
+        } else if std::ptr::eq(table, &BIOS) {
+            self.pieces(&columns);
+        } else if std::ptr::eq(table, &BLOCK) {
+            self.requests(&columns, row);
+        } else {
+            faults(&columns, row);
+        }
+    }
+
+    fn caches(&mut self, columns: &Columns) {
+        for i in 0..columns.rows() {
+            let (Some(rid), Some(misses)) = (columns.i64(0, i), columns.i64(2, i)) else {
+                continue;
+            };
+            if misses > 0 {
+                self.below(rid).misses += misses;
+            }
+        }
+    }
+
+    fn waits(&mut self, columns: &Columns) {
+        for i in 0..columns.rows() {
+            let (Some(rid), Some(dur)) = (columns.i64(0, i), columns.i64(2, i)) else {
+                continue;
+            };
+            match columns.text(3, i) {
+                Some("io") => self.below(rid).io_wait_ns += dur,
+                Some("uninterruptible") => {
+                    if let Some(waker) = columns.i32(4, i) {
+                        let below = self.below(rid);
+                        below.lock_wait_ns += dur;
+                        if dur > below.longest_lock_ns {
+                            below.longest_lock_ns = dur;
+                            below.waker_tid = waker;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn pieces(&mut self, columns: &Columns) {
+        for i in 0..columns.rows() {
+            let Some(block) = columns.i64(0, i) else {
+                continue;
+            };
+            if self.bios.len() >= MAX_BIOS {
+                self.bios.clear();
+            }
+            self.bios.entry(block).or_default().push(Bio {
+                rid: columns.i64(1, i),
+                submit_rid: columns.i64(2, i),
+                bytes: columns.i64(3, i).unwrap_or(0),
+                origin: match columns.text(4, i).unwrap_or("") {
+                    "call" => Origin::Call,
+                    "read" => Origin::Read,
+                    "readahead" => Origin::Readahead,
+                    "writeback" => Origin::Writeback,
+                    "journal" => Origin::Journal,
+                    _ => Origin::Other,
+                },
+                cause_pid: columns.i32(5, i),
+                cause_tid: columns.i32(6, i),
+                file: columns.i64(7, i).map(FileId),
+                offset: columns.i64(8, i),
+            });
+        }
+    }
+
+    fn requests(&mut self, columns: &Columns, mut row: impl FnMut(&Row)) {
+        for i in 0..columns.rows() {
+            let Some(block) = columns.i64(0, i) else {
+                continue;
+            };
+            let bios = self.bios.remove(&block).unwrap_or_default();
+            let op = columns.text(3, i).unwrap_or("");
+            for bio in &bios {
+                let Some(rid) = bio.submit_rid else { continue };
+                let below = self.below(rid);
+                match op {
+                    "read" => {
+                        below.read_bytes += bio.bytes;
+                        below.reads += u32::from(bio.origin != Origin::Readahead);
+                    }
+                    "write" => below.written_bytes += bio.bytes,
+                    _ => {}
+                }
+            }
+            row(&Row::Device(Request {
+                device: columns.text(1, i).unwrap_or(""),
+                op,
+                bytes: columns.i64(2, i).unwrap_or(0),
+                queued_ns: columns.i64(4, i),
+                issued_ns: columns.i64(5, i),
+                completed_ns: columns.i64(6, i).unwrap_or(0),
+                pid: columns.i32(7, i),
+                tid: columns.i32(8, i),
+                comm: columns.text(9, i).unwrap_or(""),
+                bios: &bios,
+            }));
+        }
+    }
+}
+
+fn interrupts(columns: &Columns, mut row: impl FnMut(&Row)) {
+    for i in 0..columns.rows() {
+        row(&Row::Interrupt(Interrupt {
+            dur_ns: columns.i64(1, i).unwrap_or(0),
+            pid: columns.i32(2, i).unwrap_or(0),
+            tid: columns.i32(3, i).unwrap_or(0),
+            name: columns.text(4, i).unwrap_or(""),
+        }));
+    }
+}
+
+fn faults(columns: &Columns, mut row: impl FnMut(&Row)) {
+    for i in 0..columns.rows() {
+        row(&Row::Fault(Fault {
+            rid: columns.i64(0, i).unwrap_or(0),
+            ts_ns: columns.i64(1, i).unwrap_or(0),
+            dur_ns: columns.i64(2, i).unwrap_or(0),
+            pid: columns.i32(3, i).unwrap_or(0),
+            tid: columns.i32(4, i).unwrap_or(0),
+            comm: columns.text(5, i).unwrap_or(""),
+            access: columns.text(6, i).unwrap_or(""),
+            major: columns.text(7, i) == Some("major"),
+            file: columns.i64(8, i).map(FileId),
+            offset: columns.i64(9, i).unwrap_or(0),
+        }));
+    }
+}
+
+/// How far a batch of a table of [`TABLES`] reaches: the last row's time, or id.
+pub(crate) fn reaches(batch: &Batch, column: &str) -> Option<i64> {
+    let last = batch.len().checked_sub(1)?;
+    Columns::new(batch, &[column]).i64(0, last)
+}

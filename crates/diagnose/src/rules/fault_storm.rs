@@ -1,0 +1,250 @@
+//! `fault-storm`: a mapped file comes from the device page by page.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Example, Group, Subject};
+use crate::kind::Kinds;
+use crate::layers::{Fault, Layer, Row};
+use crate::order::{Head, Step};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::state::{Context, State};
+use crate::stats::Durations;
+
+/// Time in which faults are counted, nanoseconds.
+const WINDOW_NS: i64 = 100_000_000;
+/// Faults in that time that make a storm: 1,000 a second.
+const MIN_RATE: u64 = 100;
+/// Fewer do when they take this part of it, as slow devices answer.
+const MIN_TIME_NS: i64 = WINDOW_NS / 2;
+/// Faults in storms from which on they count.
+const MIN_FAULTS: u64 = 128;
+/// Requests that could be on their way at a time.
+const AT_ONCE: i64 = 8;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "fault-storm",
+    name: "Mapped file read page by page",
+    group: Group::Performance,
+    needs: &[Input::Faults],
+    what: "A process touches pages of a mapped file that are not in memory. Each touch stops the thread until the device has answered, which no call \
+           shows, and the kernel reads little along, or what is not needed.",
+    when: "128 or more major faults (those that wait for the device) of one process on one file, in tenths of a second that had 100 or more of them \
+           (1,000 a second), or that went into them for half of their time. Fetching code (exec) does not count: a program's start is no storm of its own making.",
+    lost: "seven eighths of the time of these faults, as if eight pages came with each, shared by the threads that took them",
+    advice: "madvise(MADV_WILLNEED) on what will be touched next, or MAP_POPULATE for all of it; MADV_SEQUENTIAL for a walk from front to back; \
+             MADV_RANDOM only where nothing nearby is needed. Or pread into memory in pieces of 128 KiB, or io_uring.",
+    not_when: "Not when only a few bytes of a large file are needed.",
+    bad: "for (i = 0; i < pages; i++)\n    sum += map[order[i] * 4096];",
+    good: "for (i = 0; i < pages; i++) {\n    if (i % 64 == 0)\n        for (j = i; j < i + 64; j++)\n            \
+           madvise(map + order[j] * 4096, 4096, MADV_WILLNEED);\n    sum += map[order[i] * 4096];\n}",
+    reference: "madvise(2); Crotty, Leis, Pavlo: Are You Sure You Want to Use MMAP in Your DBMS? (CIDR 2022)",
+};
+
+/// One process on one mapped file.
+#[derive(Debug, Default)]
+struct Mapping {
+    comm: String,
+    threads: Vec<(i32, Head)>,
+    window: i64,
+    /// Of the window that goes on.
+    faults: u64,
+    time_ns: i64,
+    pending: Durations,
+    /// Of windows that were storms.
+    storm: Durations,
+    /// How far from the page before: next, near, elsewhere.
+    next: u64,
+    near: u64,
+    jumps: u64,
+    examples: Vec<Example>,
+}
+
+/// Threads of one process that are told apart.
+const MAX_THREADS: usize = 32;
+/// Calls that a finding shows.
+const EXAMPLES: usize = 3;
+
+impl Mapping {
+    fn is_storm(&self) -> bool {
+        self.faults >= MIN_RATE || self.time_ns >= MIN_TIME_NS && self.faults >= 8
+    }
+
+    /// The window is over.
+    fn settle(&mut self) {
+        if self.is_storm() {
+            self.storm.merge(&self.pending);
+        }
+        self.pending = Durations::default();
+        (self.faults, self.time_ns) = (0, 0);
+    }
+
+    fn add(&mut self, fault: &Fault) {
+        let window = fault.ts_ns / WINDOW_NS;
+        if window != self.window {
+            self.settle();
+            self.window = window;
+        }
+        self.faults += 1;
+        self.time_ns += fault.dur_ns;
+        self.pending.add(fault.dur_ns);
+        let at = self.threads.iter().position(|(tid, _)| *tid == fault.tid);
+        if at.is_none() && self.threads.len() < MAX_THREADS {
+            self.threads.push((fault.tid, Head::default()));
+        }
+        let at = at.unwrap_or(self.threads.len() - 1);
+        let page = fault.offset & !4095;
+        let step = self.threads.get_mut(at).map(|(_, head)| head.step(page, page + 4096));
+        match step {
+            Some(Step::Next | Step::First) | None => self.next += 1,
+            Some(Step::Skip | Step::Back) => self.near += 1,
+            Some(Step::Jump) => self.jumps += 1,
+        }
+    }
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct FaultStorm {
+    mappings: Bounded<(i32, FileId), Mapping>,
+}
+
+impl Default for FaultStorm {
+    fn default() -> Self {
+        Self {
+            mappings: Bounded::new(|mapping| mapping.storm.count + mapping.faults),
+        }
+    }
+}
+
+impl Rule for FaultStorm {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::NONE
+    }
+
+    fn call(&mut self, _: &Call, _: &Context) {}
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Fault]
+    }
+
+    fn row(&mut self, row: &Row, state: &State) {
+        let Row::Fault(fault) = row else { return };
+        let Some(id) = fault.file.filter(|_| fault.major && fault.access != "exec") else { return };
+        let mapping = self.mappings.entry((fault.pid, id));
+        if mapping.comm.is_empty() {
+            mapping.comm = fault.comm.to_owned();
+        }
+        if mapping.examples.len() < EXAMPLES {
+            mapping.examples.push(Example {
+                rid: fault.rid,
+                ts_ns: fault.ts_ns,
+                dur_ns: fault.dur_ns,
+                tid: fault.tid,
+                syscall: "page_fault".to_owned(),
+                path: state.files.get(id).map(|f| f.name().to_owned()),
+                offset: Some(fault.offset),
+                ret: None,
+            });
+        }
+        mapping.add(fault);
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), mapping) in self.mappings.iter() {
+            let mut storm = mapping.storm.clone();
+            if mapping.is_storm() {
+                storm.merge(&mapping.pending);
+            }
+            let threads = mapping.threads.len().max(1) as i64;
+            let lost = storm.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
+            if storm.count < MIN_FAULTS || !run.matters(lost) {
+                continue;
+            }
+            let path = run.state.files.get(*id).map_or("", |f| f.name());
+            let all = (mapping.next + mapping.near + mapping.jumps).max(1) as f64;
+            let (next, jumps) = (mapping.next as f64 / all, mapping.jumps as f64 / all);
+            let (order, advice) = if next > 0.5 {
+                (
+                    "one after the other",
+                    "The pages are touched one after the other, and yet each fault reads little: take back MADV_RANDOM, or call madvise(MADV_SEQUENTIAL) or \
+                     MAP_POPULATE, or read the file with read(2) in pieces of 128 KiB.",
+                )
+            } else if jumps > 0.5 {
+                (
+                    "far apart",
+                    "The pages lie far apart: call madvise(MADV_WILLNEED) on those of a batch before the first of them is touched, or pread them through io_uring; \
+                     MADV_RANDOM as well, so that the kernel does not read their neighbours.",
+                )
+            } else {
+                (
+                    "near each other",
+                    "The pages lie near each other: call madvise(MADV_WILLNEED) or MAP_POPULATE on the range before it is touched.",
+                )
+            };
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} waits {} times for a page of {path}, which it has mapped, {order}",
+                    mapping.comm,
+                    units::count(storm.count as i64),
+                ),
+                subject: Subject::process(*pid, &mapping.comm).with_file(*id, path),
+                evidence: vec![
+                    number("major_faults", storm.count as i64),
+                    number("median_ns", storm.median_ns()),
+                    evidence("share_next_page", next),
+                    evidence("share_of_jumps", jumps),
+                    number("threads", threads),
+                ],
+                examples: mapping.examples.clone(),
+                query: format!(
+                    "SELECT rid, ts_ns, dur_ns, tid, comm, access, \"offset\", path FROM faults WHERE pid = {pid} AND file_id = {} AND kind = 'major' ORDER BY ts_ns",
+                    id.0
+                ),
+                advice: Some(advice.to_owned()),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_pages_far_apart() {
+        let mut s = Scenario::new();
+        for i in 0..400 {
+            s.fault("/data/index", i * 389 % 1000 * 1_003_520, 100_000, true, "read");
+        }
+        let found = fires("fault-storm", s);
+        assert!(found[0].title.contains("far apart"), "{found:?}");
+    }
+
+    #[test]
+    fn fires_on_a_slow_device() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            s.fault("/data/index", i * 4096, 8_000_000, true, "read");
+        }
+        let found = fires("fault-storm", s);
+        assert!(found[0].advice.contains("MADV_SEQUENTIAL"), "{found:?}");
+    }
+
+    #[test]
+    fn silent_on_memory_and_on_starts_of_programs() {
+        let mut s = Scenario::new();
+        for i in 0..1000 {
+            s.fault("/data/hot", i * 4096, 1_000, false, "read");
+            s.fault("/usr/lib/large.so", i * 65536, 100_000, true, "exec");
+        }
+        silent("fault-storm", s);
+    }
+}

@@ -1,0 +1,209 @@
+//! `random-access`: reads that jump about in a file, and wait for the device each time.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::order::{Head, Step};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::Context;
+use crate::state::intervals::Intervals;
+use crate::stats::Durations;
+
+/// Reads that jump and wait for the device, from which on they count.
+const MIN_READS: u64 = 64;
+/// Share of reads that jump.
+const MIN_JUMPS: f64 = 0.5;
+/// Share of the jumping reads that waited for the device.
+const MIN_MISSED: f64 = 0.25;
+/// Requests that could be on their way at a time.
+const AT_ONCE: i64 = 8;
+/// With this share of the file read, each byte once, it is a scan.
+const SCAN: f64 = 0.8;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "random-access",
+    name: "Random reads, one after the other, from the device",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    what: "A process jumps about in a file that is not in memory. Readahead cannot guess what comes next, so each read waits \
+           for the device, and the device works on one request at a time although it could work on many.",
+    when: "Over half of a process's reads of a file begin more than 128 KiB (the kernel's default readahead) away from the end \
+           of the same thread's read before, and 64 or more of these, and a quarter or more, had to be read from the device. A jump within the \
+           readahead costs nothing, nor does one to a page that is in memory. Reads through io_uring and AIO do not count: their threads \
+           need not wait. What reads most of the file, each byte about once, is scan-out-of-order.",
+    lost: "seven eighths of the time of the jumping reads that waited for the device, shared by the threads that read: as if eight requests \
+           were on their way at a time, which disks take at no cost to each",
+    advice: "Ask ahead for what will be read next: posix_fadvise(POSIX_FADV_WILLNEED) for a batch of ranges, or io_uring with eight or more \
+             reads on their way. Sort a batch by offset. Put what is used together side by side.",
+    not_when: "Not when each address is only known from the bytes read before, as in a tree: then keep its upper levels in memory.",
+    bad: "for (i = 0; i < n; i++)\n    pread(fd, row, 4096, offset[i]);",
+    good: "for (i = 0; i < n; i++) {\n    if (i % 32 == 0)\n        for (j = i; j < i + 32 && j < n; j++)\n            \
+           posix_fadvise(fd, offset[j], 4096, POSIX_FADV_WILLNEED);\n    pread(fd, row, 4096, offset[i]);\n}",
+    reference: "Drishti's and Darshan's random-access triggers; posix_fadvise(2)",
+};
+
+/// Threads of one process on one file that are told apart.
+const MAX_THREADS: usize = 32;
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Access {
+    comm: String,
+    heads: Vec<(i32, Head)>,
+    reads: u64,
+    jumps: u64,
+    bytes: i64,
+    seen: Intervals,
+    missed: Durations,
+    examples: Examples,
+}
+
+impl Access {
+    fn step(&mut self, tid: i32, start: i64, end: i64) -> Step {
+        let known = self.heads.iter().position(|(t, _)| *t == tid);
+        let at = match known {
+            Some(at) => at,
+            None if self.heads.len() < MAX_THREADS => {
+                self.heads.push((tid, Head::default()));
+                self.heads.len() - 1
+            }
+            None => 0,
+        };
+        self.heads
+            .get_mut(at)
+            .map_or(Step::First, |(_, head)| head.step(start, end))
+    }
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct RandomAccess {
+    accesses: Bounded<(i32, FileId), Access>,
+}
+
+impl Default for RandomAccess {
+    fn default() -> Self {
+        Self {
+            accesses: Bounded::new(|access| access.missed.count * 1000 + access.reads),
+        }
+    }
+}
+
+impl Rule for RandomAccess {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
+        if call.asynchronous || !context.file(call).is_some_and(|f| f.is_regular()) {
+            return;
+        }
+        let access = self.accesses.entry((call.pid, id));
+        if access.reads == 0 {
+            access.comm = call.comm.to_owned();
+        }
+        access.reads += 1;
+        access.bytes += end - start;
+        access.seen.insert(start, end);
+        if access.step(call.tid, start, end) == Step::Jump {
+            access.jumps += 1;
+            if context.below.missed() {
+                access.missed.add(call.dur_ns);
+                access.examples.add(call);
+            }
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), access) in self.accesses.iter() {
+            let (missed, threads) = (&access.missed, access.heads.len().max(1) as i64);
+            let jumps = access.jumps as f64 / access.reads as f64;
+            let lost = missed.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
+            let many = missed.count >= MIN_READS
+                && missed.count as f64 >= access.jumps as f64 * MIN_MISSED;
+            if !many || jumps <= MIN_JUMPS || !run.matters(lost) {
+                continue;
+            }
+            let Some(file) = run.state.files.get(*id) else { continue };
+            let unique = access.seen.len();
+            let covered = unique as f64 / file.size.unwrap_or(i64::MAX).max(1) as f64;
+            if covered >= SCAN && access.bytes < unique + unique / 4 {
+                continue;
+            }
+            let path = file.name();
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} jumps about in {path}: {} of its {} reads begin far from the one before, and {} of them waited for the device",
+                    access.comm,
+                    units::percent(jumps),
+                    units::count(access.reads as i64),
+                    units::count(missed.count as i64),
+                ),
+                subject: Subject::process(*pid, &access.comm).with_file(*id, path),
+                evidence: vec![
+                    number("reads", access.reads as i64),
+                    number("waiting_reads", missed.count as i64),
+                    evidence("share_of_jumps", jumps),
+                    number("median_ns", missed.median_ns()),
+                    number("threads", threads),
+                ],
+                examples: access.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)",
+                    id.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_rows_from_a_cold_table() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        for i in 0..300 {
+            s.missed(4096, 200_000);
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        let found = fires("random-access", s);
+        assert_eq!(found[0].evidence[1].value, 299.0);
+    }
+
+    #[test]
+    fn silent_in_memory_and_in_order_and_without_layers() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/hot", "O_RDONLY", 1 << 30);
+        for i in 0..300 {
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        let fd = s.open_existing("/data/cold", "O_RDONLY", 1 << 30);
+        for i in 0..300 {
+            s.missed(4096, 200_000);
+            s.pread(fd, 4096, i * 65536);
+        }
+        silent("random-access", s);
+        let mut s = Scenario::new();
+        s.no_layers();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        for i in 0..300 {
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        let diagnosis = s.diagnose();
+        assert!(diagnosis.not_observable.iter().any(|n| n.rule == "random-access"));
+    }
+}

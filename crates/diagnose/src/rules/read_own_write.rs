@@ -1,0 +1,195 @@
+//! `read-own-write`: a process reads back from the device what it has just written.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::state::intervals::Intervals;
+
+/// Reads of own bytes from the device, from which on they count.
+const MIN_READS: u64 = 32;
+/// Bytes with which fewer of them do: of large reads a few are enough.
+const MANY_BYTES: i64 = 8 << 20;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "read-own-write",
+    name: "Own bytes read back from the device",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
+           (O_DIRECT), or were thrown out of it before they were used.",
+    when: "32 or more reads of one process on one file, or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
+           had written in the recording. Fewer are what any program does that verifies its header.",
+    lost: "the time that these reads waited for the device, times the share of their bytes that the process had written",
+    advice: "Keep the bytes in memory until they are not needed any more; write without O_DIRECT what will be read again; call \
+             posix_fadvise(POSIX_FADV_DONTNEED) only after the last use; give the process's cgroup more memory when it was the kernel that \
+             threw them out.",
+    not_when: "Not when the point is to see what the device has (verification), or the data is larger than memory.",
+    bad: "pwrite(fd, block, n, at);\nfdatasync(fd);\nposix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);\n...\npread(fd, block, n, at);",
+    good: "pwrite(fd, block, n, at);\nfdatasync(fd);\n...\npread(fd, block, n, at);             /* from memory */\n\
+           posix_fadvise(fd, at, n, POSIX_FADV_DONTNEED);",
+    reference: "posix_fadvise(2); open(2) on O_DIRECT",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Own {
+    comm: String,
+    written: Intervals,
+    reads: u64,
+    bytes: i64,
+    lost_ns: i64,
+    direct: bool,
+    dropped: bool,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ReadOwnWrite {
+    own: Bounded<(i32, FileId), Own>,
+}
+
+impl Default for ReadOwnWrite {
+    fn default() -> Self {
+        Self {
+            own: Bounded::new(|own| own.reads * 1000 + own.written.len().unsigned_abs()),
+        }
+    }
+}
+
+impl Rule for ReadOwnWrite {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read, Kind::Write, Kind::Truncate, Kind::Advise])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
+        if !context.file(call).is_some_and(|f| f.is_regular()) {
+            return;
+        }
+        let key = (call.pid, id);
+        let direct = context.open().and_then(|open| open.opened_with("O_DIRECT")) == Some(true);
+        match (call.kind, call.range()) {
+            (Kind::Write, Some((start, end))) => {
+                let own = self.own.entry(key);
+                if own.comm.is_empty() {
+                    own.comm = call.comm.to_owned();
+                }
+                own.written.insert(start, end);
+                own.direct |= direct;
+            }
+            (Kind::Read, Some((start, end))) if context.below.missed() => {
+                let Some(own) = self.own.get_mut(&key) else { return };
+                let overlap = own.written.overlap(start, end);
+                if overlap == 0 || call.asynchronous {
+                    return;
+                }
+                let waited = match context.below.io_wait_ns {
+                    0 => call.dur_ns,
+                    ns => ns.min(call.dur_ns),
+                };
+                own.reads += 1;
+                own.bytes += overlap;
+                own.lost_ns += (waited as f64 * overlap as f64 / (end - start) as f64) as i64;
+                own.direct |= direct;
+                own.examples.add(call);
+            }
+            (Kind::Truncate, _) => {
+                let length = call.arg("length").and_then(|n| n.parse::<i64>().ok());
+                if let (Some(own), Some(length)) = (self.own.get_mut(&key), length) {
+                    own.written.truncate(length.max(0));
+                }
+            }
+            (Kind::Advise, _) => {
+                let drops = call.has_flag("POSIX_FADV_DONTNEED")
+                    || call.args.contains("POSIX_FADV_DONTNEED");
+                if let Some(own) = self.own.get_mut(&key).filter(|_| drops) {
+                    own.dropped = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), own) in self.own.iter() {
+            let many = own.reads >= MIN_READS || own.bytes >= MANY_BYTES;
+            if !many || !run.matters(own.lost_ns) {
+                continue;
+            }
+            let path = run.state.files.get(*id).map_or("", |f| f.name());
+            let why = match (own.direct, own.dropped) {
+                (true, _) => ", as O_DIRECT passes memory by",
+                (_, true) => ", as it had them thrown out of memory itself (POSIX_FADV_DONTNEED)",
+                _ => "",
+            };
+            out.push(Found {
+                lost_ns: Some(own.lost_ns),
+                title: format!(
+                    "{} reads {} of {path} that it had written itself back from the device, in {} reads{why}",
+                    own.comm,
+                    units::bytes(own.bytes),
+                    units::count(own.reads as i64),
+                ),
+                subject: Subject::process(*pid, &own.comm).with_file(*id, path),
+                evidence: vec![
+                    number("reads", own.reads as i64),
+                    number("bytes", own.bytes),
+                ],
+                examples: own.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)",
+                    id.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_blocks_that_were_thrown_out() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/spill", "O_RDWR|O_CREAT");
+        for i in 0..100 {
+            s.pwrite(fd, 65536, i * 65536);
+        }
+        for i in 0..100 {
+            s.missed(65536, 100_000);
+            s.pread(fd, 65536, i * 65536);
+        }
+        let found = fires("read-own-write", s);
+        assert_eq!(found[0].evidence[1].value, 6_553_600.0);
+    }
+
+    #[test]
+    fn silent_from_memory_and_on_bytes_of_others() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/spill", "O_RDWR|O_CREAT");
+        for i in 0..100 {
+            s.pwrite(fd, 65536, i * 65536);
+            s.pread(fd, 65536, i * 65536);
+        }
+        s.process(200);
+        let fd = s.open_existing("/data/spill", "O_RDONLY", 6_553_600);
+        for i in 0..100 {
+            s.missed(65536, 100_000);
+            s.pread(fd, 65536, i * 65536);
+        }
+        silent("read-own-write", s);
+    }
+}

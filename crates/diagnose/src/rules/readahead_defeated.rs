@@ -1,0 +1,244 @@
+//! `readahead-defeated`: a file is read in order, and yet the device is waited for piece
+//! by piece, or gives the same pages twice.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::layers::{Layer, Origin, Row};
+use crate::order::{Heads, READAHEAD};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::intervals::Intervals;
+use crate::state::{Context, State};
+use crate::stats::Durations;
+
+/// Reads in order that waited for the device, from which on they count.
+const MIN_READS: u64 = 64;
+/// Share of the reads in order that waited.
+const MIN_MISSED: f64 = 0.5;
+/// Bytes that the device gave twice, from which on they count.
+const MIN_TWICE: i64 = 1 << 20;
+/// Their share of the different bytes that it gave.
+const MIN_TWICE_PART: f64 = 0.5;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "readahead-defeated",
+    name: "Readahead defeated",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    what: "A process reads a file in order, which the kernel usually notices and reads ahead of, so that hardly a call waits. Here it does not: \
+           each piece comes from the device when it is asked for. Or pages that had been read ahead are thrown out before they are used, and read again.",
+    when: "64 or more reads of one process on one file below 128 KiB (the kernel's default readahead), through the page cache, that begin where one of the file's last \
+           eight reads ended, and half or more of such reads had to be read from the device: with readahead one in many does. Or 1 MiB or more, and \
+           half as much as the device gave in all, came from the device twice, while the process itself read less than half of that twice. Not with O_DIRECT, \
+           which has no readahead.",
+    lost: "the reads that waited, beyond one for each 128 KiB, times their median duration; of pages read twice their share of the time of reads that waited",
+    advice: "Drop POSIX_FADV_RANDOM for files that are read in order; posix_fadvise(POSIX_FADV_SEQUENTIAL) doubles the readahead; throw out only what has been used \
+             (POSIX_FADV_DONTNEED on the range behind the position, not on the whole file); read in pieces of 128 KiB or more; raise read_ahead_kb of the device.",
+    not_when: "",
+    bad: "posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);\nwhile ((n = read(fd, buffer, 4096)) > 0)\n    use(buffer, n);",
+    good: "posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);\nwhile ((n = read(fd, buffer, 65536)) > 0)\n    use(buffer, n);",
+    reference: "The kernel's mm/readahead.c; blockdev(8) --setra",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Reader {
+    comm: String,
+    heads: Heads,
+    /// Reads in order, and those of them that waited.
+    in_order: u64,
+    bytes: i64,
+    missed: Durations,
+    missed_bytes: i64,
+    /// All reads that waited.
+    waited_ns: i64,
+    seen: Intervals,
+    again: i64,
+    examples: Examples,
+}
+
+/// What the device gave of a file.
+#[derive(Debug, Default)]
+struct Given {
+    pages: Intervals,
+    twice: i64,
+    requests: u64,
+    bytes: i64,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ReadaheadDefeated {
+    readers: Bounded<(i32, FileId), Reader>,
+    given: Bounded<(i32, FileId), Given>,
+}
+
+impl Default for ReadaheadDefeated {
+    fn default() -> Self {
+        Self {
+            readers: Bounded::new(|reader| reader.missed.count * 1000 + reader.in_order),
+            given: Bounded::new(|given| given.requests),
+        }
+    }
+}
+
+impl Rule for ReadaheadDefeated {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read])
+    }
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        let Row::Device(request) = row else { return };
+        if request.op != "read" {
+            return;
+        }
+        for bio in request.bios {
+            let cached = matches!(bio.origin, Origin::Read | Origin::Readahead);
+            let (Some(pid), Some(file), Some(offset)) = (bio.cause_pid, bio.file, bio.offset) else { continue };
+            if cached {
+                let given = self.given.entry((pid, file));
+                given.twice += given.pages.insert(offset, offset.saturating_add(bio.bytes));
+                given.requests += 1;
+                given.bytes += bio.bytes;
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
+        let direct = context.open().and_then(|open| open.opened_with("O_DIRECT")) == Some(true);
+        if direct || call.asynchronous || !context.file(call).is_some_and(|f| f.is_regular()) {
+            return;
+        }
+        let reader = self.readers.entry((call.pid, id));
+        if reader.comm.is_empty() {
+            reader.comm = call.comm.to_owned();
+        }
+        let missed = context.below.missed();
+        if missed {
+            reader.waited_ns += call.dur_ns;
+        }
+        reader.again += reader.seen.insert(start, end);
+        if !reader.heads.step(start, end) || end - start >= READAHEAD {
+            return;
+        }
+        reader.in_order += 1;
+        reader.bytes += end - start;
+        if missed {
+            reader.missed.add(call.dur_ns);
+            reader.missed_bytes += end - start;
+            reader.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), reader) in self.readers.iter() {
+            let path = run.state.files.get(*id).map_or("", |f| f.name());
+            let nothing = Given::default();
+            let given = self.given.get(&(*pid, *id)).unwrap_or(&nothing);
+            let found = |lost: i64, title: String, evidence| Found {
+                lost_ns: Some(lost),
+                title,
+                subject: Subject::process(*pid, &reader.comm).with_file(*id, path),
+                evidence,
+                examples: reader.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)",
+                    id.0
+                )),
+                ..Found::default()
+            };
+            let missed = i64::try_from(reader.missed.count).unwrap_or(i64::MAX);
+            let spare = missed - (reader.missed_bytes + READAHEAD - 1) / READAHEAD;
+            let lost = spare.saturating_mul(reader.missed.median_ns());
+            let part = missed as f64 / reader.in_order.max(1) as f64;
+            if reader.missed.count >= MIN_READS && part >= MIN_MISSED && run.matters(lost) {
+                out.push(found(
+                    lost,
+                    format!(
+                        "{} reads {path} in order, and yet {} of {} reads waited for the device",
+                        reader.comm,
+                        units::count(missed),
+                        units::count(reader.in_order as i64),
+                    ),
+                    vec![
+                        number("waiting_reads", missed),
+                        number("reads_in_order", reader.in_order as i64),
+                        number("spare_waits", spare),
+                        number("median_ns", reader.missed.median_ns()),
+                        number("device_requests", given.requests as i64),
+                    ],
+                ));
+                continue;
+            }
+            let different = given.bytes - given.twice;
+            let part = given.twice as f64 / different.max(1) as f64;
+            let lost = (reader.waited_ns as f64 * given.twice as f64 / given.bytes.max(1) as f64) as i64;
+            let own = reader.again > given.twice / 2;
+            if given.twice >= MIN_TWICE && part >= MIN_TWICE_PART && !own && run.matters(lost) {
+                out.push(found(
+                    lost,
+                    format!(
+                        "{} has the device read {} of {path} twice: pages that were read ahead are thrown out before they are used",
+                        reader.comm,
+                        units::bytes(given.twice),
+                    ),
+                    vec![
+                        number("bytes_read_twice", given.twice),
+                        number("bytes_from_device", given.bytes),
+                        evidence("share_read_twice", part),
+                    ],
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_two_streams_without_readahead() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/in", "O_RDONLY", 1 << 30);
+        for i in 0..200 {
+            for base in [0, 500_000_000] {
+                s.missed(8192, 200_000);
+                s.pread(fd, 8192, base + i * 8192);
+            }
+        }
+        let found = fires("readahead-defeated", s);
+        assert_eq!(found[0].evidence[0].value, 398.0);
+    }
+
+    #[test]
+    fn silent_with_readahead_and_out_of_order() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/in", "O_RDONLY", 1 << 30);
+        for i in 0..2000 {
+            if i % 32 == 0 {
+                s.missed(131_072, 200_000);
+            }
+            s.pread(fd, 4096, i * 4096);
+        }
+        let fd = s.open_existing("/data/other", "O_RDONLY", 1 << 30);
+        for i in 0..200 {
+            s.missed(4096, 200_000);
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        silent("readahead-defeated", s);
+    }
+}

@@ -1,0 +1,260 @@
+//! `thread-interference`: threads whose requests are slow because of each other's.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::Context;
+use crate::stats::Durations;
+
+/// Part of a thread's life that it loses.
+const MIN_SCORE: f64 = 0.3;
+/// Calls of a kind that met no other, from which on their median tells.
+const MIN_ALONE: u64 = 32;
+/// How many times longer a call takes in company.
+const MIN_SLOWDOWN: f64 = 2.0;
+/// Calls in company from which on they count.
+const MIN_TOGETHER: u64 = 64;
+/// Calls of other threads of a process that are remembered.
+const RECENT: usize = 8;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "thread-interference",
+    name: "Threads that slow each other down",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block, Input::Waits],
+    what: "A thread spends much of its life in calls that are slow only because other threads of its process make calls at the same time: they meet at a lock of the kernel's \
+           (of an inode, a directory, the journal) or at the device.",
+    when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its 64 or more calls that overlapped with those of other threads of its process, each \
+           by how much longer it took than alike ones (of the same name, the same power of two of bytes, in memory or from the device) did by their median when no other was under way, where those in company \
+           took twice as long or more; where fewer than 32 were ever alone, by how long they waited until another thread of the process woke them. A thread that is \
+           slow by itself has no such score, and waits for locks that programs take themselves (flock, fcntl) are left to rule contention.",
+    lost: "the time that the thread lost so",
+    advice: "Give each thread its own file or directory; let one thread do the calls for all, or as many as the device works on at a time; share one sync (group commit) instead \
+             of one in each thread; spread files over several directories.",
+    not_when: "Not when the threads together do more than one alone would, and only that counts.",
+    bad: "/* in each of 32 threads */\nfd = open(\"shared\", O_WRONLY);\npwrite(fd, block, n, next(&at));",
+    good: "/* in each thread */\nfd = open(own_name, O_WRONLY | O_CREAT);\nwrite(fd, block, n);",
+    reference: "EZIOTracer, section 4.3.1: slowdown caused by thread interference (SCI)",
+};
+
+/// What calls are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Alike {
+    pid: i32,
+    kind: Kind,
+    /// Power of two of the bytes that it moved.
+    size: u32,
+    missed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    alone: Durations,
+    together: Durations,
+}
+
+/// One thread's calls of one sort that overlapped with others.
+#[derive(Debug, Default)]
+struct Overlapped {
+    calls: i64,
+    sum_ns: i64,
+    /// Of which waits that another thread of the process ended.
+    woken_ns: i64,
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+struct Thread {
+    pid: i32,
+    comm: String,
+    first_ns: i64,
+    last_ns: i64,
+    sorts: Vec<(Alike, Overlapped)>,
+    examples: Examples,
+}
+
+/// Sorts of calls of a thread that are told apart.
+const MAX_SORTS: usize = 64;
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ThreadInterference {
+    threads: Bounded<i32, Thread>,
+    times: Bounded<Alike, Times>,
+    /// Of each process the last calls: thread, begin and end.
+    recent: Bounded<i32, Recent>,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    calls: [(i32, i64, i64); RECENT],
+    next: usize,
+}
+
+impl Default for ThreadInterference {
+    fn default() -> Self {
+        Self {
+            threads: Bounded::new(|t| t.sorts.iter().map(|(_, o)| o.calls.unsigned_abs()).sum()),
+            times: Bounded::new(|times| times.together.count),
+            recent: Bounded::new(|recent| recent.next as u64),
+        }
+    }
+}
+
+impl Rule for ThreadInterference {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        use Kind::*;
+        Kinds::of(&[
+            Read, Write, Transfer, Sync, SyncRange, Allocate, Open, Truncate, Rename, Unlink, Stat, Link,
+            Symlink, Mkdir, Rmdir, ReadDir,
+        ])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() || call.asynchronous {
+            return;
+        }
+        // Those of pipes and sockets wait for their other end.
+        if call.kind.is_data() && !context.file(call).is_some_and(|f| f.is_regular()) {
+            return;
+        }
+        let recent = self.recent.entry(call.pid);
+        // Rows come in the order of returning: one that began before this one and
+        // returns later is not known yet.
+        let met = recent.calls.iter().any(|(tid, _, end)| *tid != call.tid && call.ts_ns < *end);
+        let next = recent.next % RECENT;
+        if let Some(slot) = recent.calls.get_mut(next) {
+            *slot = (call.tid, call.ts_ns, call.end_ns());
+        }
+        recent.next += 1;
+        let alike = Alike {
+            pid: call.pid,
+            kind: call.kind,
+            size: call.moved().max(1).ilog2(),
+            missed: context.below.missed(),
+        };
+        let times = self.times.entry(alike);
+        if met {
+            times.together.add(call.dur_ns);
+        } else {
+            times.alone.add(call.dur_ns);
+        }
+        let thread = self.threads.entry(call.tid);
+        if thread.first_ns == 0 {
+            (thread.pid, thread.first_ns) = (call.pid, call.ts_ns);
+        }
+        if thread.comm != call.comm {
+            thread.comm = call.comm.to_owned();
+        }
+        thread.last_ns = call.end_ns();
+        if !met {
+            return;
+        }
+        let at = thread.sorts.iter().position(|(sort, _)| *sort == alike);
+        if at.is_none() && thread.sorts.len() < MAX_SORTS {
+            thread.sorts.push((alike, Overlapped::default()));
+        }
+        let at = at.unwrap_or(thread.sorts.len() - 1);
+        let Some((_, own)) = thread.sorts.get_mut(at) else { return };
+        own.calls += 1;
+        own.sum_ns += call.dur_ns;
+        let below = &context.below;
+        if below.lock_wait_ns > 0 && self.recent.get(&call.pid).is_some_and(|r| r.calls.iter().any(|c| c.0 == below.waker_tid)) {
+            own.woken_ns += below.lock_wait_ns;
+            thread.examples.add(call);
+        } else if below.lock_wait_ns == 0 {
+            thread.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (tid, thread) in self.threads.iter() {
+            let life = (thread.last_ns - thread.first_ns).max(1);
+            let (mut lost, mut calls) = (0i64, 0i64);
+            for (alike, own) in &thread.sorts {
+                let times = self.times.get(alike);
+                let compared = times.filter(|t| t.alone.count >= MIN_ALONE);
+                let slower = compared.map_or(own.woken_ns, |t| {
+                    let (alone, together) = (t.alone.median_ns(), t.together.median_ns());
+                    if together as f64 >= alone as f64 * MIN_SLOWDOWN {
+                        own.sum_ns.saturating_sub(own.calls.saturating_mul(alone))
+                    } else {
+                        0
+                    }
+                });
+                if slower > 0 {
+                    lost += slower;
+                    calls += own.calls;
+                }
+            }
+            let score = lost as f64 / life as f64;
+            if calls < MIN_TOGETHER as i64 || score <= MIN_SCORE || !run.matters(lost) {
+                continue;
+            }
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} loses {} of its life to other threads of its process: {} of its calls took longer as others were under way",
+                    thread.comm,
+                    units::percent(score.min(1.0)),
+                    units::count(calls),
+                ),
+                subject: Subject {
+                    tid: Some(*tid),
+                    ..Subject::process(thread.pid, &thread.comm)
+                },
+                evidence: vec![
+                    evidence("score", score),
+                    number("calls", calls),
+                    number("life_ns", life),
+                ],
+                examples: thread.examples.list(),
+                query: sql::calls(&format!("tid = {tid} AND errno IS NULL")),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_threads_that_are_slower_together() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/shared", "O_RDWR|O_CREAT");
+        for i in 0..300 {
+            s.pwrite(fd, 4096, i * 8192);
+            s.pwrite_beside(101, fd, 4096, i * 8192 + 4096, 8);
+        }
+        fires("thread-interference", s);
+    }
+
+    #[test]
+    fn silent_when_company_costs_nothing_and_on_one_slow_thread() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/shared", "O_RDWR|O_CREAT");
+        for i in 0..300 {
+            s.pwrite(fd, 4096, i * 8192);
+            s.pwrite_beside(101, fd, 4096, i * 8192 + 4096, 1);
+        }
+        silent("thread-interference", s);
+        let mut s = Scenario::new();
+        let fd = s.open("/data/slow", "O_RDWR|O_CREAT");
+        for i in 0..300 {
+            s.slow(i % 2 * 1_000_000);
+            s.pwrite(fd, 4096, i * 8192);
+        }
+        silent("thread-interference", s);
+    }
+}

@@ -1,0 +1,283 @@
+//! `write-amplification`: the device writes, or has to read, far more than the program
+//! writes.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::layers::{Layer, Origin, Row};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::{Context, State};
+use crate::stats::Durations;
+
+/// Bytes written to the device for each byte that the program wrote.
+const MIN_RATIO: f64 = 3.0;
+/// Bytes written to the device from which on they count.
+const MIN_BYTES: i64 = 256 << 10;
+/// Calls that waited for the device from which on they count.
+const MIN_CALLS: u64 = 16;
+/// Writes of parts of pages that had to be read first, from which on they count.
+const MIN_PARTIAL: u64 = 64;
+/// A page, bytes.
+const PAGE: i64 = 4096;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "write-amplification",
+    name: "Device writes far more than the program",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    what: "The device is given whole blocks, and the journal of the file system with each sync: small pieces that are made durable one by \
+           one are written many times over. And to change part of a page that is not in memory, the kernel has to read the page first.",
+    when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \
+           wrote, and to 256 KiB or more, and 16 or more of its calls waited for such writes (fsync, O_SYNC, O_DIRECT). Up to 3 times is what a \
+           page and a block of the journal for each page of data come to. Bytes that the kernel wrote in the background do not \
+           count as time lost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
+           within a page and had to read from the device.",
+    lost: "of calls that waited for writes their time, times the share of bytes beyond those that the program wrote; of writes that had to read, \
+           their time beyond the median of the others",
+    advice: "Put several changes into one sync; write records of whole blocks; reserve room with fallocate and use fdatasync, so that the file's length \
+             need not go through the journal. For parts of pages: write whole aligned pages, or ask for what will be changed ahead \
+             (posix_fadvise(POSIX_FADV_WILLNEED)).",
+    not_when: "Not when each change is promised to somebody before the next one comes.",
+    bad: "int fd = open(\"log\", O_WRONLY | O_APPEND | O_SYNC);\nfor (i = 0; i < n; i++)\n    write(fd, &row[i], 100);",
+    good: "for (i = 0; i < n; i++) {\n    fwrite(&row[i], 100, 1, f);\n    if (i % 64 == 63) {\n        fflush(f);\n        \
+           fdatasync(fileno(f));\n    }\n}",
+    reference: "Block I/O against application I/O; fsync(2); the page cache's read-modify-write",
+};
+
+/// One process.
+#[derive(Debug, Default)]
+struct Process {
+    comm: String,
+    /// Bytes that it wrote with calls to files on devices.
+    asked: i64,
+    /// Bytes that devices were given for journals on its behalf.
+    journal: i64,
+    /// Calls that waited for such writes.
+    waiting: u64,
+    waited_ns: i64,
+    examples: Examples,
+}
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct File {
+    comm: String,
+    asked: i64,
+    data: i64,
+    whole: Durations,
+    partial: Durations,
+    read_bytes: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct WriteAmplification {
+    processes: Bounded<i32, Process>,
+    files: Bounded<(i32, FileId), File>,
+}
+
+impl Default for WriteAmplification {
+    fn default() -> Self {
+        Self {
+            processes: Bounded::new(|process| process.waiting),
+            files: Bounded::new(|file| file.data.unsigned_abs() + file.asked.unsigned_abs()),
+        }
+    }
+}
+
+impl Rule for WriteAmplification {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Write, Kind::Sync, Kind::SyncAll, Kind::SyncRange])
+    }
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        let Row::Device(request) = row else { return };
+        if request.op != "write" {
+            return;
+        }
+        for bio in request.bios {
+            let Some(pid) = bio.cause_pid else { continue };
+            match (bio.origin, bio.file) {
+                (Origin::Journal, _) => self.processes.entry(pid).journal += bio.bytes,
+                // The write itself may come behind: counted, and left out at the end
+                // if none comes.
+                (Origin::Writeback | Origin::Call, Some(file)) => {
+                    self.files.entry((pid, file)).data += bio.bytes;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        let below = &context.below;
+        let regular = context.file(call).is_some_and(|f| f.is_regular() && !f.is_volatile());
+        if call.kind == Kind::Write
+            && regular
+            && let (Some(id), Some((start, end))) = (call.file, call.range())
+        {
+            self.processes.entry(call.pid).asked += end - start;
+            let file = self.files.entry((call.pid, id));
+            if file.asked == 0 {
+                file.comm = call.comm.to_owned();
+            }
+            file.asked += end - start;
+            let partial = start % PAGE != 0 || end % PAGE != 0;
+            if partial && below.reads > 0 && !call.asynchronous {
+                file.partial.add(call.dur_ns);
+                file.read_bytes += below.read_bytes;
+                file.examples.add(call);
+            } else {
+                file.whole.add(call.dur_ns);
+            }
+        }
+        if below.written_bytes > 0 && !call.asynchronous {
+            let process = self.processes.entry(call.pid);
+            process.comm = call.comm.to_owned();
+            process.waiting += 1;
+            process.waited_ns += call.dur_ns;
+            process.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        self.amplified(run, out);
+        for ((pid, id), file) in self.files.iter() {
+            let count = i64::try_from(file.partial.count).unwrap_or(i64::MAX);
+            let expected = count.saturating_mul(file.whole.median_ns());
+            let lost = file.partial.sum_ns.saturating_sub(expected);
+            if file.partial.count < MIN_PARTIAL || !run.matters(lost) {
+                continue;
+            }
+            let path = run.state.files.get(*id).map_or("", |f| f.name());
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} changes parts of pages of {path} in {} writes, each of which had to read from the device first",
+                    file.comm,
+                    units::count(count),
+                ),
+                subject: Subject::process(*pid, &file.comm).with_file(*id, path),
+                evidence: vec![
+                    number("writes_that_read", count),
+                    number("bytes_read", file.read_bytes),
+                    number("median_ns", file.partial.median_ns()),
+                ],
+                examples: file.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_writes(syscall) AND rid IN (SELECT submit_rid FROM bios)",
+                    id.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+impl WriteAmplification {
+    fn amplified(&self, run: &Run, out: &mut Vec<Found>) {
+        // The files that a process wrote with calls, and the one with most bytes too many.
+        let mut of_process: std::collections::HashMap<i32, (i64, FileId, i64)> = Default::default();
+        for ((pid, id), file) in self.files.iter().filter(|(_, file)| file.asked > 0) {
+            let spare = file.data - file.asked;
+            let sum = of_process.entry(*pid).or_insert((0, *id, i64::MIN));
+            sum.0 += file.data;
+            if spare > sum.2 {
+                (sum.1, sum.2) = (*id, spare);
+            }
+        }
+        for (pid, process) in self.processes.iter() {
+            let Some((data, id, _)) = of_process.get(pid).copied() else { continue };
+            let (asked, written) = (process.asked, data + process.journal);
+            let ratio = written as f64 / asked.max(1) as f64;
+            let share = 1.0 - 1.0 / ratio.max(1.0);
+            let lost = (process.waited_ns as f64 * share) as i64;
+            let many = written >= MIN_BYTES && process.waiting >= MIN_CALLS;
+            if !many || asked == 0 || ratio <= MIN_RATIO || !run.matters(lost) {
+                continue;
+            }
+            let path = run.state.files.get(id).map_or("", |f| f.name());
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} writes {}, and the device {}, {ratio:.1} times as much, most of it for {path}",
+                    process.comm,
+                    units::bytes(asked),
+                    units::bytes(written),
+                ),
+                subject: Subject::process(*pid, &process.comm).with_file(id, path),
+                evidence: vec![
+                    number("bytes_written", asked),
+                    number("device_bytes", data),
+                    number("journal_bytes", process.journal),
+                    number("waiting_calls", process.waiting as i64),
+                    evidence("ratio", ratio),
+                ],
+                examples: process.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'write')"
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_records_made_durable_one_by_one() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+        for _ in 0..100 {
+            s.write(fd, 100);
+            s.writes_back("/data/log", 4096, 8192);
+            s.fsync(fd);
+        }
+        let found = fires("write-amplification", s);
+        assert_eq!(found[0].evidence[0].value, 10_000.0);
+        assert_eq!(found[0].evidence[1].value, 409_600.0);
+        assert_eq!(found[0].evidence[2].value, 819_200.0);
+    }
+
+    #[test]
+    fn fires_on_parts_of_cold_pages() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDWR", 1 << 30);
+        for i in 0..200 {
+            s.missed(4096, 300_000);
+            s.pwrite(fd, 64, i * 1_000_000 + 100);
+        }
+        fires("write-amplification", s);
+    }
+
+    #[test]
+    fn silent_on_blocks_and_on_what_nobody_waits_for() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        for _ in 0..100 {
+            s.write(fd, 8192);
+            s.writes_back("/data/wal", 8192, 8192);
+            s.fsync(fd);
+        }
+        silent("write-amplification", s);
+    }
+}

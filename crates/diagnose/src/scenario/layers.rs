@@ -1,0 +1,133 @@
+//! Rows of the layers below the calls of a made-up recording.
+
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::tables::{BioRows, BlockRows, FaultRows, IrqRows};
+use fathom_model::{StrId, StringTable};
+
+use crate::engine::Engine;
+
+/// A request to a device with one bio.
+pub(crate) struct Device<'a> {
+    pub(crate) rid: Option<i64>,
+    pub(crate) op: &'a str,
+    pub(crate) origin: &'a str,
+    pub(crate) bytes: i64,
+    pub(crate) queued_ns: i64,
+    pub(crate) completed_ns: i64,
+    pub(crate) pid: i32,
+    pub(crate) comm: &'a str,
+    pub(crate) file: Option<i64>,
+    pub(crate) offset: Option<i64>,
+}
+
+/// What a scenario has seen below its calls.
+#[derive(Default)]
+pub(crate) struct LayerRows {
+    block: (BlockRows, StringTable),
+    bios: (BioRows, StringTable),
+    faults: (FaultRows, StringTable),
+    irqs: (IrqRows, StringTable),
+}
+
+impl LayerRows {
+    pub(crate) fn device(&mut self, device: &Device) {
+        let (rows, strings) = &mut self.block;
+        let id = rows.block_id.len() as i64 + 1;
+        let mut text = |text: &str| strings.intern(text.as_bytes());
+        rows.block_id.push(id);
+        rows.rid.push(device.rid.unwrap_or(NULL_I64));
+        rows.ts_ns.push(device.queued_ns);
+        rows.dur_ns.push(device.completed_ns - device.queued_ns);
+        rows.device.push(text("vda"));
+        rows.sector.push(0);
+        rows.bytes.push(device.bytes);
+        rows.op.push(text(device.op));
+        rows.flags.push(StrId::NULL);
+        rows.error.push(0);
+        rows.queued_ns.push(device.queued_ns);
+        rows.started_ns.push(device.queued_ns);
+        rows.inserted_ns.push(NULL_I64);
+        rows.issued_ns.push(device.queued_ns);
+        rows.completed_ns.push(device.completed_ns);
+        rows.pid.push(device.pid);
+        rows.tid.push(device.pid);
+        rows.comm.push(text(device.comm));
+        rows.cpu.push(0);
+        rows.file_id.push(device.file.unwrap_or(NULL_I64));
+        rows.path.push(StrId::NULL);
+        rows.file_offset.push(device.offset.unwrap_or(NULL_I64));
+        rows.queue_depth.push(1);
+        rows.bios.push(1);
+        rows.requeues.push(0);
+        let (rows, strings) = &mut self.bios;
+        rows.block_id.push(id);
+        rows.rid.push(device.rid.unwrap_or(NULL_I64));
+        rows.submit_rid.push(device.rid.unwrap_or(NULL_I64));
+        rows.ts_ns.push(device.queued_ns);
+        rows.sector.push(0);
+        rows.bytes.push(device.bytes);
+        rows.origin.push(strings.intern(device.origin.as_bytes()));
+        rows.pid.push(device.pid);
+        rows.tid.push(device.pid);
+        rows.comm.push(strings.intern(device.comm.as_bytes()));
+        let cause = device.rid.map_or(NULL_I32, |_| device.pid);
+        rows.cause_pid.push(cause);
+        rows.cause_tid.push(cause);
+        rows.file_id.push(device.file.unwrap_or(NULL_I64));
+        rows.path.push(StrId::NULL);
+        rows.file_offset.push(device.offset.unwrap_or(NULL_I64));
+    }
+
+    pub(crate) fn fault(
+        &mut self,
+        (ts_ns, dur_ns): (i64, i64),
+        (pid, comm): (i32, &str),
+        (file, offset): (i64, i64),
+        kind: &str,
+        access: &str,
+    ) {
+        let (rows, strings) = &mut self.faults;
+        let mut text = |text: &str| strings.intern(text.as_bytes());
+        rows.rid.push(1_000_000 + rows.rid.len() as i64);
+        rows.ts_ns.push(ts_ns);
+        rows.dur_ns.push(dur_ns);
+        rows.pid.push(pid);
+        rows.tid.push(pid);
+        rows.comm.push(text(comm));
+        rows.cpu.push(0);
+        rows.access.push(text(access));
+        rows.kind.push(text(kind));
+        rows.cause.push(text("absent"));
+        rows.origin.push(text("user"));
+        rows.mapping.push(text("shared"));
+        rows.address.push(offset);
+        rows.file_id.push(file);
+        rows.path.push(StrId::NULL);
+        rows.offset.push(offset);
+        rows.around_offset.push(NULL_I64);
+        rows.around_bytes.push(NULL_I64);
+    }
+
+    pub(crate) fn interrupt(&mut self, ts_ns: i64, dur_ns: i64, pid: i32, tid: i32, name: &str) {
+        let (rows, strings) = &mut self.irqs;
+        rows.rid.push(NULL_I64);
+        rows.ts_ns.push(ts_ns);
+        rows.dur_ns.push(dur_ns);
+        rows.pid.push(pid);
+        rows.tid.push(tid);
+        rows.comm.push(StrId::NULL);
+        rows.cpu.push(0);
+        rows.kind.push(strings.intern(b"irq"));
+        rows.name.push(strings.intern(name.as_bytes()));
+    }
+
+    pub(crate) fn feed(self, engine: &mut Engine) {
+        let batches = [
+            self.block.0.into_batch(self.block.1),
+            self.bios.0.into_batch(self.bios.1),
+            self.faults.0.into_batch(self.faults.1),
+            self.irqs.0.into_batch(self.irqs.1),
+        ];
+        engine.feed_together(&batches);
+    }
+}
