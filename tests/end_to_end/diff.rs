@@ -45,14 +45,20 @@ fn record(scratch: &Scratch, name: &str, mode: &str) -> PathBuf {
     fs::write(work.join("in"), vec![7u8; 256 << 10]).unwrap();
     let program = workload("regress");
     let command = [program.as_os_str(), work.as_os_str(), mode.as_ref()];
-    let recording = Record::named(scratch, name).command(command).run().must_exit(0);
+    let recording = Record::named(scratch, name)
+        .command(command)
+        .run()
+        .must_exit(0);
     recording.complete();
     recording.session
 }
 
 /// The first line below `What changed`.
 fn first_change(text: &str) -> &str {
-    let mut lines = text.lines().skip_while(|line| *line != "What changed").skip(1);
+    let mut lines = text
+        .lines()
+        .skip_while(|line| *line != "What changed")
+        .skip(1);
     lines.next().unwrap_or("")
 }
 
@@ -66,8 +72,9 @@ fn must_be_noise(before: &Path, after: &Path) {
 fn the_same_program_is_within_noise_time_and_again() {
     need_root!();
     let scratch = Scratch::new();
-    let sessions: Vec<PathBuf> =
-        (0..11).map(|i| record(&scratch, &format!("run-{i}"), "same")).collect();
+    let sessions: Vec<PathBuf> = (0..11)
+        .map(|i| record(&scratch, &format!("run-{i}"), "same"))
+        .collect();
     for pair in sessions.windows(2) {
         must_be_noise(&pair[0], &pair[1]);
     }
@@ -91,9 +98,15 @@ fn the_same_program_is_within_noise_time_and_again() {
     args.extend(sessions.iter().skip(5).take(5).map(|s| s.into()));
     let (_, value) = json(&args);
     let guards = value["guard"]["metrics"].as_array().unwrap();
-    assert!(guards.contains(&"time".into()) && guards.contains(&"p99".into()), "{guards:?}");
+    assert!(
+        guards.contains(&"time".into()) && guards.contains(&"p99".into()),
+        "{guards:?}"
+    );
     for figure in value["totals"].as_array().unwrap() {
-        if matches!(figure["metric"].as_str(), Some("calls" | "bytes" | "errors")) {
+        if matches!(
+            figure["metric"].as_str(),
+            Some("calls" | "bytes" | "errors")
+        ) {
             assert_eq!(figure["verdict"], "same", "{figure}");
             assert_eq!(figure["samples"][0].as_array().unwrap().len(), 5);
         }
@@ -119,18 +132,32 @@ fn what_became_worse_comes_first_time_and_again() {
             assert_eq!(status, 1, "{mode}: {value:#}");
             assert_eq!(value["outcome"], "worse");
             let first = &value["changes"][0];
-            assert!(first["fails"] == true && first["verdict"] == "worse", "{first}");
+            assert!(
+                first["fails"] == true && first["verdict"] == "worse",
+                "{first}"
+            );
             // Opened twice it is closed twice: both are as weighty.
-            let worst: Vec<&Value> = value["changes"].as_array().unwrap().iter().take(2).collect();
+            let worst: Vec<&Value> = value["changes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .take(2)
+                .collect();
             let subject = format!("{call} on {path}");
-            let told = worst.iter().find(|c| c["subject"] == subject.as_str() && c["metric"] == "calls");
+            let told = worst
+                .iter()
+                .find(|c| c["subject"] == subject.as_str() && c["metric"] == "calls");
             let told = told.unwrap_or_else(|| panic!("{mode}: {:#}", value["changes"]));
             assert_eq!(told["before"].as_f64(), Some(counts.0));
             assert_eq!(told["after"].as_f64(), Some(counts.1));
             let answer = diff([&before, &after]);
             assert_eq!(answer.status, 1);
             assert!(answer.out.starts_with("Worse"), "{}", answer.out);
-            assert!(first_change(&answer.out).contains("worse"), "{}", answer.out);
+            assert!(
+                first_change(&answer.out).contains("worse"),
+                "{}",
+                answer.out
+            );
             // The other way round it became better.
             let (status, value) = json([&after, &before]);
             assert_eq!(status, 0, "{mode}: {value:#}");
@@ -144,10 +171,12 @@ fn what_became_worse_comes_first_time_and_again() {
 fn thresholds_metrics_and_several_a_side() {
     need_root!();
     let scratch = Scratch::new();
-    let before: Vec<PathBuf> =
-        (0..3).map(|i| record(&scratch, &format!("before-{i}"), "same")).collect();
-    let after: Vec<PathBuf> =
-        (0..3).map(|i| record(&scratch, &format!("after-{i}"), "fsync")).collect();
+    let before: Vec<PathBuf> = (0..3)
+        .map(|i| record(&scratch, &format!("before-{i}"), "same"))
+        .collect();
+    let after: Vec<PathBuf> = (0..3)
+        .map(|i| record(&scratch, &format!("after-{i}"), "fsync"))
+        .collect();
     let mut args: Vec<std::ffi::OsString> = Vec::new();
     for (name, side) in [("--before", &before), ("--after", &after)] {
         for session in side {
@@ -159,7 +188,10 @@ fn thresholds_metrics_and_several_a_side() {
     assert_eq!(status, 1);
     assert_eq!(value["before"]["sessions"].as_array().unwrap().len(), 3);
     let change = &value["changes"][0];
-    assert_eq!(change["why"], "the same in all sessions of each side", "{change}");
+    assert_eq!(
+        change["why"], "the same in all sessions of each side",
+        "{change}"
+    );
     // fsync moves no bytes and fails nowhere.
     for metrics in ["bytes", "errors", "bytes,errors"] {
         let answer = diff([&["--metric".into(), metrics.into()][..], &args[..]].concat());
@@ -167,12 +199,25 @@ fn thresholds_metrics_and_several_a_side() {
     }
     // 64 more calls are less than so many percent, but fsync is new.
     let guarded = |percent: &str, metric: &str| {
-        let options = ["--fail-above".into(), percent.into(), "--metric".into(), metric.into()];
+        let options = [
+            "--fail-above".into(),
+            percent.into(),
+            "--metric".into(),
+            metric.into(),
+        ];
         diff([&options[..], &args[..]].concat()).status
     };
     assert_eq!(guarded("1000", "calls"), 1);
     let smaller = record(&scratch, "smaller", "buffer");
-    let half = |percent: &str| diff([before[0].as_os_str(), smaller.as_os_str(), "--fail-above".as_ref(), percent.as_ref()]).status;
+    let half = |percent: &str| {
+        diff([
+            before[0].as_os_str(),
+            smaller.as_os_str(),
+            "--fail-above".as_ref(),
+            percent.as_ref(),
+        ])
+        .status
+    };
     assert_eq!((half("1000"), half("2000")), (1, 0));
 }
 
@@ -188,8 +233,14 @@ fn bad_input_is_told_from_differences() {
         (vec![], "give BEFORE and AFTER"),
         (vec!["--after".as_ref(), session], "no session before"),
         (vec![session, nowhere.as_os_str()], "nowhere"),
-        (vec![session, session, "--metric".as_ref(), "speed".as_ref()], "calls, bytes, time"),
-        (vec![session, session, "--fail-above".as_ref(), "-1".as_ref()], "--fail-above"),
+        (
+            vec![session, session, "--metric".as_ref(), "speed".as_ref()],
+            "calls, bytes, time",
+        ),
+        (
+            vec![session, session, "--fail-above".as_ref(), "-1".as_ref()],
+            "--fail-above",
+        ),
         (vec![session, session, session], "unexpected"),
     ] {
         let answer = diff(&args);
@@ -207,12 +258,17 @@ fn what_a_side_lacks_is_named() {
     let full = record(&scratch, "full", "same");
     let program = workload("regress");
     let command = || [program.as_os_str(), work.as_os_str(), "same".as_ref()];
-    let calls = Record::named(&scratch, "calls").options(["--layers", "syscall"]).command(command());
+    let calls = Record::named(&scratch, "calls")
+        .options(["--layers", "syscall"])
+        .command(command());
     let calls = calls.run().must_exit(0).session;
     let (status, value) = json([&full, &calls]);
     assert_eq!(status, 0, "{value:#}");
     let notes = value["notes"].to_string();
-    assert!(notes.contains("layer block was not recorded after"), "{notes}");
+    assert!(
+        notes.contains("layer block was not recorded after"),
+        "{notes}"
+    );
     for row in value["tables"]["layers"].as_array().unwrap() {
         assert_eq!(row["figures"][0]["verdict"], "not_comparable", "{row}");
     }
@@ -226,7 +282,13 @@ fn what_a_side_lacks_is_named() {
     )
     .unwrap();
     let imported = scratch.root().join("imported.fathom");
-    let status = Command::new(fathom()).arg("import").arg(&log).arg("-o").arg(&imported).status().unwrap();
+    let status = Command::new(fathom())
+        .arg("import")
+        .arg(&log)
+        .arg("-o")
+        .arg(&imported)
+        .status()
+        .unwrap();
     assert!(status.success());
     let (status, value) = json([&imported, &imported]);
     assert_eq!(status, 0, "{value:#}");

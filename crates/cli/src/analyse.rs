@@ -22,6 +22,10 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         ..Limits::default()
     };
     let db = database(&mut session, limits)?;
+    if fathom_query::names_findings(&args.sql) {
+        let diagnosis = fathom_diagnose::diagnose(&session).map_err(Failure::input)?;
+        fathom_report::fill_findings(&db, &diagnosis).map_err(Failure::input)?;
+    }
     let rows = db.query(&args.sql).map_err(Failure::input)?;
     print(rows, args.format)
 }

@@ -161,6 +161,11 @@ pub struct RecordArgs {
     /// Keep the kernel's records in FILE as well, for `fathom replay`
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
+    /// Look for what is wrong while recording, and say so as soon as it is found; see
+    /// diagnose
+    #[cfg(feature = "analyse")]
+    #[arg(long)]
+    pub diagnose: bool,
     /// No status line and no summary
     #[arg(short, long)]
     pub quiet: bool,

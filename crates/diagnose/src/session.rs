@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fathom_model::Batch;
+use fathom_model::meta::SessionMeta;
 use fathom_model::tables::{BIOS, BLOCK, FILES, LOSSES, PROCESSES, SYSCALLS, Table};
 use fathom_session::{Batches, Session, SessionError};
 
@@ -52,14 +53,9 @@ const INPUTS: &[(Input, &str, &str, &str)] = &[
     ),
 ];
 
-/// Runs all rules over a session.
-///
-/// # Errors
-/// [`DiagnoseError::Read`] when a part cannot be read.
-pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
-    let mut engine = Engine::default();
-    let meta = session.meta();
-    if meta.totals.lost > 0 || meta.options.leave_calls_out() || !session.problems().is_empty() {
+/// Tells the rules what a session lacks by what it says of itself.
+pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
+    if meta.totals.lost > 0 || meta.options.leave_calls_out() {
         engine.has_gaps();
     }
     if meta.options.detail == "counters" {
@@ -71,11 +67,26 @@ pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
     if meta.content.is_none() {
         engine.lacks(Input::Content, "recorded without --content hash");
     }
-    let lost = lost_events(session)?;
-    for (input, layer, hook, event) in INPUTS {
+    for (input, layer, hook, _) in INPUTS {
         if !meta.hooks.iter().any(|h| h.name == *hook && h.attached) {
             engine.lacks(*input, &format!("recorded without --layers {layer}"));
-        } else if let Some(count) = lost.get(*event) {
+        }
+    }
+}
+
+/// Runs all rules over a session.
+///
+/// # Errors
+/// [`DiagnoseError::Read`] when a part cannot be read.
+pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
+    let mut engine = Engine::default();
+    prepare(&mut engine, session.meta());
+    if !session.problems().is_empty() {
+        engine.has_gaps();
+    }
+    let lost = lost_events(session)?;
+    for (input, layer, _, event) in INPUTS {
+        if let Some(count) = lost.get(*event) {
             let of = format!("{count} records of layer {layer} were lost");
             engine.lacks(*input, &of);
         }

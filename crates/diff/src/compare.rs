@@ -187,7 +187,7 @@ impl Sums {
     /// Standard error of the logarithm of the time, where it is small enough to be one.
     fn time_error(self) -> Option<f64> {
         let error = self.variance.sqrt() / self.time.max(1.0);
-        (self.time > 0.0 && error < 0.7).then_some(error)
+        (self.time > 0.0 && error < 1.5).then_some(error)
     }
 }
 

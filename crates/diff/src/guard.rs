@@ -26,7 +26,8 @@ pub(crate) fn changes(
     for finding in findings.iter().filter(|f| f.verdict.is_change()) {
         let rank = match finding.group {
             fathom_diagnose::Group::Correctness => 0,
-            fathom_diagnose::Group::Performance => 1,
+            // They follow from the calls that changed.
+            fathom_diagnose::Group::Performance => 2,
         };
         changes.push((rank, guard.finding(finding)));
     }
@@ -54,7 +55,7 @@ pub(crate) fn changes(
         changes.extend(figures.map(|figure| (1, guard.change("errors", row, figure))));
     }
     for figure in totals.iter().filter(|f| f.verdict.is_change()) {
-        changes.push((2, guard.total(figure)));
+        changes.push((3, guard.total(figure)));
     }
     changes.sort_by(|(r, a), (s, b)| {
         let worse = |c: &Change| c.verdict == Verdict::Worse;

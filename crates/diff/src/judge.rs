@@ -193,10 +193,11 @@ impl Judge {
         );
         match kind {
             Kind::Counted(events) => self.test_count(draft, events, (b, a)),
-            Kind::Timed(_) if b == 0.0 || a == 0.0 => {
-                // It has no calls on a side: their number tells.
-                draft.figure.why = "follows from the number of calls".to_owned();
-            }
+            Kind::Timed(_) if b == 0.0 || a == 0.0 => match self.repeats() {
+                // It has no calls on a side.
+                true => draft.claim("follows from the number of calls"),
+                false => draft.figure.why = "follows from the number of calls".to_owned(),
+            },
             Kind::Timed(_) if !matters => {
                 draft.figure.why = "too small a part of the whole to be tested".to_owned();
             }

@@ -15,7 +15,7 @@ use crate::escape::sql_string;
 use crate::rows::Rows;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
-use crate::{QueryError, guard, session_row, tables};
+use crate::{QueryError, findings, guard, session_row, tables};
 
 /// Stored calls up to which percentiles of the views are exact: the database
 /// keeps about 20 bytes a call for them, outside of its memory limit.
@@ -105,6 +105,7 @@ impl Db {
             .map_err(db)?;
         connection.execute_batch(&macros(meta)).map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;
+        findings::create(&connection).map_err(db)?;
         let mut allowed = Vec::new();
         for table in TABLES {
             let files = parts(table.name);
@@ -154,11 +155,17 @@ impl Db {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        if self.busy.get() {
-            return Err(QueryError::Busy);
-        }
         let sql = guard::check(&self.connection, sql)?;
         self.run(&sql)
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Whether the rows of a query are being read.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.get()
     }
 
     /// Runs a SELECT that fathom itself has made.

@@ -7,7 +7,7 @@ use fathom_model::tables::TABLES;
 
 use crate::tables::sql_type;
 use crate::views::{self, Doc, VIEWS};
-use crate::{QueryError, session_row};
+use crate::{QueryError, findings, session_row};
 
 /// The page, in Markdown: `docs/schema.md`.
 ///
@@ -63,6 +63,7 @@ pub fn schema_markdown() -> Result<String, QueryError> {
         "session",
         &views::parse_doc(session_row::SQL),
     )?;
+    view(&mut out, &db, "findings", &views::parse_doc(findings::SQL))?;
     for v in VIEWS {
         view(&mut out, &db, v.name, &v.doc())?;
     }

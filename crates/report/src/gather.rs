@@ -8,6 +8,7 @@ use fathom_query::escape::{shell_words, text};
 use fathom_query::{Db, QueryError};
 use fathom_session::Session;
 
+use crate::findings::Findings;
 use crate::layers::Layers;
 use crate::report::*;
 use fathom_model::units;
@@ -26,6 +27,9 @@ pub enum ReportError {
     /// The session could not be queried.
     #[error(transparent)]
     Query(#[from] QueryError),
+    /// The session could not be diagnosed.
+    #[error(transparent)]
+    Diagnose(#[from] fathom_diagnose::DiagnoseError),
 }
 
 /// What a report needs besides the tables.
@@ -50,7 +54,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// When a query fails.
+    /// When a query fails, or the diagnosis.
     pub fn build(db: &Db, session: &Session) -> Result<Report, ReportError> {
         let size = |table: &str| {
             session
@@ -59,7 +63,7 @@ impl Report {
                 .map(|part| part.bytes)
                 .sum::<u64>()
         };
-        Self::build_from(
+        let mut report = Self::build_from(
             db,
             &Source {
                 meta: session.meta(),
@@ -69,10 +73,17 @@ impl Report {
                 bytes: TABLES.iter().map(|table| size(table.name)).sum(),
                 syscall_bytes: size("syscalls"),
             },
-        )
+        )?;
+        // Parts of a live session are merged while it is read: what is missing then is
+        // no reason to fail.
+        report.findings = match Findings::of(session) {
+            Err(_) if session.is_live() => None,
+            found => Some(found?),
+        };
+        Ok(report)
     }
 
-    /// The same for a session whose parts lie elsewhere.
+    /// The same for a session whose parts lie elsewhere, without a diagnosis.
     ///
     /// # Errors
     ///
@@ -95,6 +106,7 @@ impl Report {
         let loss = loss(db, source, totals.calls - lost - counted, lost)?;
         Ok(Report {
             problems: problems(source, &session, &loss, &totals),
+            findings: None,
             session,
             loss,
             classes,

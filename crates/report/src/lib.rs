@@ -4,6 +4,7 @@
 //! [`Report::build`] takes the numbers from the session once; [`to_text`] and
 //! [`to_html`] lay them out, and `serde` makes JSON of them.
 
+mod findings;
 mod gather;
 mod html;
 mod layers;
@@ -11,6 +12,7 @@ mod report;
 mod sarif;
 mod text;
 
+pub use findings::{Findings, fill_findings};
 pub use gather::{ReportError, Source};
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};

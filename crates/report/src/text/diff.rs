@@ -11,6 +11,8 @@ use super::{MAX_WIDTH, MIN_WIDTH};
 
 /// Changes that are listed.
 const MAX_CHANGES: usize = 12;
+/// Width from which on three figures go beside a path.
+const WIDE: usize = 130;
 /// Rows of each table.
 const MAX_ROWS: usize = 8;
 
@@ -29,30 +31,21 @@ pub fn diff_to_text(diff: &Diff, width: usize, color: bool) -> String {
     let tables = &diff.tables;
     let timed = [Metric::Calls, Metric::Time, Metric::P99];
     page.table("Calls", "call", &tables.syscalls, &timed);
-    page.table(
-        "Files",
-        "file",
-        &tables.files,
-        &[Metric::Calls, Metric::Bytes, Metric::Time],
-    );
-    page.table(
-        "Processes",
-        "process",
-        &tables.processes,
-        &[Metric::Calls, Metric::Bytes, Metric::Time],
-    );
+    let moved = [Metric::Calls, Metric::Bytes, Metric::Time];
+    // Names are long, and half a figure says nothing.
+    let moved = match page.width {
+        WIDE.. => &moved[..],
+        _ => &moved[..2],
+    };
+    page.table("Files", "file", &tables.files, moved);
+    page.table("Processes", "process", &tables.processes, moved);
     page.table(
         "Layers below the calls",
         "layer",
         &tables.layers,
         &[Metric::Calls, Metric::Time],
     );
-    page.table(
-        "Devices",
-        "requests",
-        &tables.devices,
-        &[Metric::Calls, Metric::Bytes, Metric::Time],
-    );
+    page.table("Devices", "requests", &tables.devices, moved);
     page.table("Errors", "call", &tables.errors, &[Metric::Errors]);
     page.findings();
     page.method();
@@ -217,7 +210,7 @@ impl Page<'_> {
                     words(figure.metric).to_owned(),
                     value(figure.before),
                     value(figure.after),
-                    figure.change.map_or("-".to_owned(), relative),
+                    mark(Status::Both, figure),
                     judged(figure),
                 ]
             })
@@ -365,6 +358,7 @@ fn mark(status: Status, figure: &Figure) -> String {
     };
     match figure.verdict {
         Verdict::Same => "=".to_owned(),
+        Verdict::NotComparable if status != Status::Both => "-".to_owned(),
         Verdict::NotComparable => "n/c".to_owned(),
         Verdict::WithinNoise => format!("≈{change}"),
         Verdict::Worse | Verdict::Better => change,

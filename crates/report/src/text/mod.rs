@@ -2,6 +2,7 @@
 
 mod diagnosis;
 mod diff;
+mod findings;
 mod layers;
 mod lines;
 mod mapped;
@@ -39,6 +40,7 @@ pub fn to_text(report: &Report, width: usize, color: bool) -> String {
     };
     page.head();
     page.problems();
+    page.findings();
     page.timeline();
     page.calls();
     page.errors();
