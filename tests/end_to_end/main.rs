@@ -14,6 +14,7 @@ mod content;
 mod damage;
 mod databases;
 mod detail;
+mod diagnosis;
 mod diff;
 mod exports;
 mod filters;

@@ -30,8 +30,9 @@ pub enum DiffFormat {
   fathom diff --before old-*.fathom --after new-*.fathom      several a side: also tells times apart
   fathom diff old.fathom new.fathom --fail-above 5 --metric calls,bytes
 
-With one session a side counts are compared as they are if the program repeats itself, times
-count from about a factor of 2 on. With three or more a side they are tested (Welch, Holm).
+With one session a side counts are compared as they are if the program repeats itself; times are
+shown, and claimed to differ only where --metric asks for them. Several sessions a side are tested
+(Welch, Holm).
 
 Exit status: 1 when something that guards is worse by more than --fail-above and by more than
 noise, 0 when not, 2 on bad input."

@@ -7,9 +7,11 @@ use std::path::Path;
 
 use fathom_model::Batch;
 use fathom_model::meta::SessionMeta;
+use fathom_model::tables::{FILES, PROCESSES, SYSCALLS, Table};
 
 use crate::engine::{Diagnosis, Engine};
 use crate::finding::Finding;
+use crate::layers;
 use crate::session::prepare;
 
 /// Looks in a row in which a finding must hold before it is told: what a program has begun
@@ -48,6 +50,13 @@ impl Live {
             seen: HashMap::new(),
             told: HashSet::new(),
         }
+    }
+
+    /// Whether rules look at rows of a table.
+    pub fn wants(table: &Table) -> bool {
+        let below = layers::TABLES.iter().map(|(table, ..)| table.name);
+        let known = [SYSCALLS.name, FILES.name, PROCESSES.name];
+        below.chain(known).any(|name| name == table.name)
     }
 
     /// Rows that were recorded in the same time, of any tables.

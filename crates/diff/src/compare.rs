@@ -54,7 +54,9 @@ pub fn compare(
             return Err(NoSession(name));
         }
     }
-    let work = Work::new([before, after]);
+    let mut work = Work::new([before, after]);
+    let asked = options.guards.iter().flatten();
+    work.judge.quiet = asked.into_iter().any(|metric| metric.is_time());
     let mut tables = work.tables();
     let mut totals = work.totals();
     {

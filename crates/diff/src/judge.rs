@@ -13,9 +13,11 @@
 //!   that chance makes them in any count of that size. When they are not, the typical
 //!   difference is what runs of this program differ by.
 //! - Times. Their spread within each session is the least that they differ by (module
-//!   `spread`); what runs differ by besides (another state of caches, other work on the
-//!   machine) is taken from how much the medians of all calls differ, at least
-//!   [`RUN_TO_RUN`].
+//!   `spread`). What runs differ by besides (another state of caches, other work on the
+//!   machine) no session shows: medians of the same call differ by factors of ten
+//!   between runs of one program on a busy machine. So no difference is claimed, unless
+//!   somebody asks for it, who takes the machine to be quiet: then it is taken from how
+//!   much the medians of all calls differ, at least [`RUN_TO_RUN`].
 //!
 //! All tests of one metric are corrected for their number (Holm).
 
@@ -68,6 +70,8 @@ pub(crate) struct Judge {
     pub scatter: f64,
     /// Of times from run to run.
     pub run_to_run: f64,
+    /// Times of one session a side are claimed to differ, as the machine is said to be quiet.
+    pub quiet: bool,
 }
 
 /// A figure that is to be judged with all others of its metric.
@@ -77,6 +81,8 @@ pub(crate) struct Draft {
     test: Option<Test>,
     /// The logarithm was tested: the interval is one of factors.
     logarithmic: bool,
+    /// The test does not see all that makes the figure differ: it claims nothing.
+    blind: bool,
 }
 
 impl Judge {
@@ -107,6 +113,7 @@ impl Judge {
             equal: counts.iter().filter(|(b, a)| b == a).count(),
             rates,
             scatter: scatter.max(SCATTER),
+            quiet: false,
             run_to_run: typical.max(if seen { RUN_TO_RUN } else { RUN_TO_RUN_UNSEEN }),
         }
     }
@@ -152,6 +159,7 @@ impl Judge {
             figure,
             test: None,
             logarithmic: true,
+            blind: false,
         };
         let all = || draft.figure.samples.iter().flatten();
         if all().all(|x| *x == b) {
@@ -203,6 +211,7 @@ impl Judge {
             }
             Kind::Timed([Some(before), Some(after)]) => {
                 let error = before.hypot(after).hypot(self.run_to_run);
+                draft.blind = !self.quiet;
                 draft.test = stats::normal((a / b).ln(), error);
             }
             Kind::Timed(_) => {
@@ -280,11 +289,16 @@ impl Judge {
                 percent(self.scatter.exp() - 1.0)
             ),
         });
-        text.push(format!(
-            "one session a side does not show how much times differ from run to run: they count from a factor of \
-             {:.1} on. Record each side three times or more to see less",
-            self.least_factor()
-        ));
+        text.push(match self.quiet {
+            true => format!(
+                "one session a side does not show how much times differ from run to run: on a quiet machine they count \
+                 from a factor of {:.1} on",
+                self.least_factor()
+            ),
+            false => "one session a side does not show how much times differ from run to run: give several to compare \
+                      them, or ask for them with --metric time,p99 if the machine was quiet"
+                .to_owned(),
+        });
         text
     }
 
@@ -313,6 +327,7 @@ impl Draft {
             },
             test: None,
             logarithmic: true,
+            blind: false,
         }
     }
 
@@ -370,6 +385,14 @@ impl Draft {
             String::new()
         };
         figure.why = format!("{p}{of}");
+        if self.blind {
+            let seen = match figure.p.is_some_and(|p| p < ALPHA) {
+                true => "more than the calls of each session differ",
+                false => "no more than the calls of each session differ",
+            };
+            figure.why = format!("{p}{of}: {seen}; what runs differ by needs several sessions");
+            return;
+        }
         if figure.p.is_some_and(|p| p < ALPHA) {
             figure.verdict = match test.difference > 0.0 {
                 true => Verdict::Worse,
@@ -422,12 +445,22 @@ mod tests {
 
     #[test]
     fn times_of_one_session_a_side() {
-        let judge = judge([1, 1], 10);
+        let judge = Judge {
+            quiet: true,
+            ..judge([1, 1], 10)
+        };
         let timed = |b, a, error| verdict(&judge, &[b], &[a], Kind::Timed([error, error]));
         assert_eq!(timed(1e6, 1.5e6, Some(0.01)), Verdict::WithinNoise);
         assert_eq!(timed(1e6, 5e6, Some(0.01)), Verdict::Worse);
         assert_eq!(timed(1e6, 5e6, Some(1.0)), Verdict::WithinNoise);
         assert_eq!(timed(1e6, 5e6, None), Verdict::WithinNoise);
+        // Unless the machine is said to be quiet nothing is claimed.
+        let busy = Judge {
+            quiet: false,
+            ..judge.clone()
+        };
+        let kind = Kind::Timed([Some(0.01), Some(0.01)]);
+        assert_eq!(verdict(&busy, &[1e6], &[9e9], kind), Verdict::WithinNoise);
         assert_eq!(
             verdict(&judge, &[1.0], &[99.0], Kind::Shared),
             Verdict::WithinNoise

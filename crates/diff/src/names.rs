@@ -16,6 +16,10 @@ pub(crate) fn pattern(path: &str) -> String {
         if i > 0 {
             out.push('/');
         }
+        if temporary && is_drawn(component) {
+            out.push(RANDOM);
+            continue;
+        }
         out.push_str(&component_pattern(component, temporary));
     }
     out
@@ -48,6 +52,12 @@ fn component_pattern(name: &str, temporary: bool) -> String {
         }
     }
     out
+}
+
+/// Eight small letters, digits or underscores: what Python draws where it tries a directory.
+fn is_drawn(name: &str) -> bool {
+    let drawn = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    name.len() == 8 && name.bytes().all(drawn)
 }
 
 /// `tmp` and eight letters, digits or underscores, up to the end or a dot.
@@ -122,6 +132,7 @@ mod tests {
             ("/tmp/ccAbC3ef.o", "/tmp/cc*.o"),
             ("/srv/data.XyZ12a", "/srv/data.*"),
             ("/tmp/out.abcdef", "/tmp/out.*"),
+            ("/tmp/rf799c_e", "/tmp/*"),
             ("/data/000012.sst", "/data/#.sst"),
             ("/data/part-7-of-12", "/data/part-#-of-#"),
             ("/o/6f9619ff-8b86-d011-b42d-00cf4fc964ff.json", "/o/*.json"),

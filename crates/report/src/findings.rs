@@ -12,7 +12,7 @@ use serde::Serialize;
 const TOP: usize = 5;
 /// Calls up to which a report diagnoses the session itself: a second or two. Beyond that it
 /// names the command.
-const MAX_CALLS: u64 = 2_000_000;
+const MAX_CALLS: u64 = 1_000_000;
 
 /// What the diagnosis found.
 #[derive(Clone, Debug, Default, Serialize)]

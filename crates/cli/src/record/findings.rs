@@ -27,9 +27,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Niceness of the thread: it takes what others leave.
 const NICE: i32 = 19;
 
-/// Calls up to which a session that was recorded without the rules is diagnosed at its end: a
-/// tenth of a second or so.
-const IN_PASSING: u64 = 200_000;
+/// Calls up to which a session that was recorded without the rules is diagnosed at its end: in a
+/// fifth of a second or so.
+const IN_PASSING: u64 = 100_000;
 
 /// What the two ends share.
 #[derive(Debug, Default)]
@@ -49,13 +49,14 @@ pub struct Feed {
 impl Feed {
     /// Copies rows for the rules if they keep up.
     pub fn offer(&mut self, batches: &[Batch]) {
-        let rows: usize = batches.iter().map(Batch::len).sum();
+        let wanted = || batches.iter().filter(|batch| Live::wants(batch.table));
+        let rows: usize = wanted().map(Batch::len).sum();
         if rows == 0 {
             return;
         }
         let waiting = self.shared.waiting.fetch_add(rows, Ordering::Relaxed);
         let room = waiting < WAITING_ROWS;
-        if !room || self.to.try_send(batches.to_vec()).is_err() {
+        if !room || self.to.try_send(wanted().cloned().collect()).is_err() {
             self.shared.waiting.fetch_sub(rows, Ordering::Relaxed);
             self.shared.missed.fetch_add(rows as u64, Ordering::Relaxed);
         }

@@ -23,8 +23,13 @@ pub(super) fn section(out: &mut String, report: &Report) {
             "<p class=\"dim\">{}{} rules looked, {} could not</p>",
             match (findings.count, findings.correctness) {
                 (0, _) => "None; ".to_owned(),
-                (n, 0) => format!("{}; ", number(n)),
-                (n, c) => format!("{}, of which {} put data at risk; ", number(n), number(c)),
+                (1, 0) => "1 finding; ".to_owned(),
+                (n, 0) => format!("{} findings; ", number(n)),
+                (n, c) => format!(
+                    "Findings: {}, of which data at risk: {}; ",
+                    number(n),
+                    number(c)
+                ),
             },
             number(findings.rules),
             number(findings.not_observable),
