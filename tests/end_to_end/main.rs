@@ -15,6 +15,8 @@ mod corpus;
 mod damage;
 mod databases;
 mod detail;
+mod diagnosis;
+mod diff;
 mod examples;
 mod exports;
 mod filters;

@@ -11,7 +11,7 @@ use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFo
 use crate::exit::Failure;
 
 /// Width of a terminal that does not tell.
-const DEFAULT_WIDTH: usize = 100;
+pub const DEFAULT_WIDTH: usize = 100;
 
 /// Runs `query` and returns the exit status.
 pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
@@ -22,6 +22,10 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         ..Limits::default()
     };
     let db = database(&mut session, limits)?;
+    if fathom_query::names_findings(&args.sql) {
+        let diagnosis = fathom_diagnose::diagnose(&session).map_err(Failure::input)?;
+        fathom_report::fill_findings(&db, &diagnosis).map_err(Failure::input)?;
+    }
     let rows = db.query(&args.sql).map_err(Failure::input)?;
     print(rows, args.format)
 }
@@ -95,7 +99,8 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     Ok(u8::from(!diagnosis.findings.is_empty()))
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+/// Something as JSON, with a line feed behind it.
+pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
     text.push('\n');
     Ok(text)
@@ -132,7 +137,8 @@ pub fn while_live<T>(
     open(session).map_err(Failure::input)
 }
 
-fn width() -> usize {
+/// Width of the terminal.
+pub fn width() -> usize {
     rustix::termios::tcgetwinsize(std::io::stdout())
         .ok()
         .map(|size| usize::from(size.ws_col))
@@ -141,6 +147,6 @@ fn width() -> usize {
 }
 
 /// https://no-color.org
-fn color() -> bool {
+pub fn color() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -21,6 +21,7 @@ use crate::args_ui::{RecordUiOptions, UiArgs};
   fathom record -p 1234 --duration 10          record a running process for 10 s
   fathom report run.fathom                     who did what, how much, how slow
   fathom diagnose run.fathom                   what is wrong, and what to do instead
+  fathom diff old.fathom new.fathom            what changed, and whether it got worse
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
   fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
   fathom ui run.fathom                         look at it in the browser
@@ -51,6 +52,10 @@ pub enum Action {
     /// 1 when there is something
     #[cfg(feature = "analyse")]
     Diagnose(DiagnoseArgs),
+    /// What changed between two sessions, or two sets of them, and whether it is more than
+    /// noise; exit status 1 when it is worse
+    #[cfg(feature = "analyse")]
+    Diff(crate::diff::DiffArgs),
     /// SQL over a session
     #[cfg(feature = "analyse")]
     Query(QueryArgs),
@@ -167,6 +172,11 @@ pub struct RecordArgs {
     /// Keep the kernel's records in FILE as well, for `fathom replay`
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
+    /// Look for what is wrong while recording, and say so as soon as it is found; see
+    /// diagnose
+    #[cfg(feature = "analyse")]
+    #[arg(long)]
+    pub diagnose: bool,
     /// No status line and no summary
     #[arg(short, long)]
     pub quiet: bool,

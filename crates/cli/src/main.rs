@@ -19,6 +19,8 @@ mod top;
 
 #[cfg(feature = "analyse")]
 mod analyse;
+#[cfg(feature = "analyse")]
+mod diff;
 mod export;
 #[cfg(feature = "analyse")]
 mod sizes;
@@ -56,6 +58,8 @@ fn main() -> ExitCode {
         Action::Report(options) => analyse::report(&options),
         #[cfg(feature = "analyse")]
         Action::Diagnose(options) => analyse::diagnose(&options),
+        #[cfg(feature = "analyse")]
+        Action::Diff(options) => diff::run(&options),
         #[cfg(feature = "analyse")]
         Action::Query(options) => analyse::query(&options),
         #[cfg(feature = "analyse")]

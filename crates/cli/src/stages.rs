@@ -11,7 +11,7 @@ use fathom_model::raw::RawChunk;
 use fathom_probe::Losses;
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 
-use crate::record::Watch;
+use crate::record::{Feed, Watch};
 
 /// Rows that are handed to the writer at once.
 pub const BATCH_ROWS: usize = 32 * 1024;
@@ -25,8 +25,15 @@ pub struct Stages {
     merge: Merge,
     enricher: Enricher,
     writer: SessionWriter,
-    watch: Option<Watch>,
+    watch: Watchers,
     last_batch: Instant,
+}
+
+/// Who looks at rows as they pass.
+#[derive(Default)]
+struct Watchers {
+    save: Option<Watch>,
+    findings: Option<Feed>,
 }
 
 /// Files that a recording remembers which goes on for days: one that was not used
@@ -43,7 +50,7 @@ impl Stages {
                 ..EnrichOptions::default()
             }),
             writer,
-            watch: None,
+            watch: Watchers::default(),
             last_batch: Instant::now(),
         }
     }
@@ -57,13 +64,19 @@ impl Stages {
             refresh_ns: Some(REFRESH.as_nanos() as u64),
             ..EnrichOptions::default()
         });
-        self.watch = watch;
+        self.watch.save = watch;
+        self
+    }
+
+    /// Rows are shown to the rules, too.
+    pub fn diagnosed(mut self, feed: Option<Feed>) -> Self {
+        self.watch.findings = feed;
         self
     }
 
     /// Why what is kept is to be saved now.
     pub fn wants_save(&mut self) -> Option<String> {
-        self.watch.as_mut()?.take()
+        self.watch.save.as_mut()?.take()
     }
 
     /// Stores what was lost so far.
@@ -168,11 +181,15 @@ impl Stages {
             mut merge,
             mut enricher,
             writer,
+            mut watch,
             ..
         } = self;
+        watch.save = None;
         merge.drain_all(|cpu, event| enricher.event(cpu, event));
         enricher.finish();
-        hand_over(&mut enricher, &writer, &mut None)?;
+        hand_over(&mut enricher, &writer, &mut watch)?;
+        // The rules end when nothing feeds them any more.
+        drop(watch);
         let losses = enricher.losses(lost, split);
         if !losses.is_empty() {
             writer.append(losses)?;
@@ -201,11 +218,15 @@ impl Stages {
 fn hand_over(
     enricher: &mut Enricher,
     writer: &SessionWriter,
-    watch: &mut Option<Watch>,
+    watch: &mut Watchers,
 ) -> anyhow::Result<()> {
-    for batch in enricher.take() {
-        if let Some(watch) = watch {
-            watch.look(&batch);
+    let batches = enricher.take();
+    if let Some(feed) = &mut watch.findings {
+        feed.offer(&batches);
+    }
+    for batch in batches {
+        if let Some(save) = &mut watch.save {
+            save.look(&batch);
         }
         if !batch.is_empty() {
             writer.append(batch)?;

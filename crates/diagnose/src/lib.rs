@@ -16,6 +16,7 @@ mod engine;
 mod finding;
 mod kind;
 mod layers;
+pub mod live;
 mod names;
 mod order;
 mod pages;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
 use fathom_model::Batch;
+use fathom_model::meta::SessionMeta;
 use fathom_model::tables::{BIOS, BLOCK, FILES, LOSSES, PROCESSES, SYSCALLS, Table};
 use fathom_session::{Batches, Session, SessionError};
 
@@ -56,6 +57,27 @@ const INPUTS: &[(Input, &str, &str, &str)] = &[
 /// Batches of calls that are read ahead.
 const AHEAD: usize = 2;
 
+/// Tells the rules what a session lacks by what it says of itself.
+pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
+    if meta.totals.lost > 0 || meta.options.leave_calls_out() {
+        engine.has_gaps();
+    }
+    if meta.options.detail == "counters" {
+        engine.lacks(
+            Input::Calls,
+            "recorded with --detail counters, without single calls",
+        );
+    }
+    if meta.content.is_none() {
+        engine.lacks(Input::Content, "recorded without --content hash");
+    }
+    for (input, layer, hook, _) in INPUTS {
+        if !meta.hooks.iter().any(|h| h.name == *hook && h.attached) {
+            engine.lacks(*input, &format!("recorded without --layers {layer}"));
+        }
+    }
+}
+
 /// Runs all rules over a session.
 ///
 /// # Errors
@@ -74,24 +96,13 @@ pub fn diagnose_while(
     wanted: &dyn Fn() -> bool,
 ) -> Result<Diagnosis, DiagnoseError> {
     let mut engine = Engine::default();
-    let meta = session.meta();
-    if meta.totals.lost > 0 || meta.options.leave_calls_out() || !session.problems().is_empty() {
+    prepare(&mut engine, session.meta());
+    if !session.problems().is_empty() {
         engine.has_gaps();
     }
-    if meta.options.detail == "counters" {
-        engine.lacks(
-            Input::Calls,
-            "recorded with --detail counters, without single calls",
-        );
-    }
-    if meta.content.is_none() {
-        engine.lacks(Input::Content, "recorded without --content hash");
-    }
     let lost = lost_events(session)?;
-    for (input, layer, hook, event) in INPUTS {
-        if !meta.hooks.iter().any(|h| h.name == *hook && h.attached) {
-            engine.lacks(*input, &format!("recorded without --layers {layer}"));
-        } else if let Some(count) = lost.get(*event) {
+    for (input, layer, _, event) in INPUTS {
+        if let Some(count) = lost.get(*event) {
             let of = format!("{count} records of layer {layer} were lost");
             engine.lacks(*input, &of);
         }

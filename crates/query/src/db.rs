@@ -16,7 +16,7 @@ use crate::escape::sql_string;
 use crate::rows::Rows;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
-use crate::{QueryError, guard, session_row, tables};
+use crate::{QueryError, findings, guard, session_row, tables};
 
 /// Stored calls up to which percentiles of the views are exact: the database
 /// keeps about 20 bytes a call for them, outside of its memory limit.
@@ -107,6 +107,7 @@ impl Db {
             .map_err(db)?;
         connection.execute_batch(&macros(meta)).map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;
+        findings::create(&connection).map_err(db)?;
         let mut allowed = Vec::new();
         for table in TABLES {
             let files = parts(table.name);
@@ -159,6 +160,15 @@ impl Db {
         }
         let sql = guard::check(&self.connection, sql)?;
         self.run(&sql)
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Whether the rows of a query are being read.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.get()
     }
 
     /// Runs a SELECT that fathom itself has made: nothing checks it, so texts in it

@@ -56,6 +56,9 @@ pub enum QueryError {
         /// What the database says.
         detail: String,
     },
+    /// A view lacks a column, or it has another type.
+    #[error("column {0} of a view is not as expected; session and fathom do not fit together")]
+    Column(&'static str),
     /// A result cannot be written in the format asked for.
     #[error("the result cannot be written as {format}: {detail}")]
     Format {

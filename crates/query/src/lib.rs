@@ -8,6 +8,8 @@
 mod db;
 mod error;
 pub mod escape;
+pub mod fetch;
+mod findings;
 mod guard;
 pub mod output;
 mod rows;
@@ -21,6 +23,7 @@ pub mod zoom;
 pub use arrow;
 pub use db::{Db, Interrupter, Limits};
 pub use error::QueryError;
+pub use findings::{FindingRow, names_findings};
 pub use rows::{Batches, Rows};
 pub use schema::{Relation, RelationColumn, relations, schema_markdown};
 pub use views::view_names;

@@ -7,7 +7,7 @@ use fathom_model::tables::TABLES;
 
 use crate::tables::sql_type;
 use crate::views::{self, Doc, VIEWS};
-use crate::{QueryError, session_row};
+use crate::{QueryError, findings, session_row};
 
 /// A table or view, described.
 #[derive(Clone, Debug)]
@@ -59,9 +59,12 @@ pub fn relations(db: &crate::Db) -> Result<Vec<Relation>, QueryError> {
                 .collect(),
         })
         .collect();
-    let session = ("session", views::parse_doc(session_row::SQL));
+    let own = [
+        ("session", views::parse_doc(session_row::SQL)),
+        ("findings", views::parse_doc(findings::SQL)),
+    ];
     let views = VIEWS.iter().map(|v| (v.name, v.doc()));
-    for (name, doc) in std::iter::once(session).chain(views) {
+    for (name, doc) in own.into_iter().chain(views) {
         all.push(view_relation(db, name, doc)?);
     }
     Ok(all)

@@ -8,10 +8,11 @@ use fathom_query::escape::{shell_words, text};
 use fathom_query::{Db, QueryError};
 use fathom_session::Session;
 
-use crate::fetch::{Row, rows};
+use crate::findings::Findings;
 use crate::layers::Layers;
 use crate::report::*;
 use fathom_model::units;
+use fathom_query::fetch::{Row, rows};
 
 /// Rows of the rankings of files and threads.
 const TOP: usize = 8;
@@ -26,9 +27,9 @@ pub enum ReportError {
     /// The session could not be queried.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// A view lacks a column, or it has another type.
-    #[error("column {0} of a view is not as expected; session and fathom do not fit together")]
-    Column(&'static str),
+    /// The session could not be diagnosed.
+    #[error(transparent)]
+    Diagnose(#[from] fathom_diagnose::DiagnoseError),
 }
 
 /// What a report needs besides the tables.
@@ -53,7 +54,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// When a query fails.
+    /// When a query fails, or the diagnosis.
     pub fn build(db: &Db, session: &Session) -> Result<Report, ReportError> {
         let size = |table: &str| {
             session
@@ -62,7 +63,7 @@ impl Report {
                 .map(|part| part.bytes)
                 .sum::<u64>()
         };
-        Self::build_from(
+        let mut report = Self::build_from(
             db,
             &Source {
                 meta: session.meta(),
@@ -72,10 +73,17 @@ impl Report {
                 bytes: TABLES.iter().map(|table| size(table.name)).sum(),
                 syscall_bytes: size("syscalls"),
             },
-        )
+        )?;
+        // Parts of a live session are merged while it is read: what is missing then is
+        // no reason to fail.
+        report.findings = match Findings::of(session) {
+            Err(_) if session.is_live() => None,
+            found => Some(found?),
+        };
+        Ok(report)
     }
 
-    /// The same for a session whose parts lie elsewhere.
+    /// The same for a session whose parts lie elsewhere, without a diagnosis.
     ///
     /// # Errors
     ///
@@ -98,6 +106,7 @@ impl Report {
         let loss = loss(db, source, totals.calls - lost - counted, lost)?;
         Ok(Report {
             problems: problems(source, &session, &loss, &totals),
+            findings: None,
             session,
             loss,
             classes,
@@ -124,7 +133,7 @@ impl Report {
     }
 }
 
-fn calls(db: &Db, sql: &str) -> Result<Vec<Calls>, ReportError> {
+fn calls(db: &Db, sql: &str) -> Result<Vec<Calls>, QueryError> {
     rows(db, sql, |row| {
         Ok(Calls {
             name: row.text("name")?,
@@ -388,7 +397,7 @@ fn imported(log: &meta::Source) -> Vec<String> {
     problems
 }
 
-fn errors(db: &Db) -> Result<Vec<ErrorCount>, ReportError> {
+fn errors(db: &Db) -> Result<Vec<ErrorCount>, QueryError> {
     rows(db, &format!("FROM by_error LIMIT {TOP_ERRORS}"), |row| {
         Ok(ErrorCount {
             syscall: row.text("syscall")?,
@@ -399,7 +408,7 @@ fn errors(db: &Db) -> Result<Vec<ErrorCount>, ReportError> {
     })
 }
 
-fn file(row: &Row<'_>) -> Result<FileActivity, ReportError> {
+fn file(row: &Row<'_>) -> Result<FileActivity, QueryError> {
     Ok(FileActivity {
         file_id: row.maybe_int("file_id")?,
         path: row.maybe_text("path")?,

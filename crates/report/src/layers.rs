@@ -4,8 +4,8 @@ use fathom_query::Db;
 use serde::Serialize;
 
 use crate::ReportError;
-use crate::fetch::rows;
 use fathom_model::units::{bytes, count, duration, percent, share};
+use fathom_query::fetch::rows;
 
 /// Rows of each ranking.
 const TOP: usize = 8;

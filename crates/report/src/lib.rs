@@ -4,7 +4,7 @@
 //! [`Report::build`] takes the numbers from the session once; [`to_text`] and
 //! [`to_html`] lay them out, and `serde` makes JSON of them.
 
-mod fetch;
+mod findings;
 mod gather;
 mod html;
 mod layers;
@@ -12,6 +12,7 @@ mod report;
 mod sarif;
 mod text;
 
+pub use findings::{Findings, fill_findings};
 pub use gather::{ReportError, Source};
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};
@@ -20,4 +21,4 @@ pub use report::{
     Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,
 };
 pub use sarif::to_sarif;
-pub use text::{diagnosis_to_text, to_text};
+pub use text::{diagnosis_to_text, diff_to_text, to_text};

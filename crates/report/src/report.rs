@@ -9,6 +9,8 @@ pub struct Report {
     pub session: SessionSummary,
     /// What is wrong with the recording, a sentence each.
     pub problems: Vec<String>,
+    /// What the diagnosis found; null when it did not look.
+    pub findings: Option<crate::findings::Findings>,
 
     /// All calls together, lost ones included.
     pub totals: Totals,

@@ -3,6 +3,8 @@
 mod content;
 mod counting;
 pub mod filters;
+#[cfg_attr(not(feature = "analyse"), path = "no_findings.rs")]
+mod findings;
 mod host;
 #[cfg(feature = "analyse")]
 mod page;
@@ -27,6 +29,7 @@ use fathom_probe::{
 use crate::args::{DetailArg, RecordArgs};
 use crate::exit::Failure;
 use content::Choice;
+pub use findings::Feed;
 pub use host::describe as describe_host;
 pub use pipeline::Progress;
 use pipeline::{Counted, Destination, Pipeline};
@@ -119,12 +122,14 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         eprintln!("fathom: {warning}");
     }
     meta.hooks = probe.hooks().to_vec();
+    let (feed, findings) = rules(&args, &meta, &output).map_err(Failure::recording)?;
     let destination = Destination {
         output: output.clone(),
         force: args.force,
         raw: args.raw.clone(),
         durable: args.keep.durable,
         watch,
+        feed,
     };
     let pipeline = Pipeline::create(&meta, destination).map_err(Failure::recording)?;
     #[cfg(feature = "analyse")]
@@ -195,8 +200,14 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
             return Ok(status.map_or(125, |status| if status == 0 { 125 } else { status }));
         }
     };
+    // Before the line about them; nobody waits for them at a recording without.
+    let found = match findings {
+        Some(findings) => findings.finish(&output).map(|line| (true, line)),
+        None if args.quiet || !std::io::stderr().is_terminal() => None,
+        None => findings::in_passing(&output, summary.totals.stored).map(|line| (false, line)),
+    };
     if !args.quiet {
-        status::print_summary(&output, args.output.is_some(), &summary);
+        status::print_summary(&output, args.output.is_some(), &summary, found);
     }
     let status = target.wait_for_command(&mut signals).unwrap_or(0);
     #[cfg(feature = "analyse")]
@@ -204,6 +215,29 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         page.stay(&target, &mut signals);
     }
     Ok(status)
+}
+
+/// The rules, if they are to look at rows as they are recorded.
+#[cfg(feature = "analyse")]
+fn rules(
+    args: &RecordArgs,
+    meta: &SessionMeta,
+    output: &Path,
+) -> std::io::Result<(Option<Feed>, Option<findings::Findings>)> {
+    if !args.diagnose {
+        return Ok((None, None));
+    }
+    let (feed, findings) = findings::start(meta, output, args.quiet)?;
+    Ok((Some(feed), Some(findings)))
+}
+
+#[cfg(not(feature = "analyse"))]
+fn rules(
+    _: &RecordArgs,
+    _: &SessionMeta,
+    _: &Path,
+) -> std::io::Result<(Option<Feed>, Option<findings::Findings>)> {
+    Ok((None, None))
 }
 
 /// A recording at work.

@@ -17,7 +17,7 @@ use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
 use fathom_session::{Finished, SaveRequest, SessionWriter, WriterOptions};
 
-use super::Watch;
+use super::{Feed, Watch};
 use crate::stages::Stages;
 
 /// Drains that may wait for the pipeline. When it falls behind, the rings take
@@ -36,6 +36,8 @@ pub struct Destination {
     pub durable: bool,
     /// Looks for a reason to save what is kept.
     pub watch: Option<Watch>,
+    /// The rules, which look at rows.
+    pub feed: Option<Feed>,
 }
 
 /// A pipeline that is not yet running.
@@ -132,6 +134,7 @@ impl Pipeline {
         if meta.history.keep.is_some() {
             stages = stages.ring(&meta.options, destination.watch);
         }
+        let stages = stages.diagnosed(destination.feed);
         Ok(Self {
             stages,
             raw,

@@ -90,7 +90,8 @@ impl StatusLine {
 
 /// Says what was recorded. Without a terminal only what somebody must know:
 /// where the session lies when fathom chose the name, and losses.
-pub fn print_summary(output: &Path, named: bool, summary: &Summary) {
+/// `found` is what the rules say, and whether somebody asked them to.
+pub fn print_summary(output: &Path, named: bool, summary: &Summary, found: Option<(bool, String)>) {
     use std::io::IsTerminal;
     let totals = &summary.totals;
     let session = output.display();
@@ -135,6 +136,11 @@ pub fn print_summary(output: &Path, named: bool, summary: &Summary) {
             eprintln!("fathom: the probes took {ns:.0} ns a recorded call");
         }
         eprintln!("fathom: next: fathom report {session}");
+    }
+    if let Some((asked, line)) = found
+        && (terminal || asked)
+    {
+        eprintln!("fathom: {line}");
     }
 }
 

@@ -519,6 +519,14 @@ impl Scenario {
     }
 
     /// What the rules make of it.
+    /// Its files and calls as rows.
+    pub(crate) fn batches(self) -> Vec<Batch> {
+        vec![
+            self.files.into_batch(self.file_strings),
+            self.rows.into_batch(self.strings),
+        ]
+    }
+
     pub(crate) fn diagnose(self) -> Diagnosis {
         let mut engine = Engine::default();
         if !self.content {

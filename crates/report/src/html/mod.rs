@@ -1,5 +1,6 @@
 //! The report as one HTML file: no script, nothing loaded from elsewhere.
 
+mod findings;
 mod page;
 mod plots;
 

@@ -46,6 +46,7 @@ pub fn to_html(report: &Report) -> String {
     );
     head(&mut out, report, &what);
     tiles(&mut out, report);
+    super::findings::section(&mut out, report);
     timeline(&mut out, report);
     calls(&mut out, report);
     errors(&mut out, report);

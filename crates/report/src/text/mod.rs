@@ -1,6 +1,8 @@
 //! The report for a terminal.
 
 mod diagnosis;
+mod diff;
+mod findings;
 mod layers;
 mod lines;
 mod mapped;
@@ -8,6 +10,7 @@ mod style;
 mod table;
 
 pub use self::diagnosis::diagnosis_to_text;
+pub use self::diff::diff_to_text;
 use fathom_query::escape::{self, shell_words, shorten};
 
 use self::lines::{blank_zero, sparkline, wrap};
@@ -37,6 +40,7 @@ pub fn to_text(report: &Report, width: usize, color: bool) -> String {
     };
     page.head();
     page.problems();
+    page.findings();
     page.timeline();
     page.calls();
     page.errors();

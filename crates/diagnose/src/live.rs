@@ -1,0 +1,197 @@
+//! The rules while a session is recorded: findings as they become true.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use fathom_model::Batch;
+use fathom_model::meta::SessionMeta;
+use fathom_model::tables::{FILES, PROCESSES, SYSCALLS, Table};
+
+use crate::engine::{Diagnosis, Engine};
+use crate::finding::Finding;
+use crate::layers;
+use crate::session::prepare;
+
+/// Looks in a row in which a finding must hold before it is told: what a program has begun
+/// and not yet ended looks like an omission.
+const HOLDS: u32 = 2;
+
+/// The file of a session that holds what was found so far while it is recorded.
+const FILE: &str = "findings.json";
+const TEMPORARY: &str = "findings.json.tmp";
+
+/// What tells a finding from the others of its rule.
+type Subject = (
+    &'static str,
+    Option<i32>,
+    Option<i32>,
+    Option<i64>,
+    Option<String>,
+);
+
+/// The rules over rows as they are recorded.
+#[derive(Debug)]
+pub struct Live {
+    engine: Engine,
+    /// How often in a row findings were seen that have not been told.
+    seen: HashMap<Subject, u32>,
+    told: HashSet<Subject>,
+}
+
+impl Live {
+    /// Rules for a recording that says this of itself.
+    pub fn new(meta: &SessionMeta) -> Self {
+        let mut engine = Engine::default();
+        prepare(&mut engine, meta);
+        Self {
+            engine,
+            seen: HashMap::new(),
+            told: HashSet::new(),
+        }
+    }
+
+    /// Whether rules look at rows of a table.
+    pub fn wants(table: &Table) -> bool {
+        let below = layers::TABLES.iter().map(|(table, ..)| table.name);
+        let known = [SYSCALLS.name, FILES.name, PROCESSES.name];
+        below.chain(known).any(|name| name == table.name)
+    }
+
+    /// Rows that were recorded in the same time, of any tables.
+    pub fn feed<'a>(&mut self, batches: impl IntoIterator<Item = &'a Batch>) {
+        self.engine.feed_together(batches);
+    }
+
+    /// Rows were left out, or lost: the absence of a call proves nothing any more.
+    pub fn missed(&mut self) {
+        self.engine.has_gaps();
+    }
+
+    /// What is found so far, and which of it is told for the first time. At the `end` of the
+    /// recording all that holds is told.
+    pub fn look(&mut self, end: bool) -> (Diagnosis, Vec<Finding>) {
+        let diagnosis = self.engine.diagnosis();
+        let mut seen = HashMap::new();
+        let mut new = Vec::new();
+        for finding in &diagnosis.findings {
+            let subject = subject(finding);
+            if self.told.contains(&subject) || seen.contains_key(&subject) {
+                continue;
+            }
+            let times = self.seen.get(&subject).map_or(1, |n| n + 1);
+            if end || times >= HOLDS {
+                self.told.insert(subject);
+                new.push(finding.clone());
+            } else {
+                seen.insert(subject, times);
+            }
+        }
+        self.seen = seen;
+        (diagnosis, new)
+    }
+}
+
+fn subject(finding: &Finding) -> Subject {
+    let s = &finding.subject;
+    (finding.rule, s.pid, s.tid, s.file_id, s.path.clone())
+}
+
+/// Puts what was found so far beside the tables of a session that is being recorded, for
+/// other processes to see.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_current(session: &Path, diagnosis: &Diagnosis) -> std::io::Result<()> {
+    let temporary = session.join(TEMPORARY);
+    let mut file = fs::File::create(&temporary)?;
+    serde_json::to_writer(&mut file, diagnosis)?;
+    file.flush()?;
+    fs::rename(temporary, session.join(FILE))
+}
+
+/// What the recorder of a session has found so far, as [`crate::Diagnosis`] in JSON; `None` when
+/// it does not look ([`crate::diagnose`] does then).
+///
+/// # Errors
+/// When the file cannot be read, or holds something else.
+pub fn read_current(session: &Path) -> std::io::Result<Option<serde_json::Value>> {
+    match fs::read(session.join(FILE)) {
+        Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes it: a session that is complete is diagnosed as a whole.
+///
+/// # Errors
+/// When it is there and cannot be removed.
+pub fn remove_current(session: &Path) -> std::io::Result<()> {
+    for name in [TEMPORARY, FILE] {
+        match fs::remove_file(session.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Input;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn a_finding_is_told_once_when_it_holds() {
+        let mut live = Live {
+            engine: Engine::default(),
+            seen: HashMap::new(),
+            told: HashSet::new(),
+        };
+        for input in [
+            Input::Content,
+            Input::Faults,
+            Input::Block,
+            Input::Interrupts,
+        ] {
+            live.engine.lacks(input, "made up");
+        }
+        assert!(live.look(false).1.is_empty());
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+        for _ in 0..100 {
+            s.write(fd, 100);
+            s.fsync(fd);
+        }
+        live.feed(&s.batches());
+        let (diagnosis, new) = live.look(false);
+        assert!(!diagnosis.findings.is_empty() && new.is_empty());
+        let (diagnosis, new) = live.look(false);
+        assert_eq!(new.len(), diagnosis.findings.len());
+        assert!(live.look(false).1.is_empty());
+        assert!(live.look(true).1.is_empty());
+    }
+
+    #[test]
+    fn what_was_found_so_far_can_be_read_by_others() {
+        let dir = std::env::temp_dir().join(format!("fathom-live-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        assert!(read_current(&dir).unwrap().is_none());
+        let (diagnosis, _) = Live {
+            engine: Engine::default(),
+            seen: HashMap::new(),
+            told: HashSet::new(),
+        }
+        .look(true);
+        write_current(&dir, &diagnosis).unwrap();
+        let value = read_current(&dir).unwrap().unwrap();
+        assert_eq!(value["findings"].as_array().map(Vec::len), Some(0));
+        remove_current(&dir).unwrap();
+        remove_current(&dir).unwrap();
+        assert!(read_current(&dir).unwrap().is_none());
+        fs::remove_dir(&dir).unwrap();
+    }
+}

@@ -1,0 +1,245 @@
+//! Taking the figures of a session from its tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fathom_diagnose::Diagnosis;
+use fathom_model::meta::{SessionMeta, State};
+use fathom_query::fetch::{Row, rows};
+use fathom_query::{Db, QueryError};
+use fathom_session::Session;
+
+use crate::DiffError;
+use crate::profile::*;
+
+/// Calls of each name on each file, lost and counted ones included. A file is told by the
+/// latest path known, calls without one by the path that was passed.
+const OPERATIONS: &str = "
+    SELECT syscall, coalesce(class, 'unknown') AS class, coalesce(f.path, p) AS path,
+        sum(calls)::BIGINT AS calls, sum(errors)::BIGINT AS errors,
+        sum(asked)::BIGINT AS asked, sum(bytes)::BIGINT AS bytes, sum(total_ns)::BIGINT AS total_ns
+    FROM (
+        SELECT syscall, file_id, CASE WHEN file_id IS NULL THEN coalesce(path, path_arg) END AS p,
+            count(*) AS calls, count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes,
+            coalesce(sum(size) FILTER (class = 'data' AND bytes IS NOT NULL), 0) AS asked,
+            coalesce(sum(dur_ns), 0) AS total_ns
+        FROM syscalls GROUP BY ALL
+        UNION ALL
+        SELECT syscall, file_id, NULL, sum(count), sum(errors), sum(bytes), 0, sum(dur_ns)
+        FROM unstored GROUP BY ALL
+    )
+    LEFT JOIN (SELECT file_id, path FROM files) AS f USING (file_id)
+    LEFT JOIN call_classes USING (syscall)
+    GROUP BY ALL";
+
+/// Calls of each name by processes of each name.
+const PROCESSES: &str = "
+    SELECT coalesce(comm, '') AS comm, syscall, '' AS class, NULL::VARCHAR AS path,
+        sum(calls)::BIGINT AS calls, sum(errors)::BIGINT AS errors, 0::BIGINT AS asked,
+        sum(bytes)::BIGINT AS bytes, sum(total_ns)::BIGINT AS total_ns
+    FROM (
+        SELECT pid, syscall, count(*) AS calls, count(errno) AS errors,
+            coalesce(sum(bytes), 0) AS bytes, coalesce(sum(dur_ns), 0) AS total_ns
+        FROM syscalls GROUP BY ALL
+        UNION ALL
+        SELECT nullif(pid, -1), syscall, sum(count), sum(errors), sum(bytes), sum(dur_ns)
+        FROM unstored GROUP BY ALL
+    )
+    LEFT JOIN (
+        SELECT pid, comm FROM processes WHERE pid = tid
+        QUALIFY row_number() OVER (PARTITION BY pid ORDER BY start_ns DESC) = 1
+    ) USING (pid)
+    GROUP BY ALL";
+
+impl Profile {
+    /// Takes the figures of `session`, which `db` was opened on, and diagnoses it. `name`
+    /// is how it is called in the result.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub fn gather(db: &Db, session: &Session, name: &str) -> Result<Self, DiffError> {
+        let diagnosis = fathom_diagnose::diagnose(session)?;
+        let mut profile = Self::from_tables(db, session.meta(), name)?;
+        profile.gaps.live = session.is_live();
+        profile.gaps.problems = session.problems().len();
+        profile.add_findings(&diagnosis);
+        Ok(profile)
+    }
+
+    /// The figures of a session whose tables `db` has, without findings.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn from_tables(db: &Db, meta: &SessionMeta, name: &str) -> Result<Self, DiffError> {
+        let start = meta.clock.start_monotonic_ns;
+        let times = rows(
+            db,
+            "SELECT min(ts_ns) AS first, max(ts_ns + coalesce(dur_ns, 0)) AS last,
+                count(dur_ns) AS timed, count(*) AS calls FROM syscalls",
+            |row| {
+                let (first, last) = (row.maybe_int("first")?, row.maybe_int("last")?);
+                Ok((first, last, row.int("timed")?, row.int("calls")?))
+            },
+        )?;
+        let (first, last, timed, calls) = times.into_iter().next().unwrap_or_default();
+        let since = |ns: i64| ns.saturating_sub(start).max(0);
+        let end = meta.clock.end_monotonic_ns.or(last).unwrap_or(start);
+        Ok(Self {
+            name: name.to_owned(),
+            id: meta.id.clone(),
+            command: meta.command.clone(),
+            machine: format!("{}, Linux {}", meta.host.name, meta.host.kernel),
+            duration_ns: since(end),
+            gaps: gaps(meta, calls > 0 && timed == 0),
+            first_call_ns: first.map(since),
+            last_call_ns: last.map(since),
+            operations: rows(db, OPERATIONS, operation)?,
+            latencies: latencies(db)?,
+            processes: rows(db, PROCESSES, |row| {
+                Ok(Process {
+                    comm: row.text("comm")?,
+                    operation: operation(row)?,
+                })
+            })?,
+            errors: rows(db, "FROM by_error", |row| {
+                Ok(Failure {
+                    syscall: row.text("syscall")?,
+                    errno: row.text("errno")?,
+                    calls: row.int("calls")?,
+                })
+            })?,
+            layers: rows(
+                db,
+                "SELECT layer, name, count(*) AS visits, sum(self_ns)::BIGINT AS self_ns
+                 FROM slices WHERE layer <> 'syscall' GROUP BY ALL",
+                |row| {
+                    Ok(LayerVisit {
+                        layer: row.text("layer")?,
+                        name: row.text("name")?,
+                        visits: row.int("visits")?,
+                        self_ns: row.int("self_ns")?,
+                    })
+                },
+            )?,
+            devices: rows(db, "FROM by_device", |row| {
+                Ok(Device {
+                    device: row.text("device")?,
+                    op: row.text("op")?,
+                    requests: row.int("requests")?,
+                    errors: row.int("errors")?,
+                    bytes: row.int("bytes")?,
+                    time_ns: row.int("device_ns")?,
+                })
+            })?,
+            findings: None,
+        })
+    }
+
+    /// Adds what a diagnosis found.
+    pub fn add_findings(&mut self, diagnosis: &Diagnosis) {
+        let findings = diagnosis.findings.iter().map(|f| FoundIn {
+            rule: f.rule,
+            group: f.group,
+            severity: f.severity,
+            lost_ns: f.lost_ns,
+            comm: f.subject.comm.clone(),
+            path: f.subject.path.clone(),
+            title: f.title.clone(),
+        });
+        self.findings = Some(findings.collect());
+    }
+}
+
+fn operation(row: Row<'_>) -> Result<Operation, QueryError> {
+    Ok(Operation {
+        syscall: row.text("syscall")?,
+        class: row.text("class")?,
+        path: row.maybe_text("path")?,
+        calls: row.int("calls")?,
+        errors: row.int("errors")?,
+        asked: row.int("asked")?,
+        bytes: row.int("bytes")?,
+        time_ns: row.int("total_ns")?,
+    })
+}
+
+/// Durations by call: percentiles, and their distribution in pieces of time.
+fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
+    let mut latencies: BTreeMap<String, Latency> = BTreeMap::new();
+    rows(
+        db,
+        "SELECT syscall, p50_ns, p99_ns FROM by_syscall",
+        |row| {
+            let latency = latencies.entry(row.text("syscall")?).or_default();
+            latency.p50_ns = row.maybe_int("p50_ns")?;
+            latency.p99_ns = row.maybe_int("p99_ns")?;
+            latency.blocks = vec![Block::default(); BLOCKS];
+            Ok(())
+        },
+    )?;
+    // Each call's own pieces: many are made in a part of the run only.
+    let sql = format!(
+        "SELECT syscall, ((ts_ns - first) * {BLOCKS} // (last - first + 1))::INTEGER AS block,
+            floor(log2(greatest(dur_ns, 1)) * {STEPS})::INTEGER AS bucket,
+            count(*) AS calls, sum(dur_ns)::BIGINT AS sum_ns
+         FROM syscalls
+         JOIN (SELECT syscall, min(ts_ns) AS first, max(ts_ns) AS last FROM syscalls GROUP BY ALL)
+            USING (syscall)
+         WHERE dur_ns IS NOT NULL
+         GROUP BY ALL"
+    );
+    rows(db, &sql, |row| {
+        let block = usize::try_from(row.int("block")?).unwrap_or(0);
+        let latency = latencies.entry(row.text("syscall")?).or_default();
+        if let Some(block) = latency.blocks.get_mut(block) {
+            let calls = u64::try_from(row.int("calls")?).unwrap_or(0);
+            block.calls += calls;
+            block.sum_ns += row.int("sum_ns")? as f64;
+            let bucket = i32::try_from(row.int("bucket")?).unwrap_or(0);
+            block.hist.push((bucket, calls));
+        }
+        Ok(())
+    })?;
+    Ok(latencies)
+}
+
+fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
+    let totals = &meta.totals;
+    let counters_only = meta.options.detail == "counters";
+    // Of a command that outlived --duration nobody waited for the end.
+    let cut = meta.exit_status.is_none()
+        && meta
+            .options
+            .other
+            .iter()
+            .any(|o| o.starts_with("--duration"));
+    Gaps {
+        lost: totals.lost,
+        gone: totals.expired + totals.missing,
+        layers_lost: totals.layers.lost,
+        counters_only,
+        live: meta.state == State::Recording,
+        open_ended: meta.source.is_none() && (meta.command.is_empty() || cut),
+        no_durations,
+        imported: meta.source.as_ref().map(|s| s.format.clone()),
+        detail: meta.options.detail.clone(),
+        selection: meta.options.syscalls.clone(),
+        filters: meta.options.filters.clone(),
+        layers: layers(meta),
+        problems: 0,
+    }
+}
+
+/// Layers below the calls that were recorded.
+fn layers(meta: &SessionMeta) -> BTreeSet<&'static str> {
+    const LAYERS: [&str; 5] = ["pagecache", "fs", "block", "sched", "irq"];
+    if meta.source.is_some() || meta.options.detail == "counters" {
+        return BTreeSet::new();
+    }
+    let given = |option: &String| option.strip_prefix("--layers ").map(str::to_owned);
+    let given: Vec<String> = meta.options.other.iter().filter_map(given).collect();
+    let asked = |layer: &&str| {
+        let words = || given.iter().flat_map(|list| list.split(',')).map(str::trim);
+        given.is_empty() || words().any(|word| word == *layer || word == "all")
+    };
+    LAYERS.into_iter().filter(asked).collect()
+}

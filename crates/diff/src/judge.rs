@@ -1,0 +1,513 @@
+//! Whether a difference is more than noise.
+//!
+//! **Several sessions on a side**: a figure has one value a session, and Welch's t-test
+//! compares their logarithms (times and counts scatter by factors; where a value is 0, the
+//! values themselves). A figure that is the same in all sessions of each side needs no
+//! test.
+//!
+//! **One session on each side**: how much a figure differs from run to run cannot be
+//! seen, only guessed from what can:
+//!
+//! - Counts. When nearly all calls on files are as many on both sides, the program
+//!   repeats itself, and counts are compared as they are, but for differences so small
+//!   that chance makes them in any count of that size. When they are not, the typical
+//!   difference is what runs of this program differ by.
+//! - Times. Their spread within each session is the least that they differ by (module
+//!   `spread`). What runs differ by besides (another state of caches, other work on the
+//!   machine) no session shows: medians of the same call differ by factors of ten
+//!   between runs of one program on a busy machine. So no difference is claimed, unless
+//!   somebody asks for it, who takes the machine to be quiet: then it is taken from how
+//!   much the medians of all calls differ, at least [`RUN_TO_RUN`].
+//!
+//! All tests of one metric are corrected for their number (Holm).
+
+use std::collections::BTreeMap;
+
+use fathom_model::units::{count, percent};
+
+use crate::result::{Figure, Metric, Verdict};
+use crate::stats::{self, Test};
+
+/// Chance of one false alarm in all tests of a metric.
+pub(crate) const ALPHA: f64 = 0.05;
+/// Standard deviation of the logarithm of a time from run to run: 28 %. Medians of the
+/// same call in runs of one program on one machine differ by about so much.
+pub(crate) const RUN_TO_RUN: f64 = 0.25;
+/// The same where too few calls tell by how much these runs differ.
+pub(crate) const RUN_TO_RUN_UNSEEN: f64 = 0.35;
+/// Part of all kinds of calls on a file that must be as many on both sides for counts to
+/// be compared as they are, and for small differences to count, too.
+const REPEATS: f64 = 0.5;
+const REPEATS_STRICTLY: f64 = 0.9;
+/// Least scatter of counts that do not repeat.
+const SCATTER: f64 = 0.1;
+/// From a standard deviation to the median of absolute values, of a normal distribution.
+const NORMAL_MAD: f64 = 1.4826;
+
+/// What a figure is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// Counted, or moved by counted calls: how many on each side.
+    Counted([f64; 2]),
+    /// Time, with the standard errors of its logarithm within the sessions where
+    /// they are known.
+    Timed([Option<f64>; 2]),
+    /// What everybody on the machine takes part in: one session a side says nothing.
+    Shared,
+}
+
+/// What is known of the two sides as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Judge {
+    /// Sessions before and after.
+    pub sessions: [usize; 2],
+    /// Kinds of call on a file, and those that are as many on both sides.
+    pub counted: usize,
+    pub equal: usize,
+    /// Counts do not repeat as a matter of course: rates of recordings that ended at any time.
+    pub rates: bool,
+    /// Standard deviation of the logarithm of counts that do not repeat.
+    pub scatter: f64,
+    /// Of times from run to run.
+    pub run_to_run: f64,
+    /// Times of one session a side are claimed to differ, as the machine is said to be quiet.
+    pub quiet: bool,
+}
+
+/// A figure that is to be judged with all others of its metric.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub figure: Figure,
+    test: Option<Test>,
+    /// The logarithm was tested: the interval is one of factors.
+    logarithmic: bool,
+    /// The test does not see all that makes the figure differ: it claims nothing.
+    blind: bool,
+}
+
+impl Judge {
+    /// Learns from counts of kinds of call on a file (before, after) and from medians of
+    /// durations by call.
+    pub fn new(
+        sessions: [usize; 2],
+        rates: bool,
+        counts: &[(f64, f64)],
+        medians: &[(f64, f64)],
+    ) -> Self {
+        let factor = |(b, a): &(f64, f64)| (a / b).ln().abs();
+        let both = |pair: &&(f64, f64)| pair.0 > 0.0 && pair.1 > 0.0;
+        let differing = |pair: &&(f64, f64)| pair.0 != pair.1;
+        let mut factors: Vec<f64> = counts
+            .iter()
+            .filter(both)
+            .filter(differing)
+            .map(factor)
+            .collect();
+        let scatter = stats::median(&mut factors).unwrap_or(0.0) * NORMAL_MAD;
+        let mut times: Vec<f64> = medians.iter().filter(both).map(factor).collect();
+        let seen = times.len() >= 5;
+        let typical = stats::median(&mut times).unwrap_or(0.0) * NORMAL_MAD;
+        Self {
+            sessions,
+            counted: counts.len(),
+            equal: counts.iter().filter(|(b, a)| b == a).count(),
+            rates,
+            scatter: scatter.max(SCATTER),
+            quiet: false,
+            run_to_run: typical.max(if seen { RUN_TO_RUN } else { RUN_TO_RUN_UNSEEN }),
+        }
+    }
+
+    /// Whether a side has several sessions.
+    pub fn repeated(&self) -> bool {
+        self.sessions.iter().any(|n| *n > 1)
+    }
+
+    fn equal_share(&self) -> f64 {
+        self.equal as f64 / (self.counted.max(1)) as f64
+    }
+
+    /// Whether counts of one session a side are compared as they are.
+    pub fn repeats(&self) -> bool {
+        !self.rates && self.counted > 0 && self.equal_share() >= REPEATS
+    }
+
+    /// A figure, judged as far as it can be alone. `matters`: it is large enough to be
+    /// tested.
+    pub fn draft(
+        &self,
+        metric: Metric,
+        samples: [Vec<f64>; 2],
+        kind: Kind,
+        matters: bool,
+    ) -> Draft {
+        let [before, after] = &samples;
+        let (b, a) = (stats::mean(before), stats::mean(after));
+        let figure = Figure {
+            metric,
+            before: Some(b),
+            after: Some(a),
+            change: (b > 0.0).then(|| a / b - 1.0),
+            verdict: Verdict::WithinNoise,
+            why: String::new(),
+            p: None,
+            interval: None,
+            effect: self.repeated().then(|| stats::cliffs_delta(before, after)),
+            samples,
+        };
+        let mut draft = Draft {
+            figure,
+            test: None,
+            logarithmic: true,
+            blind: false,
+        };
+        let all = || draft.figure.samples.iter().flatten();
+        if all().all(|x| *x == b) {
+            draft.figure.verdict = Verdict::Same;
+            return draft;
+        }
+        if self.repeated() {
+            self.test_sessions(&mut draft, matters);
+        } else {
+            self.test_one(&mut draft, kind, matters);
+        }
+        draft
+    }
+
+    fn test_sessions(&self, draft: &mut Draft, matters: bool) {
+        let [before, after] = &draft.figure.samples;
+        let steady = |side: &[f64]| side.windows(2).all(|w| w.first() == w.last());
+        if steady(before) && steady(after) {
+            draft.claim("the same in all sessions of each side");
+            return;
+        }
+        if !matters {
+            draft.figure.why = "too small a part of the whole to be tested".to_owned();
+            return;
+        }
+        let positive = before.iter().chain(after).all(|x| *x > 0.0);
+        let ln = |side: &[f64]| side.iter().map(|x| x.ln()).collect::<Vec<_>>();
+        draft.logarithmic = positive;
+        draft.test = match positive {
+            true => stats::welch(&ln(before), &ln(after)),
+            false => stats::welch(before, after),
+        };
+    }
+
+    fn test_one(&self, draft: &mut Draft, kind: Kind, matters: bool) {
+        let (b, a) = (
+            draft.figure.before.unwrap_or(0.0),
+            draft.figure.after.unwrap_or(0.0),
+        );
+        match kind {
+            Kind::Counted(events) => self.test_count(draft, events, (b, a)),
+            Kind::Timed(_) if b == 0.0 || a == 0.0 => match self.repeats() {
+                // It has no calls on a side.
+                true => draft.claim("follows from the number of calls"),
+                false => draft.figure.why = "follows from the number of calls".to_owned(),
+            },
+            Kind::Timed(_) if !matters => {
+                draft.figure.why = "too small a part of the whole to be tested".to_owned();
+            }
+            Kind::Timed([Some(before), Some(after)]) => {
+                let error = before.hypot(after).hypot(self.run_to_run);
+                draft.blind = !self.quiet;
+                draft.test = stats::normal((a / b).ln(), error);
+            }
+            Kind::Timed(_) => {
+                draft.figure.why =
+                    "too few calls, or too close together, to tell how much they differ".to_owned();
+            }
+            Kind::Shared => {
+                draft.figure.why =
+                    "depends on the machine, too: one session a side cannot tell".to_owned();
+            }
+        }
+    }
+
+    fn test_count(&self, draft: &mut Draft, [eb, ea]: [f64; 2], (b, a): (f64, f64)) {
+        let events = eb + ea;
+        let relative = (a - b).abs() / a.max(b);
+        if self.repeats() {
+            let (deviations, small) = match self.equal_share() >= REPEATS_STRICTLY {
+                true => (2.0, 0.1),
+                false => (4.0, 0.25),
+            };
+            // Of what comes at random so many more or less are nothing special.
+            let chance = deviations * events.sqrt() / eb.max(ea).max(1.0);
+            if relative < small && relative <= chance {
+                draft.figure.why = "as little as chance makes in a count of this size".to_owned();
+            } else {
+                draft.claim("counts repeat from run to run");
+            }
+            return;
+        }
+        // What one of them counts for: a byte or more, a second of the recording.
+        let scale = match eb > 0.0 && ea > 0.0 && b > 0.0 && a > 0.0 {
+            true => (a / ea) / (b / eb),
+            false => 1.0,
+        };
+        let difference = ((ea + 0.5) / (eb + 0.5)).ln() + scale.ln();
+        // Bytes differ from call to call, too: by about themselves.
+        let sizes = if draft.figure.metric.is_bytes() {
+            2.0
+        } else {
+            1.0
+        };
+        let poisson = sizes / (ea + 0.5) + sizes / (eb + 0.5);
+        draft.test = stats::normal(difference, poisson.sqrt().hypot(self.scatter));
+    }
+
+    /// What explains the method, in sentences.
+    pub fn text(&self) -> Vec<String> {
+        let mut text = Vec::new();
+        let number = |n: usize| count(n as i64);
+        if self.repeated() {
+            text.push(format!(
+                "{} and {} sessions: Welch's t-test on the logarithms of the sessions' figures, corrected for the \
+                 number of tests (Holm), {} chance of a false alarm",
+                number(self.sessions[0]),
+                number(self.sessions[1]),
+                percent(ALPHA),
+            ));
+            return text;
+        }
+        let equal = format!(
+            "{} of {} kinds of call on a file are as many on both sides",
+            number(self.equal),
+            number(self.counted)
+        );
+        text.push(match (self.rates, self.repeats()) {
+            (true, _) => {
+                "counts are by second of recording and judged as what comes at random".to_owned()
+            }
+            (_, true) => format!(
+                "{equal}, so the program repeats itself and counts are compared as they are"
+            ),
+            (_, false) => format!(
+                "{equal}: the program does not repeat itself, and counts differ by {} anyway",
+                percent(self.scatter.exp() - 1.0)
+            ),
+        });
+        text.push(match self.quiet {
+            true => format!(
+                "one session a side does not show how much times differ from run to run: on a quiet machine they count \
+                 from a factor of {:.1} on",
+                self.least_factor()
+            ),
+            false => "one session a side does not show how much times differ from run to run: give several to compare \
+                      them, or ask for them with --metric time,p99 if the machine was quiet"
+                .to_owned(),
+        });
+        text
+    }
+
+    /// By what factor a time must differ to count, at least.
+    pub fn least_factor(&self) -> f64 {
+        (1.96 * self.run_to_run).exp()
+    }
+}
+
+impl Draft {
+    /// A figure that a side lacks.
+    pub fn not_comparable(metric: Metric, samples: [Vec<f64>; 2], why: String) -> Self {
+        let figure = |side: &[f64]| (!side.is_empty()).then(|| stats::mean(side));
+        Self {
+            figure: Figure {
+                metric,
+                before: samples.first().and_then(|s| figure(s)),
+                after: samples.last().and_then(|s| figure(s)),
+                change: None,
+                verdict: Verdict::NotComparable,
+                why,
+                p: None,
+                interval: None,
+                effect: None,
+                samples,
+            },
+            test: None,
+            logarithmic: true,
+            blind: false,
+        }
+    }
+
+    fn claim(&mut self, why: &str) {
+        let (b, a) = (self.figure.before, self.figure.after);
+        self.figure.verdict = if a > b {
+            Verdict::Worse
+        } else {
+            Verdict::Better
+        };
+        self.figure.why = why.to_owned();
+    }
+}
+
+/// Corrects the chances of all tests of each metric for their number and says what the
+/// differences are.
+pub(crate) fn settle(drafts: &mut [&mut Draft]) {
+    let mut families: BTreeMap<Metric, Vec<usize>> = BTreeMap::new();
+    for (i, draft) in drafts.iter().enumerate() {
+        if draft.test.is_some() {
+            families.entry(draft.figure.metric).or_default().push(i);
+        }
+    }
+    for members in families.into_values() {
+        let chance = |i: &usize| drafts.get(*i).and_then(|d| d.test).map_or(1.0, |t| t.p);
+        let chances: Vec<f64> = members.iter().map(chance).collect();
+        for (i, p) in members.iter().zip(stats::holm(&chances)) {
+            if let Some(draft) = drafts.get_mut(*i) {
+                draft.settle(p, chances.len());
+            }
+        }
+    }
+}
+
+impl Draft {
+    fn settle(&mut self, p: f64, tests: usize) {
+        let Some(test) = self.test else { return };
+        let figure = &mut self.figure;
+        figure.p = Some(p);
+        if self.logarithmic {
+            let bound = |ln: f64| ln.exp();
+            figure.interval = Some([
+                bound(test.difference - test.margin),
+                bound(test.difference + test.margin),
+            ]);
+        }
+        let p = if p < 0.001 {
+            "p < 0.001".to_owned()
+        } else {
+            format!("p = {p:.3}")
+        };
+        let of = if tests > 1 {
+            format!(" of {tests} tests")
+        } else {
+            String::new()
+        };
+        figure.why = format!("{p}{of}");
+        if self.blind {
+            let seen = match figure.p.is_some_and(|p| p < ALPHA) {
+                true => "more than the calls of each session differ",
+                false => "no more than the calls of each session differ",
+            };
+            figure.why = format!("{p}{of}: {seen}; what runs differ by needs several sessions");
+            return;
+        }
+        if figure.p.is_some_and(|p| p < ALPHA) {
+            figure.verdict = match test.difference > 0.0 {
+                true => Verdict::Worse,
+                false => Verdict::Better,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(sessions: [usize; 2], equal: usize) -> Judge {
+        let mut counts = vec![(10.0, 10.0); equal];
+        counts.extend(vec![(10.0, 14.0); 10 - equal]);
+        Judge::new(sessions, false, &counts, &[])
+    }
+
+    fn verdict(judge: &Judge, b: &[f64], a: &[f64], kind: Kind) -> Verdict {
+        let mut draft = judge.draft(Metric::Calls, [b.to_vec(), a.to_vec()], kind, true);
+        settle(&mut [&mut draft]);
+        draft.figure.verdict
+    }
+
+    fn counted(judge: &Judge, b: f64, a: f64) -> Verdict {
+        verdict(judge, &[b], &[a], Kind::Counted([b, a]))
+    }
+
+    #[test]
+    fn counts_of_a_program_that_repeats_itself() {
+        let judge = judge([1, 1], 10);
+        assert!(judge.repeats());
+        assert_eq!(counted(&judge, 100.0, 100.0), Verdict::Same);
+        assert_eq!(counted(&judge, 1.0, 2.0), Verdict::Worse);
+        assert_eq!(counted(&judge, 0.0, 1.0), Verdict::Worse);
+        assert_eq!(counted(&judge, 1000.0, 10.0), Verdict::Better);
+        assert_eq!(counted(&judge, 1000.0, 1020.0), Verdict::WithinNoise);
+        assert_eq!(counted(&judge, 100_000.0, 105_000.0), Verdict::Worse);
+    }
+
+    #[test]
+    fn counts_of_a_program_that_does_not() {
+        let judge = judge([1, 1], 2);
+        assert!(!judge.repeats());
+        assert_eq!(counted(&judge, 1.0, 2.0), Verdict::WithinNoise);
+        assert_eq!(counted(&judge, 1000.0, 1400.0), Verdict::WithinNoise);
+        assert_eq!(counted(&judge, 1000.0, 9000.0), Verdict::Worse);
+    }
+
+    #[test]
+    fn times_of_one_session_a_side() {
+        let judge = Judge {
+            quiet: true,
+            ..judge([1, 1], 10)
+        };
+        let timed = |b, a, error| verdict(&judge, &[b], &[a], Kind::Timed([error, error]));
+        assert_eq!(timed(1e6, 1.5e6, Some(0.01)), Verdict::WithinNoise);
+        assert_eq!(timed(1e6, 5e6, Some(0.01)), Verdict::Worse);
+        assert_eq!(timed(1e6, 5e6, Some(1.0)), Verdict::WithinNoise);
+        assert_eq!(timed(1e6, 5e6, None), Verdict::WithinNoise);
+        // Unless the machine is said to be quiet nothing is claimed.
+        let busy = Judge {
+            quiet: false,
+            ..judge.clone()
+        };
+        let kind = Kind::Timed([Some(0.01), Some(0.01)]);
+        assert_eq!(verdict(&busy, &[1e6], &[9e9], kind), Verdict::WithinNoise);
+        assert_eq!(
+            verdict(&judge, &[1.0], &[99.0], Kind::Shared),
+            Verdict::WithinNoise
+        );
+    }
+
+    #[test]
+    fn several_sessions_are_tested() {
+        let judge = judge([4, 4], 0);
+        let kind = Kind::Timed([None, None]);
+        let before = [100.0, 104.0, 98.0, 101.0];
+        assert_eq!(
+            verdict(&judge, &before, &[103.0, 99.0, 102.0, 97.0], kind),
+            Verdict::WithinNoise
+        );
+        assert_eq!(
+            verdict(&judge, &before, &[140.0, 151.0, 144.0, 139.0], kind),
+            Verdict::Worse
+        );
+        assert_eq!(verdict(&judge, &[7.0; 4], &[8.0; 4], kind), Verdict::Worse);
+        let mut draft = judge.draft(Metric::Time, [before.to_vec(), vec![200.0; 4]], kind, true);
+        settle(&mut [&mut draft]);
+        let [low, high] = draft.figure.interval.unwrap();
+        assert!(
+            low > 1.9 && low < 2.0 && high > 2.0 && high < 2.1,
+            "{low} {high}"
+        );
+        assert_eq!(draft.figure.effect, Some(1.0));
+    }
+
+    #[test]
+    fn many_tests_need_more() {
+        let judge = judge([4, 4], 0);
+        let kind = Kind::Timed([None, None]);
+        let samples = || {
+            [
+                vec![100.0, 110.0, 95.0, 102.0],
+                vec![118.0, 121.0, 108.0, 125.0],
+            ]
+        };
+        let mut alone = judge.draft(Metric::Time, samples(), kind, true);
+        settle(&mut [&mut alone]);
+        assert_eq!(alone.figure.verdict, Verdict::Worse);
+        let mut many: Vec<Draft> = (0..50)
+            .map(|_| judge.draft(Metric::Time, samples(), kind, true))
+            .collect();
+        settle(&mut many.iter_mut().collect::<Vec<_>>());
+        assert_eq!(many[0].figure.verdict, Verdict::WithinNoise);
+    }
+}

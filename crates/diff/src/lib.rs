@@ -1,0 +1,55 @@
+//! What changed between two sides, each of one or several sessions: calls, bytes,
+//! time, errors and findings, and whether a difference is more than noise.
+//!
+//! [`Profile::gather`] takes the figures of one session; [`compare`] is pure. In
+//! between nothing is kept, so that sessions can be opened one after the other:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), fathom_diff::DiffError> {
+//! # let (session, db): (fathom_session::Session, fathom_query::Db) = unimplemented!();
+//! # let (session2, db2): (fathom_session::Session, fathom_query::Db) = unimplemented!();
+//! use fathom_diff::{Options, Profile, compare};
+//! let before = [Profile::gather(&db, &session, "before")?];
+//! let after = [Profile::gather(&db2, &session2, "after")?];
+//! let diff = compare(&before, &after, &Options::default())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With several sessions on a side differences are judged by a test over the sessions'
+//! figures, with one on each by what one recording can tell (module `judge` has the
+//! reasons); [`Method`] says which in words.
+
+mod compare;
+mod findings;
+mod gaps;
+mod gather;
+mod guard;
+mod judge;
+mod matching;
+mod names;
+mod profile;
+mod result;
+mod spread;
+mod stats;
+
+pub use compare::{Options, compare};
+pub use profile::Profile;
+pub use result::{
+    Change, Diff, Figure, FindingChange, Guard, Method, Metric, Outcome, Row, SessionRef, Side,
+    Status, Tables, Verdict,
+};
+
+/// Why sessions could not be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// A session could not be queried.
+    #[error(transparent)]
+    Query(#[from] fathom_query::QueryError),
+    /// A session could not be diagnosed.
+    #[error(transparent)]
+    Diagnose(#[from] fathom_diagnose::DiagnoseError),
+    /// A side has no session.
+    #[error("there is no session {0}: give at least one a side")]
+    NoSession(&'static str),
+}

@@ -1,0 +1,163 @@
+//! Names that differ from run to run though they mean the same: temporary files,
+//! process ids, numbers.
+
+/// What stands for a part that is drawn at random, and for a number.
+const RANDOM: char = '*';
+const NUMBER: char = '#';
+
+/// Directories whose files are temporary: there a random part need not look it.
+const TEMPORARY: [&str; 5] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/", "/var/run/"];
+
+/// A path with its numbers and random parts replaced: `/tmp/tmp*/part-#.log`.
+pub(crate) fn pattern(path: &str) -> String {
+    let temporary = TEMPORARY.iter().any(|dir| path.starts_with(dir));
+    let mut out = String::with_capacity(path.len());
+    for (i, component) in path.split('/').enumerate() {
+        if i > 0 {
+            out.push('/');
+        }
+        if temporary && is_drawn(component) {
+            out.push(RANDOM);
+            continue;
+        }
+        out.push_str(&component_pattern(component, temporary));
+    }
+    out
+}
+
+fn component_pattern(name: &str, temporary: bool) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = uuid(rest) {
+            out.push(RANDOM);
+            rest = after;
+            continue;
+        }
+        let word = rest
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(rest.len());
+        let (word, after) = rest.split_at(word.max(first.len_utf8()));
+        // What tempfile of Python makes may hold underscores.
+        match python(rest) {
+            Some(after) if out.is_empty() => {
+                out.push_str("tmp*");
+                rest = after;
+            }
+            _ => {
+                let separated = name.len() > rest.len();
+                out.push_str(&word_pattern(word, temporary, separated));
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// Eight small letters, digits or underscores: what Python draws where it tries a directory.
+fn is_drawn(name: &str) -> bool {
+    let drawn = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    name.len() == 8 && name.bytes().all(drawn)
+}
+
+/// `tmp` and eight letters, digits or underscores, up to the end or a dot.
+fn python(name: &str) -> Option<&str> {
+    let random = name.strip_prefix("tmp")?;
+    let (random, after) = (random.get(..8)?, random.get(8..)?);
+    let drawn = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    let ends = after.is_empty() || after.starts_with('.');
+    (ends && random.bytes().all(drawn)).then_some(after)
+}
+
+fn uuid(text: &str) -> Option<&str> {
+    let (id, after) = (text.get(..36)?, text.get(36..)?);
+    let fits = id.bytes().enumerate().all(|(i, b)| match i {
+        8 | 13 | 18 | 23 => b == b'-',
+        _ => b.is_ascii_hexdigit(),
+    });
+    fits.then_some(after)
+}
+
+/// A run of letters and digits; `separated` when something stands before it.
+fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
+    let has = |test: fn(&u8) -> bool| word.bytes().any(|b| test(&b));
+    let (digits, lower) = (has(u8::is_ascii_digit), has(u8::is_ascii_lowercase));
+    let upper = has(u8::is_ascii_uppercase);
+    let letters = lower || upper;
+    let hex = word.bytes().all(|b| b.is_ascii_hexdigit());
+    if word.len() >= 8 && hex && digits && letters {
+        return RANDOM.to_string();
+    }
+    // mkstemp and its kin put six letters and digits behind a separator, gcc behind
+    // `cc`. Anywhere else they must look drawn to be taken for that.
+    let looks_drawn = (digits && letters) || (lower && upper && !capitalised(word));
+    if separated && word.len() == 6 && (temporary || looks_drawn) && letters {
+        return RANDOM.to_string();
+    }
+    if temporary && letters && word.len() >= 6 && looks_drawn {
+        let kept = word.strip_prefix("cc").filter(|drawn| drawn.len() == 6);
+        return match kept {
+            Some(_) => format!("cc{RANDOM}"),
+            None => RANDOM.to_string(),
+        };
+    }
+    let mut out = String::with_capacity(word.len());
+    for c in word.chars() {
+        if !c.is_ascii_digit() {
+            out.push(c);
+        } else if !out.ends_with(NUMBER) {
+            out.push(NUMBER);
+        }
+    }
+    out
+}
+
+/// `Backup`: a word, nothing drawn.
+fn capitalised(word: &str) -> bool {
+    word.bytes().skip(1).all(|b| b.is_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pattern;
+
+    #[test]
+    fn what_differs_from_run_to_run_is_replaced() {
+        for (path, expected) in [
+            ("/proc/1234/stat", "/proc/#/stat"),
+            ("/proc/1234/task/77/comm", "/proc/#/task/#/comm"),
+            ("/tmp/tmpk3j_h4lx", "/tmp/tmp*"),
+            ("/tmp/tmpk3jah4lx.txt", "/tmp/tmp*.txt"),
+            ("/tmp/tmp.aB3dEfGh12", "/tmp/tmp.*"),
+            ("/tmp/ccAbC3ef.o", "/tmp/cc*.o"),
+            ("/srv/data.XyZ12a", "/srv/data.*"),
+            ("/tmp/out.abcdef", "/tmp/out.*"),
+            ("/tmp/rf799c_e", "/tmp/*"),
+            ("/data/000012.sst", "/data/#.sst"),
+            ("/data/part-7-of-12", "/data/part-#-of-#"),
+            ("/o/6f9619ff-8b86-d011-b42d-00cf4fc964ff.json", "/o/*.json"),
+            (
+                "/git/objects/ab/9daeafb9864cf43055ae93beb0afd6c7d144bf",
+                "/git/objects/ab/*",
+            ),
+        ] {
+            assert_eq!(pattern(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_stay() {
+        for path in [
+            "",
+            "/",
+            "/etc/passwd",
+            "/srv/config.backup",
+            "/srv/Backup.Config",
+            "/srv/\u{e9}t\u{e9}/\u{4e16}\u{754c}",
+            "relative/file.txt",
+            "/x/tmpfile",
+        ] {
+            assert_eq!(pattern(path), path);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! What a comparison says. Field names are those of the JSON output.
+
+use serde::Serialize;
+
+/// A comparison of two sides.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diff {
+    /// All in all: `worse` when the guard fails.
+    pub outcome: Outcome,
+    /// What was there before.
+    pub before: Side,
+    /// What is there now.
+    pub after: Side,
+    /// How differences were judged.
+    pub method: Method,
+    /// What cannot be compared, or with reservations: a sentence each.
+    pub notes: Vec<String>,
+    /// What decides about the exit status.
+    pub guard: Guard,
+    /// Differences that are more than noise, the weightiest first.
+    pub changes: Vec<Change>,
+    /// The whole run: figures of all calls together.
+    pub totals: Vec<Figure>,
+    /// The same by what the calls were and worked on.
+    pub tables: Tables,
+    /// Findings of the diagnosis.
+    pub findings: Vec<FindingChange>,
+}
+
+/// All in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Something got worse beyond the threshold, and it is no noise.
+    Worse,
+    /// Something changed: for the better, or by less than the threshold.
+    Changed,
+    /// Nothing but noise.
+    WithinNoise,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Side {
+    /// Its sessions.
+    pub sessions: Vec<SessionRef>,
+}
+
+/// A session of a side.
+#[derive(Clone, Debug, Serialize)]
+pub struct SessionRef {
+    /// As it was given.
+    pub name: String,
+    /// Id of the session.
+    pub id: String,
+    /// What was recorded.
+    pub command: Vec<String>,
+    /// How long was recorded, nanoseconds.
+    pub duration_ns: i64,
+    /// Calls, lost ones included.
+    pub calls: i64,
+}
+
+/// How differences were judged.
+#[derive(Clone, Debug, Serialize)]
+pub struct Method {
+    /// In words, a sentence each.
+    pub text: Vec<String>,
+    /// Whether figures are by second of the recording, as no command was recorded
+    /// from its beginning to its end.
+    pub per_second: bool,
+    /// Chance of one false alarm in all tests of a metric, when nothing changed.
+    pub alpha: f64,
+    /// Kinds of call on a file that were counted on either side.
+    pub counted: usize,
+    /// Of which both sides count the same.
+    pub equal: usize,
+    /// Whether counts of one session a side are compared as they are, as nearly all
+    /// of them are the same.
+    pub repeats: bool,
+    /// By what factor a time must differ to count with one session a side, at least.
+    pub run_to_run: f64,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Calls, visits or requests.
+    Calls,
+    /// Of which failed.
+    Errors,
+    /// Bytes that were asked for by calls that move them.
+    AskedBytes,
+    /// Bytes that were moved.
+    Bytes,
+    /// Time in calls, layers or devices, nanoseconds.
+    Time,
+    /// Median duration, nanoseconds.
+    P50,
+    /// 99th percentile of the durations, nanoseconds.
+    P99,
+    /// From the beginning of the recording to the first call, nanoseconds.
+    FirstCall,
+    /// To the end of the last call, nanoseconds.
+    LastCall,
+    /// Findings.
+    Findings,
+}
+
+impl Metric {
+    /// All that can guard.
+    pub const GUARDS: [Metric; 6] = [
+        Metric::Calls,
+        Metric::Bytes,
+        Metric::Time,
+        Metric::P99,
+        Metric::Errors,
+        Metric::Findings,
+    ];
+
+    /// Name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Calls => "calls",
+            Metric::Errors => "errors",
+            Metric::AskedBytes => "asked_bytes",
+            Metric::Bytes => "bytes",
+            Metric::Time => "time",
+            Metric::P50 => "p50",
+            Metric::P99 => "p99",
+            Metric::FirstCall => "first_call",
+            Metric::LastCall => "last_call",
+            Metric::Findings => "findings",
+        }
+    }
+
+    /// Whether it is a time: figures are nanoseconds.
+    pub fn is_time(self) -> bool {
+        matches!(
+            self,
+            Metric::Time | Metric::P50 | Metric::P99 | Metric::FirstCall | Metric::LastCall
+        )
+    }
+
+    /// Whether it is a number of bytes.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Metric::Bytes | Metric::AskedBytes)
+    }
+}
+
+/// What a difference is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// There is none.
+    Same,
+    /// It may come from chance.
+    WithinNoise,
+    /// More of it than before: beyond noise.
+    Worse,
+    /// Less of it: beyond noise.
+    Better,
+    /// A side does not have what it takes.
+    NotComparable,
+}
+
+impl Verdict {
+    /// Whether it is a difference beyond noise.
+    pub fn is_change(self) -> bool {
+        matches!(self, Verdict::Worse | Verdict::Better)
+    }
+}
+
+/// One number on both sides.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// What is measured.
+    pub metric: Metric,
+    /// Mean of the sessions before; null when it was not measured.
+    pub before: Option<f64>,
+    /// Mean of the sessions after.
+    pub after: Option<f64>,
+    /// By how much it changed, as a share of what was before; null when that was 0.
+    pub change: Option<f64>,
+    /// What the difference is.
+    pub verdict: Verdict,
+    /// Why.
+    pub why: String,
+    /// How likely a difference of this size is when nothing changed, corrected for the
+    /// number of tests; null when it was not tested.
+    pub p: Option<f64>,
+    /// Between which factors the true change lies, with 95 % confidence; null when it
+    /// was not tested or is not known.
+    pub interval: Option<[f64; 2]>,
+    /// Effect size (Cliff's delta): -1, all sessions after have less than all before,
+    /// to 1, all have more; null with one session a side.
+    pub effect: Option<f64>,
+    /// The sessions' figures.
+    pub samples: [Vec<f64>; 2],
+}
+
+/// Where a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// On both sides.
+    Both,
+    /// After only.
+    New,
+    /// Before only.
+    Gone,
+}
+
+/// A call, a file, a process, ... and its figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its name; of what is numbered the pattern. Not escaped.
+    pub name: String,
+    /// What goes with it: the file of an operation, the class of a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Names that the pattern stands for, before and after; null for a single name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<[usize; 2]>,
+    /// On which sides it is.
+    pub status: Status,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+}
+
+impl Row {
+    /// The figure of a metric.
+    pub fn figure(&self, metric: Metric) -> Option<&Figure> {
+        self.figures.iter().find(|f| f.metric == metric)
+    }
+
+    /// Whether something about it differs by more than noise.
+    pub fn changed(&self) -> bool {
+        self.figures.iter().any(|f| f.verdict.is_change())
+    }
+}
+
+/// The same by what the calls were and worked on; rows by time, or calls.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Tables {
+    /// By name of the call.
+    pub syscalls: Vec<Row>,
+    /// By class of calls.
+    pub classes: Vec<Row>,
+    /// By file, as far as files are known.
+    pub files: Vec<Row>,
+    /// By call on a file: `name` is the call, `on` the file.
+    pub operations: Vec<Row>,
+    /// By name of the process.
+    pub processes: Vec<Row>,
+    /// By layer (`on`) and what it did there.
+    pub layers: Vec<Row>,
+    /// By device (`on`) and kind of request.
+    pub devices: Vec<Row>,
+    /// By call and error (`on`).
+    pub errors: Vec<Row>,
+}
+
+/// A difference beyond noise.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    /// Better or worse.
+    pub verdict: Verdict,
+    /// What was measured.
+    pub metric: Metric,
+    /// What it is about: `fsync on /data/log`. Not escaped.
+    pub subject: String,
+    /// Table and row: `operations`, `fsync`, `/data/log`.
+    pub table: &'static str,
+    /// Before.
+    pub before: Option<f64>,
+    /// After.
+    pub after: Option<f64>,
+    /// By how much, as a share of what was before; null when that was 0.
+    pub change: Option<f64>,
+    /// Part of the whole (all calls, all bytes, all time) that the difference is.
+    pub weight: f64,
+    /// Why it is more than noise.
+    pub why: String,
+    /// Whether it is beyond the threshold of the guard.
+    pub fails: bool,
+}
+
+/// A finding on both sides.
+#[derive(Clone, Debug, Serialize)]
+pub struct FindingChange {
+    /// Id of the rule.
+    pub rule: String,
+    /// What it is about, with numbers of processes left out. Not escaped.
+    pub subject: String,
+    /// correctness or performance.
+    pub group: fathom_diagnose::Group,
+    /// On which sides it is.
+    pub status: Status,
+    /// Severity, before and after.
+    pub severity: [Option<fathom_diagnose::Severity>; 2],
+    /// Time lost, nanoseconds: mean of the sessions that have it.
+    pub lost_ns: [Option<f64>; 2],
+    /// Sessions that have it, before and after.
+    pub sessions: [usize; 2],
+    /// The sentence of one of them, of after where there is one. Not escaped.
+    pub title: String,
+    /// What the difference is.
+    pub verdict: Verdict,
+    /// Why.
+    pub why: String,
+}
+
+/// What decides about the exit status.
+#[derive(Clone, Debug, Serialize)]
+pub struct Guard {
+    /// What guards.
+    pub metrics: Vec<Metric>,
+    /// How many percent worse is too much.
+    pub fail_above_percent: f64,
+    /// Whether it was too much.
+    pub failed: bool,
+    /// How many differences were too much; `changes` has them.
+    pub failures: usize,
+}

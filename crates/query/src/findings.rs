@@ -1,0 +1,112 @@
+//! Table `findings`: filled by who has diagnosed the session, when a query asks for it.
+
+use duckdb::{Connection, params};
+
+use crate::error::message;
+use crate::{Db, QueryError};
+
+/// What creates the table; its comments document it.
+pub(crate) const SQL: &str = include_str!("../sql/findings.sql");
+
+/// A row of the table.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // The columns, which sql/findings.sql documents.
+pub struct FindingRow {
+    pub rule: String,
+    pub severity: String,
+    pub correctness: bool,
+    pub confidence: String,
+    pub lost_ns: Option<i64>,
+    pub title: String,
+    pub subject: String,
+    pub pid: Option<i32>,
+    pub tid: Option<i32>,
+    pub comm: Option<String>,
+    pub file_id: Option<i64>,
+    pub path: Option<String>,
+    pub evidence: String,
+    pub examples: Vec<i64>,
+    pub advice: String,
+    pub query: String,
+    pub page: String,
+    pub caveats: Option<String>,
+}
+
+/// Whether a query may read table `findings`: then it is to be filled first
+/// ([`Db::set_findings`]). A word in a comment or a text is enough.
+pub fn names_findings(sql: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    sql.split(|c| !word(c))
+        .any(|w| w.eq_ignore_ascii_case("findings"))
+}
+
+pub(crate) fn create(connection: &Connection) -> duckdb::Result<()> {
+    connection.execute_batch(SQL)
+}
+
+impl Db {
+    /// Fills table `findings`, which is empty until then.
+    ///
+    /// # Errors
+    /// When the database fails, and when the rows of a query are still being read.
+    pub fn set_findings(&self, rows: &[FindingRow]) -> Result<(), QueryError> {
+        if self.is_busy() {
+            return Err(QueryError::Busy);
+        }
+        self.insert(rows).map_err(|e| QueryError::Sql(message(&e)))
+    }
+
+    fn insert(&self, rows: &[FindingRow]) -> duckdb::Result<()> {
+        let connection = self.connection();
+        connection.execute_batch("DELETE FROM findings")?;
+        let mut statement = connection.prepare(
+            "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+             string_split(?, ',')::BIGINT[], ?, ?, ?, ?)",
+        )?;
+        for row in rows {
+            let examples: Vec<String> = row.examples.iter().map(i64::to_string).collect();
+            let examples = (!examples.is_empty()).then(|| examples.join(","));
+            statement.execute(params![
+                row.rule,
+                row.severity,
+                row.correctness,
+                row.confidence,
+                row.lost_ns,
+                row.title,
+                row.subject,
+                row.pid,
+                row.tid,
+                row.comm,
+                row.file_id,
+                row.path,
+                row.evidence,
+                examples,
+                row.advice,
+                row.query,
+                row.page,
+                row.caveats,
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_findings;
+
+    #[test]
+    fn queries_that_read_the_table() {
+        for sql in [
+            "SELECT * FROM findings",
+            "FROM Findings",
+            "SELECT 1 FROM \"findings\" f",
+            "SELECT(SELECT count(*)FROM findings)",
+        ] {
+            assert!(names_findings(sql), "{sql}");
+        }
+        for sql in ["FROM by_file", "SELECT findings_2 FROM x", ""] {
+            assert!(!names_findings(sql), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Findings of the diagnosis in a report, and as rows of table `findings`.
+
+use std::time::Instant;
+
+use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group};
+use fathom_model::units::count;
+use fathom_query::{Db, FindingRow, QueryError};
+use fathom_session::Session;
+use serde::Serialize;
+
+/// Findings that a report shows.
+const TOP: usize = 5;
+/// Calls up to which a report diagnoses the session itself: a second or two. Beyond that it
+/// names the command.
+const MAX_CALLS: u64 = 1_000_000;
+
+/// What the diagnosis found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Findings {
+    /// Those that matter most.
+    pub top: Vec<Finding>,
+    /// All of them.
+    pub count: usize,
+    /// Of which data is at stake.
+    pub correctness: usize,
+    /// Rules that looked.
+    pub rules: usize,
+    /// Rules that could not look.
+    pub not_observable: usize,
+    /// How long it took, nanoseconds.
+    pub took_ns: u64,
+    /// Why the session was not diagnosed; null when it was.
+    pub left_out: Option<String>,
+}
+
+impl Findings {
+    /// Diagnoses a session that is small enough to do so in passing.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub fn of(session: &Session) -> Result<Self, DiagnoseError> {
+        let calls = session.rows("syscalls");
+        if calls > MAX_CALLS {
+            let calls = count(i64::try_from(calls).unwrap_or(i64::MAX));
+            return Ok(Self {
+                left_out: Some(format!(
+                    "{calls} calls take a while: fathom diagnose looks at them"
+                )),
+                ..Self::default()
+            });
+        }
+        let started = Instant::now();
+        let diagnosis = fathom_diagnose::diagnose(session)?;
+        Ok(Self::from_diagnosis(
+            &diagnosis,
+            started.elapsed().as_nanos(),
+        ))
+    }
+
+    fn from_diagnosis(diagnosis: &Diagnosis, took_ns: u128) -> Self {
+        let all = &diagnosis.findings;
+        let more: usize = diagnosis.more.iter().map(|more| more.findings).sum();
+        Self {
+            top: all.iter().take(TOP).cloned().collect(),
+            count: all.len() + more,
+            correctness: all.iter().filter(|f| f.group == Group::Correctness).count(),
+            rules: diagnosis.rules,
+            not_observable: diagnosis.not_observable.len(),
+            took_ns: u64::try_from(took_ns).unwrap_or(u64::MAX),
+            left_out: None,
+        }
+    }
+}
+
+/// Fills table `findings` of a database over the session that was diagnosed.
+///
+/// # Errors
+/// When the database fails.
+pub fn fill_findings(db: &Db, diagnosis: &Diagnosis) -> Result<(), QueryError> {
+    let rows: Vec<FindingRow> = diagnosis.findings.iter().map(row).collect();
+    db.set_findings(&rows)
+}
+
+fn row(finding: &Finding) -> FindingRow {
+    let evidence = finding.evidence.iter();
+    let evidence: serde_json::Map<_, _> = evidence
+        .map(|e| (e.name.to_owned(), e.value.into()))
+        .collect();
+    FindingRow {
+        rule: finding.rule.to_owned(),
+        severity: finding.severity.name().to_owned(),
+        correctness: finding.group == Group::Correctness,
+        confidence: match finding.confidence {
+            Confidence::High => "high",
+            Confidence::Low => "low",
+        }
+        .to_owned(),
+        lost_ns: finding.lost_ns,
+        title: finding.title.clone(),
+        subject: finding.subject.text(),
+        pid: finding.subject.pid,
+        tid: finding.subject.tid,
+        comm: finding.subject.comm.clone(),
+        file_id: finding.subject.file_id,
+        path: finding.subject.path.clone(),
+        evidence: serde_json::Value::Object(evidence).to_string(),
+        examples: finding.examples.iter().map(|e| e.rid).collect(),
+        advice: finding.advice.clone(),
+        query: finding.query.clone(),
+        page: finding.page.clone(),
+        caveats: (!finding.caveats.is_empty()).then(|| finding.caveats.join("\n")),
+    }
+}

@@ -1,0 +1,72 @@
+//! The findings of a report.
+
+use fathom_diagnose::Severity;
+use fathom_model::units::count;
+use fathom_query::escape::{self, shell_words};
+
+use super::Page;
+use super::lines::wrap;
+
+/// Width of the column of severities.
+const LABEL: usize = 8;
+
+impl Page<'_> {
+    pub(super) fn findings(&mut self) {
+        let Some(findings) = &self.report.findings else {
+            return;
+        };
+        let number = |n: usize| count(n as i64);
+        if let Some(reason) = &findings.left_out {
+            self.title("Findings", "");
+            self.line(&format!("  {reason}"));
+            return;
+        }
+        let looked = match findings.not_observable {
+            0 => format!("{} rules looked", number(findings.rules)),
+            n => format!(
+                "{} rules looked, {} could not",
+                number(findings.rules),
+                number(n)
+            ),
+        };
+        if findings.count == 0 {
+            self.title("Findings", &looked);
+            let none = self.style.good("none");
+            self.line(&format!("  {none}"));
+            return;
+        }
+        let note = match findings.correctness {
+            0 => format!("{}; {looked}", number(findings.count)),
+            n => format!(
+                "{}, of which {} put data at risk; {looked}",
+                number(findings.count),
+                number(n)
+            ),
+        };
+        self.title("Findings", &note);
+        for finding in &findings.top {
+            let name = finding.severity.name();
+            let label = format!("{name:<LABEL$}");
+            let label = match finding.severity {
+                Severity::High => self.style.bad(&label),
+                Severity::Medium => self.style.bold(&label),
+                Severity::Low => self.style.dim(&label),
+            };
+            let text = format!("{}: {}", finding.rule, finding.title);
+            let text = escape::text(&text);
+            for (i, line) in wrap(&text, self.width - LABEL - 2).iter().enumerate() {
+                let label = if i == 0 {
+                    label.clone()
+                } else {
+                    " ".repeat(LABEL)
+                };
+                self.line(&format!("  {label}{line}"));
+            }
+        }
+        let words = ["fathom", "diagnose", &self.report.storage.location].map(str::to_owned);
+        let command = escape::text(&shell_words(&words)).into_owned();
+        self.line(&format!(
+            "  evidence, examples and what to do instead: {command}"
+        ));
+    }
+}
