@@ -122,8 +122,10 @@ export function Board({ threads, layers: withLayers }: Props) {
 				const path = sessionPath(session.id, `/timeline${query}`);
 				return decodeTile(await askColumns(client, path, signal), own);
 			},
-			arrived: () => {
+			arrived: (id) => {
 				setFailed(false);
+				// Coarser tiles tell of calls that go on in narrower ones.
+				if (id.level > (view.current.scene?.level ?? 0)) pictures.clear();
 				draw.current();
 			},
 			failed: (error) => {
