@@ -277,12 +277,8 @@ function options(
 		],
 		series: [{}, ...series],
 		hooks: {
-			drawClear: [
-				(u) => {
-					drawHeat(u, latest.current, theme);
-					drawSheet(u, latest.current.sheet);
-				},
-			],
+			drawClear: [(u) => drawHeat(u, latest.current, theme)],
+			drawAxes: [(u) => drawSheet(u, latest.current.sheet)],
 			ready: [(u) => listenForClicks(u, latest)],
 			setSelect: [
 				(u) => {

@@ -16,6 +16,9 @@ import "./style.css";
 
 /** A cell of the grid is as many pixels wide and high. */
 const CELL = 2;
+/** Of the panel's height and width, what the plot's frame does not have. */
+const HEAD = 44;
+const AXES = 78;
 /** Sizes are asked for in such steps, so that a window that is dragged larger is not asked for at every pixel. */
 const ROUND = 64;
 
@@ -23,8 +26,8 @@ export default function File() {
 	const page = usePage();
 	const [param] = useParam("file", "");
 	const [first, setFirst] = useState<{ file: number; path: string | null } | null | undefined>(undefined);
-	const main = useRef<HTMLDivElement>(null);
-	const { width, height } = useSize(main);
+	const box = useRef<HTMLDivElement>(null);
+	const { width, height } = useSize(box);
 
 	const only = page.filter.file?.length === 1 ? page.filter.file[0] : undefined;
 	const named = param !== "" && Number.isFinite(Number(param)) ? Number(param) : undefined;
@@ -35,15 +38,25 @@ export default function File() {
 		store.go({ params: { file: String(next) }, filter, rid: null });
 	};
 
-	const asked = useMemo(() => ({ width: cells(width - 76), height: cells(height - 170) }), [width, height]);
+	const plot = Math.max(220, height - HEAD);
+	const across = cells(width - AXES);
+	const up = cells(plot - 32);
 	const offsets = useColumns(
 		file !== null && width > 0
-			? { path: "offsets", params: { file, width: asked.width, height: asked.height }, pixels: asked.width }
+			? { path: "offsets", params: { file, width: across, height: up }, pixels: across }
 			: null,
 	);
 	const accesses = useMemo(() => (offsets.data ? accessesOf(offsets.data) : null), [offsets.data]);
 	const about = useColumns(
-		file === null ? null : { path: "top", params: { by: "file", sort: "bytes", limit: 1 }, filter: { file: [file] } },
+		file === null
+			? null
+			: {
+					path: "top",
+					params: { by: "file", sort: "bytes", limit: 1 },
+					windowed: false,
+					filtered: false,
+					filter: { file: [file] },
+				},
 	);
 	const path = about.data && about.data.rows > 0 ? about.data.text("label", 0) : null;
 	const names = useNames();
@@ -51,22 +64,24 @@ export default function File() {
 	return (
 		<div className={page.rid === null ? "file-view" : "file-view with-card"}>
 			<Picker chosen={file} choose={choose} found={setFirst} />
-			<div className="file-main" ref={main}>
-				{file === null ? (
-					first === null ? (
-						<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
-					) : null
-				) : (
-					<>
-						<header className="file-head">
-							<h1 className="cut">
-								<Path of={path ?? `file ${file}`} />
-							</h1>
-							<Figures accesses={accesses} />
-						</header>
-						<Plot of={offsets} accesses={accesses} path={path} names={names} height={Math.max(260, height - 142)} />
-					</>
+			<div className="file-main">
+				{file === null ? null : (
+					<header className="file-head">
+						<h1 className="cut">
+							<Path of={path ?? `file ${file}`} />
+						</h1>
+						<Figures accesses={accesses} />
+					</header>
 				)}
+				<div className="file-box" ref={box}>
+					{file === null ? (
+						first === null ? (
+							<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
+						) : null
+					) : (
+						<Plot of={offsets} accesses={accesses} path={path} names={names} height={plot} />
+					)}
+				</div>
 			</div>
 			{page.rid === null ? null : (
 				<aside className="file-card" aria-label="Selected call">
