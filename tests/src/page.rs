@@ -195,7 +195,10 @@ impl Answer {
             let mut writer = LineDelimitedWriter::new(Vec::new());
             writer.write(&batch).expect("rows");
             writer.finish().expect("rows");
-            for line in String::from_utf8(writer.into_inner()).expect("JSON").lines() {
+            for line in String::from_utf8(writer.into_inner())
+                .expect("JSON")
+                .lines()
+            {
                 match serde_json::from_str(line).expect("JSON") {
                     Value::Object(row) => rows.push(row),
                     other => panic!("not a row: {other}"),

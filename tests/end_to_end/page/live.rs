@@ -12,7 +12,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 /// Opens each file whose name it reads, and says when that was done.
-const SCRIPT: &str = "echo ready; while read name; do : 2>/dev/null <\"$name\"; echo done; done; exit 7";
+const SCRIPT: &str =
+    "echo ready; while read name; do : 2>/dev/null <\"$name\"; echo done; done; exit 7";
 
 /// The page of a recording that has told its address.
 fn page_of(running: &mut Running) -> Page {
@@ -23,7 +24,9 @@ fn page_of(running: &mut Running) -> Page {
         assert!(started.elapsed() < Duration::from_secs(60), "{errors}");
         std::thread::sleep(Duration::from_millis(20));
         errors = running.errors();
-        url = errors.lines().find_map(|line| line.strip_prefix("fathom: http://"));
+        url = errors
+            .lines()
+            .find_map(|line| line.strip_prefix("fathom: http://"));
         url = url.filter(|_| errors.contains("#token="));
     }
     Page::at(&format!("http://{}", url.unwrap()))
@@ -33,7 +36,7 @@ fn page_of(running: &mut Running) -> Page {
 fn a_call_is_seen_within_a_second() {
     need_root!();
     let scratch = Scratch::new();
-    let mut running = Record::named(&scratch, "live.fathom")
+    let mut running = Record::named(&scratch, "live")
         .options(["--ui", "--no-open", "--listen", "127.0.0.1:0"])
         .command(["sh", "-c", SCRIPT])
         .interactive()
@@ -91,11 +94,18 @@ fn a_call_is_seen_within_a_second() {
     let rows = query(&session, "SELECT count(*) AS n FROM syscalls");
     assert_eq!(description["stored"].as_i64(), rows[0].int("n"));
     // Nothing of fathom's own is recorded.
-    let own = query(&session, &format!("SELECT count(*) AS n FROM syscalls WHERE pid = {pid}"));
+    let own = query(
+        &session,
+        &format!("SELECT count(*) AS n FROM syscalls WHERE pid = {pid}"),
+    );
     assert_eq!(own[0].int("n"), Some(0));
     running.signal(Signal::INT);
     let recording = running.wait().must_exit(7);
-    assert!(recording.stderr.contains("the page stays"), "{}", recording.stderr);
+    assert!(
+        recording.stderr.contains("the page stays"),
+        "{}",
+        recording.stderr
+    );
     assert!(TcpStream::connect(page.address).is_err());
 }
 
@@ -103,7 +113,7 @@ fn a_call_is_seen_within_a_second() {
 fn everything_is_recorded_but_the_server() {
     need_root!();
     let scratch = Scratch::new();
-    let mut running = Record::named(&scratch, "all.fathom")
+    let mut running = Record::named(&scratch, "all")
         .options(["--all", "--ui", "--no-open", "--listen", "127.0.0.1:0"])
         .spawn();
     let page = page_of(&mut running);
@@ -125,7 +135,7 @@ fn everything_is_recorded_but_the_server() {
 fn a_killed_recorder_ends_the_stream() {
     need_root!();
     let scratch = Scratch::new();
-    let mut running = Record::named(&scratch, "killed.fathom")
+    let mut running = Record::named(&scratch, "killed")
         .command(["sh", "-c", SCRIPT])
         .interactive()
         .spawn();
@@ -141,6 +151,10 @@ fn a_killed_recorder_ends_the_stream() {
     assert!(lines.any(|line| line.unwrap().contains(r#""live":true"#)));
     running.signal(Signal::KILL);
     running.killed();
-    assert!(lines.map_while(Result::ok).any(|line| line.contains(r#""live":false"#)));
+    assert!(
+        lines
+            .map_while(Result::ok)
+            .any(|line| line.contains(r#""live":false"#))
+    );
     assert_eq!(page.json("/sessions/killed.fathom")["killed"], true);
 }

@@ -15,8 +15,8 @@ const SCRIPT: &str = "cd \"$0\"; for i in 1 2 3; do (
         cat nothing$i; mv f$i h$i ) & done 2>/dev/null; wait; sync h1";
 
 fn recorded(scratch: &Scratch) -> (Recording, Page) {
-    let recording = Record::named(scratch, "run.fathom")
-        .command(["sh".as_ref(), "-c".as_ref(), SCRIPT.as_ref()])
+    let recording = Record::named(scratch, "run")
+        .command(["sh", "-c", SCRIPT])
         .command([scratch.work()])
         .run()
         .must_exit(0);
@@ -52,17 +52,26 @@ fn encoded(text: &str) -> String {
 /// Filters, and the same in SQL.
 const FILTERS: [(&str, &str); 14] = [
     ("{}", "true"),
-    (r#"{"syscall":["read","write"]}"#, "syscall IN ('read', 'write')"),
+    (
+        r#"{"syscall":["read","write"]}"#,
+        "syscall IN ('read', 'write')",
+    ),
     (r#"{"class":["metadata"]}"#, "class = 'metadata'"),
     (r#"{"not_syscall":["read"]}"#, "syscall <> 'read'"),
     (r#"{"not_class":["data"]}"#, "class <> 'data'"),
     (r#"{"comm":["dd"]}"#, "comm = 'dd'"),
-    (r#"{"not_comm":["dd","cat"]}"#, "comm IS NULL OR comm NOT IN ('dd', 'cat')"),
+    (
+        r#"{"not_comm":["dd","cat"]}"#,
+        "comm IS NULL OR comm NOT IN ('dd', 'cat')",
+    ),
     (r#"{"error":"any"}"#, "errno IS NOT NULL"),
     (r#"{"error":"none"}"#, "errno IS NULL"),
     (r#"{"error":["ENOENT"]}"#, "errno = 'ENOENT'"),
     (r#"{"dur":[2000,50000]}"#, "dur_ns BETWEEN 2000 AND 50000"),
-    (r#"{"path":"/h1"}"#, "contains(path, '/h1') OR contains(path2, '/h1')"),
+    (
+        r#"{"path":"/h1"}"#,
+        "contains(path, '/h1') OR contains(path2, '/h1')",
+    ),
     (
         r#"{"layer":["fs"],"comm":["dd"]}"#,
         "comm = 'dd' AND rid IN (SELECT rid FROM slices WHERE layer = 'fs')",
@@ -99,15 +108,24 @@ fn sums_are_those_of_sql() {
             assert_eq!(tiles.meta["exact"], true);
             for column in ["calls", "errors", "bytes", "time_ns"] {
                 let expected = by_key(&rows, "key", column);
-                let expected: BTreeMap<_, _> =
-                    expected.into_iter().filter(|_| !tiles.rows.is_empty()).collect();
+                let expected: BTreeMap<_, _> = expected
+                    .into_iter()
+                    .filter(|_| !tiles.rows.is_empty())
+                    .collect();
                 assert_eq!(summed(&tiles, column), expected, "{by} {column} {filter}");
                 compared += expected.len();
             }
             if by != "none" {
                 let path = format!("/sessions/run.fathom/top?by={by}&limit=1000&f={f}");
                 let top = page.table(&path);
-                for column in ["calls", "errors", "bytes", "bytes_read", "bytes_written", "time_ns"] {
+                for column in [
+                    "calls",
+                    "errors",
+                    "bytes",
+                    "bytes_read",
+                    "bytes_written",
+                    "time_ns",
+                ] {
                     let expected = by_key(&rows, "key", column);
                     assert_eq!(summed(&top, column), expected, "top {by} {column} {filter}");
                 }
@@ -117,7 +135,11 @@ fn sums_are_those_of_sql() {
         }
         let events = page.table(&format!("/sessions/run.fathom/events?limit=1&f={f}"));
         let total = recording.number(&format!("SELECT count(*) AS n FROM syscalls WHERE {sql}"));
-        assert_eq!(events.meta["total"].as_f64(), Some(total as f64), "{filter}");
+        assert_eq!(
+            events.meta["total"].as_f64(),
+            Some(total as f64),
+            "{filter}"
+        );
         let threads = page.json(&format!("/sessions/run.fathom/threads?f={f}"));
         let counted: f64 = threads["threads"]
             .as_array()
@@ -152,8 +174,19 @@ fn windows_and_percentiles() {
     for sort in ["time_ns", "calls", "bytes", "errors", "p99_ns", "max_ns"] {
         let path = format!("/sessions/run.fathom/top?by=syscall&limit=1000&sort={sort}&{window}");
         let top = page.table(&path);
-        for column in ["calls", "time_ns", "p50_ns", "p99_ns", "max_ns", "bytes_written"] {
-            assert_eq!(summed(&top, column), by_key(&rows, "key", column), "{column}");
+        for column in [
+            "calls",
+            "time_ns",
+            "p50_ns",
+            "p99_ns",
+            "max_ns",
+            "bytes_written",
+        ] {
+            assert_eq!(
+                summed(&top, column),
+                by_key(&rows, "key", column),
+                "{column}"
+            );
         }
         let values = top.numbers(sort);
         assert!(values.is_sorted_by(|a, b| a >= b), "{sort} {values:?}");
@@ -193,7 +226,9 @@ fn pages_of_events_are_the_rows_in_order() {
     need_root!();
     let scratch = Scratch::new();
     let (recording, page) = recorded(&scratch);
-    let start = page.json("/sessions/run.fathom")["start_ns"].as_i64().unwrap();
+    let start = page.json("/sessions/run.fathom")["start_ns"]
+        .as_i64()
+        .unwrap();
     let ids = |table: &Table| table.numbers("rid");
     for (sort, order) in [
         ("ts_ns", "ts_ns, rid"),
@@ -348,7 +383,9 @@ fn offsets_layers_devices_and_cache() {
         let by_comm = page.table(&format!("{base}/devices/{name}?by=comm"));
         assert_eq!(by_comm.sum("bytes"), over_time.sum("bytes"));
     }
-    let cache = page.table(&format!("{base}/cache?pixels=10&from=-100000000000&to=100000000000"));
+    let cache = page.table(&format!(
+        "{base}/cache?pixels=10&from=-100000000000&to=100000000000"
+    ));
     let expected = recording.number("SELECT coalesce(sum(pages), 0)::BIGINT AS n FROM pagecache");
     assert_eq!(cache.sum("pages"), expected as f64);
     assert_eq!(cache.sum("hits") + cache.sum("misses"), cache.sum("pages"));

@@ -66,7 +66,11 @@ fn without_the_token_there_is_nothing() {
     };
     for path in ADDRESSES {
         let path = format!("/api{path}");
-        assert_eq!(page.raw(&page.head("GET", &path, ""), b"").status, 200, "{path}");
+        assert_eq!(
+            page.raw(&page.head("GET", &path, ""), b"").status,
+            200,
+            "{path}"
+        );
         assert_eq!(ask(&path, ""), 401, "{path}");
         let mut wrong = page.token.clone().into_bytes();
         wrong[31] ^= 1;
@@ -78,7 +82,10 @@ fn without_the_token_there_is_nothing() {
         // Nowhere else is it looked for.
         let joint = if path.contains('?') { '&' } else { '?' };
         assert_eq!(ask(&format!("{path}{joint}token={}", page.token), ""), 401);
-        assert_eq!(ask(&path, &format!("Cookie: token={}\r\n", page.token)), 401);
+        assert_eq!(
+            ask(&path, &format!("Cookie: token={}\r\n", page.token)),
+            401
+        );
     }
     assert_eq!(ask("/api/compare", ""), 401);
     assert_eq!(ask("/api/nothing", ""), 401);
@@ -104,7 +111,11 @@ fn other_hosts_and_sites_are_refused() {
         assert_eq!(ask(&host, ""), 200, "{host}");
         assert_eq!(ask(&host, &format!("Origin: http://{host}\r\n")), 200);
         for origin in ["http://evil.example", "null", &format!("https://{host}")] {
-            assert_eq!(ask(&host, &format!("Origin: {origin}\r\n")), 403, "{origin}");
+            assert_eq!(
+                ask(&host, &format!("Origin: {origin}\r\n")),
+                403,
+                "{origin}"
+            );
         }
     }
     for host in [
@@ -153,12 +164,20 @@ fn nothing_outside_of_the_directory_is_reached() {
     }
     let refused = page.get("/sessions/b.fathom/tiles");
     assert_eq!(refused.status, 500, "{}", refused.text());
-    assert!(refused.text().contains("symbolic link"), "{}", refused.text());
+    assert!(
+        refused.text().contains("symbolic link"),
+        "{}",
+        refused.text()
+    );
     let all = page.json("/sessions");
     let ids: Vec<_> = all.as_array().unwrap().iter().map(|s| &s["id"]).collect();
     assert_eq!(ids, ["a.fathom", "b.fathom"]);
     for path in ["/../../etc/passwd", "/%2e%2e/Cargo.toml", "/assets/../../x"] {
-        assert_eq!(page.raw(&page.head("GET", path, ""), b"").status, 404, "{path}");
+        assert_eq!(
+            page.raw(&page.head("GET", path, ""), b"").status,
+            404,
+            "{path}"
+        );
     }
 }
 
@@ -239,11 +258,20 @@ fn nonsense_is_refused_with_reasons() {
 fn sql_only_selects_from_its_session() {
     let scratch = Scratch::new();
     let page = served(&scratch);
-    let answer = page.sql("a.fathom", "SELECT syscall, count(*) AS n FROM syscalls GROUP BY 1 ORDER BY 1");
+    let answer = page.sql(
+        "a.fathom",
+        "SELECT syscall, count(*) AS n FROM syscalls GROUP BY 1 ORDER BY 1",
+    );
     let table = answer.table();
-    assert_eq!(table.texts("syscall"), [Some("close"), Some("openat"), Some("read")]);
+    assert_eq!(
+        table.texts("syscall"),
+        [Some("close"), Some("openat"), Some("read")]
+    );
     assert_eq!(table.numbers("n"), [1.0, 2.0, 1.0]);
-    assert_eq!((&table.meta["rows"], &table.meta["cut"]), (&3.into(), &false.into()));
+    assert_eq!(
+        (&table.meta["rows"], &table.meta["cut"]),
+        (&3.into(), &false.into())
+    );
     for sql in [
         "DROP TABLE session",
         "COPY syscalls TO '/tmp/x'",

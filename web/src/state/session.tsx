@@ -9,7 +9,7 @@ import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
-import { usePage } from "./store";
+import { usePage, useRestedWindow } from "./store";
 import { filterText, type TimeWindow } from "./url";
 
 export interface Session {
@@ -156,13 +156,15 @@ export interface Question {
 function useAsked(question: Question | null): { key: string | null; revision: number; path: () => string } {
 	const page = usePage();
 	const session = useSession();
-	const { span, following } = useShown();
+	const window = useRestedWindow();
+	const span = resolveWindow(window, session.bounds);
+	const following = session.live && window.kind !== "range";
 	const windowed = question?.windowed !== false;
 	const given: Filter = question?.filtered === false ? {} : page.filter;
 	const filter: Filter = question?.filter ? mergeFilters(given, question.filter) : given;
 	const selection: Selection = { filter };
 	if (question?.pixels !== undefined) selection.pixels = question.pixels;
-	if (windowed && page.window.kind !== "all") selection.span = span;
+	if (windowed && window.kind !== "all") selection.span = span;
 	const path = () =>
 		question ? sessionPath(session.id, `/${question.path}${selectionText(selection, question.params)}`) : "";
 	// Rows that come at the end change a fixed window only where it reaches that far.
@@ -170,8 +172,8 @@ function useAsked(question: Question | null): { key: string | null; revision: nu
 	const key =
 		question === null
 			? null
-			: windowed && page.window.kind === "last"
-				? `${session.id} ${question.path} last ${page.window.span} ${question.pixels ?? ""} ${JSON.stringify(question.params ?? {})} ${filterText(filter)}`
+			: windowed && window.kind === "last"
+				? `${session.id} ${question.path} last ${window.span} ${question.pixels ?? ""} ${JSON.stringify(question.params ?? {})} ${filterText(filter)}`
 				: path();
 	return { key, revision: touched ? session.revision : session.live ? -1 : -2, path };
 }

@@ -40,6 +40,21 @@ describe("the store", () => {
 		goBack();
 		expect(store.get().window).toEqual({ kind: "all" });
 	});
+	it("asks about a window when it rests, and now and then in a long gesture", () => {
+		const { fake } = browser();
+		const store = new Store(fake);
+		const rested = new Set<unknown>();
+		store.subscribe(() => rested.add(store.getRested()));
+		for (let i = 1; i <= 100; i += 1) {
+			store.move({ kind: "range", from: i, to: 1000 });
+			vi.advanceTimersByTime(16);
+		}
+		expect(rested.size).toBeLessThan(8);
+		vi.advanceTimersByTime(1000);
+		expect(store.getRested()).toEqual({ kind: "range", from: 100, to: 1000 });
+		store.go({ window: { kind: "all" } });
+		expect(store.getRested()).toEqual({ kind: "all" });
+	});
 	it("keeps a gesture that another step interrupts", () => {
 		const { fake, history } = browser();
 		const store = new Store(fake);

@@ -16,17 +16,22 @@ export interface Browser {
 }
 
 /** A gesture (a wheel, a drag) is one entry in the history, however many windows it passes through. */
-const SETTLE_MS = 350;
+const SETTLE_MS = 300;
+const LOOK_MS = 500;
 
 type Patch = Partial<Omit<PageState, "params">> & { params?: Readonly<Record<string, string | null>> };
 
 export class Store {
 	private state: PageState;
+	/** The window as it was when it last rested: what is asked of the server. */
+	private rested: TimeWindow;
+	private restedAt = 0;
 	private settling: ReturnType<typeof setTimeout> | null = null;
 	private readonly listeners = new Set<() => void>();
 
 	constructor(private readonly browser: Browser) {
 		this.state = parseState(browser.search());
+		this.rested = this.state.window;
 		browser.onBack(() => {
 			this.forgetGesture();
 			this.set(parseState(browser.search()));
@@ -39,6 +44,9 @@ export class Store {
 	};
 
 	get = (): PageState => this.state;
+
+	/** The window, without those that a gesture only passes through. */
+	getRested = (): TimeWindow => this.rested;
 
 	/** Changes the state as one step that "back" undoes; `replace` makes it part of the step before. */
 	go(patch: Patch, how: "push" | "replace" = "push"): void {
@@ -56,6 +64,8 @@ export class Store {
 	move(window: TimeWindow): void {
 		if (this.settling !== null) clearTimeout(this.settling);
 		this.settling = setTimeout(() => this.commitGesture(), SETTLE_MS);
+		// A long gesture shows what it has come to now and then.
+		if (Date.now() - this.restedAt > LOOK_MS) this.rest(window);
 		this.set({ ...this.state, window });
 	}
 
@@ -85,6 +95,7 @@ export class Store {
 	private commitGesture(): void {
 		if (this.settling === null) return;
 		this.forgetGesture();
+		this.set(this.state);
 		const address = formatState(this.state);
 		if (address !== formatState(parseState(this.browser.search()))) this.browser.push(address);
 	}
@@ -94,8 +105,14 @@ export class Store {
 		this.settling = null;
 	}
 
+	private rest(window: TimeWindow): void {
+		this.rested = window;
+		this.restedAt = Date.now();
+	}
+
 	private set(state: PageState): void {
 		this.state = state;
+		if (this.settling === null) this.rest(state.window);
 		for (const listener of this.listeners) listener();
 	}
 }
@@ -113,6 +130,11 @@ export const store = new Store(
 
 export function usePage(): PageState {
 	return useSyncExternalStore(store.subscribe, store.get);
+}
+
+/** The window that questions are about: it lags behind a gesture, so that not every frame asks the server. */
+export function useRestedWindow(): TimeWindow {
+	return useSyncExternalStore(store.subscribe, store.getRested);
 }
 
 /** One of the view's own parameters. */

@@ -1,4 +1,5 @@
-import type { Browser } from "playwright-core";
+import { readFileSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
 	ask,
@@ -109,6 +110,56 @@ describe.skipIf(reason !== null)("the page", () => {
 		});
 	});
 
+	describe("a link", () => {
+		it("holds the whole state: session, view, window, filter, selection and order", async () => {
+			const state = {
+				...session,
+				view: "table",
+				from: 1000,
+				to: 60_000_000_000,
+				f: JSON.stringify({ class: ["data"], not_syscall: ["lseek"], dur: [1, null] }),
+				sort: "-bytes",
+				columns: "ts_ns,syscall,bytes",
+			};
+			await open(tab, server, state);
+			await tab.page.locator(".grid-row").first().click();
+			await expect.poll(() => tab.page.url()).toContain("rid=");
+			const link = tab.page.url();
+			const shown = async (page: Page) => ({
+				chips: await page.locator(".chip").allInnerTexts(),
+				rows: await page.locator(".grid-row").allInnerTexts(),
+				window: await page.locator(".window-text").innerText(),
+				call: await page.locator(".request-head h2").innerText(),
+			});
+			const before = await shown(tab.page);
+			expect(before.chips).toHaveLength(3);
+			const other = await openTab(browser, server);
+			await open(other, server);
+			await other.page.goto(link);
+			await settled(other.page);
+			await expect.poll(() => shown(other.page)).toEqual(before);
+			await other.close();
+		});
+	});
+
+	it("saves plots as pictures", async () => {
+		await open(tab, server, session);
+		const download = tab.page.waitForEvent("download");
+		await tab.page.locator(".overview-plots").getByRole("button", { name: "PNG" }).first().click();
+		const path = await (await download).path();
+		const head = readFileSync(path).subarray(0, 24);
+		expect(head.subarray(1, 4).toString()).toBe("PNG");
+		expect(head.readUInt32BE(16)).toBeGreaterThan(800);
+	});
+
+	it("tells findings with the calls that show them", async () => {
+		await open(tab, server, session);
+		const told = (await (await ask(server, "/sessions/work.fathom/findings")).json()) as { findings: unknown[] };
+		const panel = tab.page.getByRole("region", { name: "Findings" });
+		await expect.poll(() => panel.innerText()).toContain(`${told.findings.length} in the whole session`);
+		expect(await panel.locator(".finding").count()).toBe(told.findings.length);
+	});
+
 	describe("the filter", () => {
 		it("takes typed conditions, and the table shows only calls that hold", async () => {
 			await open(tab, server, { ...session, view: "table" });
@@ -179,6 +230,18 @@ describe.skipIf(reason !== null)("the page", () => {
 			await expect.poll(text).toContain("Through the layers");
 			await tab.page.keyboard.press("Escape");
 			await expect.poll(() => tab.page.url()).not.toContain("rid=");
+		});
+		it("selects by keys and shows layers", async () => {
+			await open(tab, server, { ...session, view: "timeline", f: JSON.stringify({ syscall: ["fsync"] }) });
+			await expect.poll(() => painted(tab)).toBeGreaterThan(0);
+			await tab.page.keyboard.press("Enter");
+			await expect.poll(() => tab.page.url()).toContain("rid=");
+			await tab.page.keyboard.press("z");
+			await expect.poll(() => tab.page.url()).toContain("from=");
+			await tab.page.waitForTimeout(800);
+			const without = await painted(tab);
+			await tab.page.keyboard.press("l");
+			await expect.poll(() => painted(tab)).not.toBe(without);
 		});
 		it("goes down to nanoseconds and back", async () => {
 			await open(tab, server, { ...session, view: "timeline", from: 1_000_000, to: 1_000_100 });

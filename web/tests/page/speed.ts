@@ -1,11 +1,12 @@
 // How fast the page is on a session, in headless Chromium:
 //
-//     ../.deps/node tests/page/speed.ts SESSIONS SESSION
+//     [MINUTES=10] ../.deps/node tests/page/speed.ts SESSIONS SESSION
 //
 // Page weight, the time to the first view, frame times while the timeline is zoomed and moved, and the tab's memory.
 
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { CDPSession } from "playwright-core";
+import type { Browser, CDPSession } from "playwright-core";
 import { FATHOM, open, openTab, serve, settled, startBrowser, type Tab } from "./harness.ts";
 
 interface Frames {
@@ -51,13 +52,34 @@ async function worked(cdp: CDPSession): Promise<number> {
 	return metrics.find((m) => m.name === "TaskDuration")?.value ?? 0;
 }
 
-async function heap(tab: Tab): Promise<number> {
-	const cdp = await tab.page.context().newCDPSession(tab.page);
-	await cdp.send("HeapProfiler.collectGarbage");
-	await cdp.send("Performance.enable");
-	const { metrics } = await cdp.send("Performance.getMetrics");
+/** Resident memory of the largest process that shows pages, MiB. */
+async function memory(browser: Browser): Promise<number> {
+	const cdp = await browser.newBrowserCDPSession();
+	const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
 	await cdp.detach();
-	return (metrics.find((m) => m.name === "JSHeapUsedSize")?.value ?? 0) / 2 ** 20;
+	const sizes = processInfo
+		.filter((process) => process.type === "renderer")
+		.map((process) => /VmRSS:\s*(\d+) kB/.exec(readFileSync(`/proc/${process.id}/status`, "utf8"))?.[1])
+		.map((kib) => Number(kib ?? 0) / 1024);
+	return Math.max(0, ...sizes);
+}
+
+/** Looks around in all views, as a reader does, for so long. */
+async function browse(tab: Tab, minutes: number): Promise<void> {
+	const end = Date.now() + minutes * 60_000;
+	for (let turn = 0; Date.now() < end; turn += 1) {
+		await tab.page.keyboard.press("Escape");
+		await tab.page.keyboard.press(["2", "1", "2", "4"][turn % 4] ?? "2");
+		await tab.page.waitForTimeout(700);
+		await tab.page.mouse.move(300 + ((turn * 137) % 700), 250 + ((turn * 31) % 200));
+		for (const key of ["w", "d", "s", "a", "w", "s"]) {
+			await tab.page.keyboard.down(key);
+			await tab.page.waitForTimeout(500);
+			await tab.page.keyboard.up(key);
+		}
+		if (turn % 3 === 2) await tab.page.keyboard.press("0");
+		await tab.page.waitForTimeout(500);
+	}
 }
 
 function at(sorted: readonly number[], share: number): string {
@@ -114,9 +136,15 @@ async function main([sessions, session]: readonly string[]): Promise<void> {
 					`main thread ${work.toFixed(1)} ms a frame`,
 			);
 		}
-		say(`  heap ${(await heap(tab)).toFixed(0)} MiB`);
 		await tab.close();
 	}
+
+	const minutes = Number(process.env["MINUTES"] ?? 1);
+	const tab = await openTab(browser, server);
+	await open(tab, server, { s: session, view: "timeline" });
+	await browse(tab, minutes);
+	say(`after ${minutes} min of looking around: the tab has ${(await memory(browser)).toFixed(0)} MiB`);
+	await tab.close();
 	await browser.close();
 	await server.stop();
 }

@@ -32,8 +32,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct LiveState {
-    /// End of the last call, or beginning if that is later, nanoseconds since the start:
-    /// the window reaches to here.
+    /// Just behind the beginning of the last call, nanoseconds since the start: a window of
+    /// everything reaches to here.
     pub end: i64,
     /// Whether it is still being recorded.
     pub live: bool,

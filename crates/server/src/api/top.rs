@@ -19,7 +19,7 @@ use crate::view::Reader;
 /// Keys of an answer at most.
 const MOST: usize = 1000;
 /// Calls from which on the pyramid answers, if it can.
-const MANY_ROWS: u64 = 2_000_000;
+const MANY: f64 = 2e6;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
@@ -137,7 +137,7 @@ fn answer(
     asked: &Asked,
 ) -> Result<ArrowAnswer, ApiError> {
     let window = selection.window(reader.start_ns(), reader.span());
-    let many = reader.zoom.rows_near(window.from..window.to) > MANY_ROWS;
+    let many = reader.zoom.rows_near(window.from..window.to) as f64 > MANY;
     if many
         && !asked.exact
         && let Some(found) = of_pyramid(reader, selection, kind, asked)?
@@ -180,6 +180,7 @@ fn of_rows(
                    s.bytes_written, s.time_ns, s.max_ns";
     let order = format!("ORDER BY {sort} DESC NULLS LAST, key LIMIT {}", asked.limit);
     let join = "LEFT JOIN percentiles AS p ON s.key IS NOT DISTINCT FROM p.key";
+    let mut exact = reader.db().exact_percentiles();
     let (rows, percentiles) = match sort {
         "p99_ns" => {
             let sql = format!(
@@ -199,7 +200,12 @@ fn of_rows(
             stop.check()?;
             // Only of the keys that are shown: percentiles cost more than sums.
             let keys = texts(&rows, "key")?;
+            let calls_in_all: f64 = numbers(&rows, "calls")?.iter().flatten().sum();
             let values = match keys.is_empty() {
+                false if calls_in_all > MANY && !asked.exact => {
+                    exact = false;
+                    of_histograms(reader, calls, kind, &keys)?
+                }
                 false => {
                     let percentiles = percentiles(&shown(kind, &keys));
                     let list = listed(kind, &keys);
@@ -233,8 +239,45 @@ fn of_rows(
         p99_ns: percentiles.1.iter().collect(),
         max_ns: column("max_ns")?,
         total: total.unwrap_or(0.0) as usize,
-        exact: reader.db().exact_percentiles(),
+        exact,
     })
+}
+
+/// Medians and 99th percentiles of the keys by histograms: sorting millions of durations
+/// takes longer than counting them.
+fn of_histograms(
+    reader: &Reader,
+    calls: &Calls,
+    kind: &Kind,
+    keys: &StringArray,
+) -> Result<(Float64Array, Float64Array), ApiError> {
+    let rows = collect(reader.db().run(&format!(
+        "SELECT key::VARCHAR AS key, level, n FROM (SELECT {} AS key, \
+         duration_bucket(dur_ns) AS level, count(*) AS n FROM {} GROUP BY 1, 2)",
+        kind.key,
+        calls.and(&format!("dur_ns IS NOT NULL AND {}", shown(kind, keys))),
+    ))?)?;
+    let (key, level, n) = (
+        texts(&rows, "key")?,
+        numbers(&rows, "level")?,
+        numbers(&rows, "n")?,
+    );
+    let mut sums: HashMap<Option<&str>, Sums> = HashMap::new();
+    for i in 0..rows.num_rows() {
+        let sums = sums
+            .entry(key.is_valid(i).then(|| key.value(i)))
+            .or_default();
+        sums.histogram.resize(HISTOGRAM, 0.0);
+        sums.longest = f64::INFINITY;
+        if let Some(count) = sums.histogram.get_mut(level.value(i) as usize) {
+            *count += n.value(i);
+        }
+    }
+    let percentile = |part: f64| -> Float64Array {
+        let of = |key: Option<&str>| sums.get(&key).and_then(|s| s.percentile(part));
+        keys.iter().map(of).collect()
+    };
+    Ok((percentile(0.5), percentile(0.99)))
 }
 
 /// The keys of an answer as a list in SQL.
@@ -345,6 +388,10 @@ fn of_pyramid(
     let column = |name: &str| numbers(rows, name);
     let (calls, errors) = (column("calls")?, column("errors")?);
     let (bytes, time) = (column("bytes")?, column("total_ns")?);
+    if calls.iter().flatten().sum::<f64>() < MANY {
+        // The window has few of the calls in its files: rows answer as fast.
+        return Ok(None);
+    }
     let (read, written) = (column("bytes_read")?, column("bytes_written")?);
     let longest = column("max_ns")?;
     let mut sums: HashMap<Option<&str>, Sums> = HashMap::new();

@@ -17,8 +17,9 @@ import { filterText } from "../../state/url";
 import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
-import { type Hit, hitAt, longestInSight } from "./hit";
+import { type Hit, hasWideCalls, hitAt, longestInSight } from "./hit";
 import { Blocks, laneHeight, RULER_HEIGHT, visibleLanes } from "./lanes";
+import { type Share, useLayers } from "./layers";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
@@ -49,7 +50,13 @@ interface Hover {
 	y: number;
 }
 
-export function Board({ threads }: { threads: readonly ThreadRow[] }) {
+interface Props {
+	threads: readonly ThreadRow[];
+	/** Layers are drawn in the calls that are wide enough. */
+	layers: boolean;
+}
+
+export function Board({ threads, layers: withLayers }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -59,6 +66,8 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 	const [hover, setHover] = useState<Hover | null>(null);
 	const [failed, setFailed] = useState(false);
 	const start = session.about.start_ns;
+	const [wide, setWide] = useState(false);
+	const layers = useLayers(withLayers && wide);
 	const filter = filterText(page.filter);
 	const span = resolveWindow(page.window, session.bounds);
 
@@ -69,9 +78,11 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 		bounds: session.bounds,
 		revision: session.revision,
 		live: session.live,
+		following: session.live && page.window.kind !== "range",
 		size,
 		theme,
 		rid: page.rid,
+		layers,
 	});
 	now.current = {
 		threads,
@@ -79,9 +90,11 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 		bounds: session.bounds,
 		revision: session.revision,
 		live: session.live,
+		following: session.live && page.window.kind !== "range",
 		size,
 		theme,
 		rid: page.rid,
+		layers,
 	};
 	const view = useRef({
 		scroll: 0,
@@ -147,6 +160,7 @@ export function Board({ threads }: { threads: readonly ThreadRow[] }) {
 			ask(scene, state, tiles);
 			paint(scene);
 			view.current.scene = scene;
+			setWide(hasWideCalls(scene));
 		};
 		draw.current();
 		return () => {
@@ -265,9 +279,11 @@ interface State {
 	bounds: Span;
 	revision: number;
 	live: boolean;
+	following: boolean;
 	size: { width: number; height: number };
 	theme: "dark" | "light";
 	rid: number | null;
+	layers: ReadonlyMap<number, readonly Share[]> | null;
 }
 
 interface View {
@@ -315,6 +331,7 @@ function makeScene(
 		hovered: view.hovered,
 		pointer: view.pointer,
 		marked: view.marked,
+		layers: state.layers,
 	};
 }
 
@@ -330,13 +347,18 @@ function ask(scene: Scene, state: State, tiles: TileCache<TileData>): void {
 	const whole = levelFor(scene.bounds, scene.width - NAME_WIDTH) + 1;
 	const coarse = scene.blocks.flatMap((block) => tilesIn(scene.bounds, whole, block, scene.start));
 	const needless = (id: TileId) => completeAt(tiles, id);
-	const wanted = wantedTiles(scene.span, scene.bounds, scene.level, scene.blocks, scene.start, needless);
+	const { seen, ahead } = wantedTiles(scene.span, scene.bounds, scene.level, scene.blocks, scene.start, needless);
 	const missing = coarse.filter((id) => !tiles.has(id));
 	// Tiles that end before the newest rows stay as they are.
-	const revision = (id: TileId) =>
-		state.live && tileSpan(id, scene.start).to >= state.bounds.to - SETTLED_NS ? state.revision : 0;
-	tiles.want([...missing, ...wanted, ...coarse], revision);
+	const revision = (id: TileId) => {
+		const grows = state.live && tileSpan(id, scene.start).to >= state.bounds.to - SETTLED_NS;
+		return scene.places.version(id.block) * VERSION + (grows ? state.revision : 0);
+	};
+	// While the newest is followed nothing beside it will be looked at next, and the recorded program needs the CPU.
+	tiles.want(state.following ? [...seen, ...missing] : [...seen, ...missing, ...ahead, ...coarse], revision);
 }
 
 /** Calls are in the tables when they have ended, and within about this time. */
 const SETTLED_NS = 3e9;
+/** Above every number of a recording's states. */
+const VERSION = 1e9;

@@ -22,6 +22,23 @@ export function HitTip({ hit }: { hit: Hit }) {
 			</>
 		);
 	}
+	if (hit.kind === "sum" && hit.calls === 0) {
+		return (
+			<>
+				<div className="head">
+					{who} · {exactTime(hit.t)} <span className="faint">+ {duration(hit.bucket)}</span>
+				</div>
+				<TipRows
+					rows={[
+						{
+							label: "in a call that began before",
+							value: `${duration(hit.time)} (${percent(hit.time / hit.bucket)})`,
+						},
+					]}
+				/>
+			</>
+		);
+	}
 	if (hit.kind === "sum") {
 		return (
 			<>

@@ -10,11 +10,13 @@ const STEPS: readonly (readonly [number, string])[] = [
 
 const CALLS = ["read", "write", "fsync", "openat", "close", "newfstatat"];
 
+const LAYERS = ["syscall", "fs", "pagecache", "block", "device", "sched", "irq"];
+
 /** How to read the lanes. */
-export function Key() {
+export function Key({ layers }: { layers: boolean }) {
 	const theme = useTheme();
 	return (
-		<div className="timeline-key">
+		<div className={layers ? "timeline-key with-layers" : "timeline-key"}>
 			<span className="faint">Many calls: height is time in calls, colour the longest</span>
 			{STEPS.map(([ns, text]) => (
 				<span key={text}>
@@ -24,10 +26,10 @@ export function Key() {
 			<span>
 				<Swatch colour={ERROR[theme]} /> errors
 			</span>
-			<span className="faint timeline-key-calls">Single calls:</span>
-			{CALLS.map((name) => (
+			<span className="faint timeline-key-calls">{layers ? "Below a call, its layers:" : "Single calls:"}</span>
+			{(layers ? LAYERS : CALLS).map((name) => (
 				<span key={name} className="timeline-key-calls">
-					<Swatch colour={colourOf("syscall", name, theme)} /> {name}
+					<Swatch colour={colourOf(layers ? "layer" : "syscall", name, theme)} /> {name}
 				</span>
 			))}
 		</div>

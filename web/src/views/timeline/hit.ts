@@ -4,7 +4,7 @@ import type { ThreadRow } from "../../api/types";
 import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
 import { RULER_HEIGHT } from "./lanes";
-import { callBox, NAME_WIDTH, type Scene, shownTile } from "./paint";
+import { callBox, LAYERS_FROM, NAME_WIDTH, type Scene, shownTile } from "./paint";
 import { tileSpan, tilesIn } from "./tiles";
 
 export interface CallHit {
@@ -119,25 +119,46 @@ function nearestCall(
 	};
 }
 
-/** The longest call that is drawn as one and begins in sight; null when there is none. */
-export function longestInSight(scene: Scene): number | null {
-	let rid: number | null = null;
-	let longest = -1;
+/** All calls that are drawn one by one and take place in sight, until `see` has seen enough. */
+function eachCall(scene: Scene, see: (calls: Calls, i: number) => boolean): void {
 	for (const block of scene.blocks) {
 		for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
 			const shown = shownTile(scene.tiles, id);
 			for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
 				const tid = scene.threads[lane]?.tid;
 				const calls = tid === undefined ? undefined : shown?.data.lanes.get(tid)?.calls;
-				for (let i = 0; i < (calls?.length ?? 0); i += 1) {
-					const t = calls?.t[i] ?? 0;
-					const dur = calls?.dur[i] ?? 0;
-					if (t < scene.span.from || t > scene.span.to || dur <= longest) continue;
-					longest = dur;
-					rid = calls?.rid[i] ?? null;
+				if (!calls) continue;
+				for (let i = 0; i < calls.length; i += 1) {
+					const t = calls.t[i] ?? 0;
+					if (t > scene.span.to) break;
+					if (t + (calls.dur[i] ?? 0) >= scene.span.from && see(calls, i)) return;
 				}
 			}
 		}
 	}
+}
+
+/** The longest call that is drawn as one and takes place in sight; null when there is none. */
+export function longestInSight(scene: Scene): number | null {
+	let rid: number | null = null;
+	let longest = -1;
+	eachCall(scene, (calls, i) => {
+		if ((calls.dur[i] ?? 0) > longest) {
+			longest = calls.dur[i] ?? 0;
+			rid = calls.rid[i] ?? null;
+		}
+		return false;
+	});
 	return rid;
+}
+
+/** A call is wide enough to show its layers. */
+export function hasWideCalls(scene: Scene): boolean {
+	const least = ((scene.span.to - scene.span.from) / (scene.width - NAME_WIDTH)) * LAYERS_FROM;
+	let found = false;
+	eachCall(scene, (calls, i) => {
+		found = (calls.dur[i] ?? 0) >= least;
+		return found;
+	});
+	return found;
 }

@@ -35,6 +35,10 @@ export default function Timeline() {
 	const answer = useJson<Threads>({ path: "threads", windowed: inWindow });
 	const kind: Order = order === "start" || order === "name" ? order : "time";
 	const threads = useThreads(answer.data?.threads, inWindow ? "start" : kind, session.live && !inWindow);
+	const [layersParam, setLayers] = useParam("layers", "");
+	const layers = layersParam === "1";
+	const switchLayers = () => setLayers(layers ? "" : "1");
+	useShortcut(["l"], "Layers in single calls", "Timeline", switchLayers);
 	useShortcut(["Escape"], "Close the selected call", "Timeline", () => {
 		if (store.get().rid !== null) store.go({ rid: null });
 	});
@@ -43,14 +47,23 @@ export default function Timeline() {
 	else if (!answer.data) body = <Loading />;
 	else if (threads.length === 0) {
 		body = <Empty title="No thread has calls like these">Take a filter away, or record something else.</Empty>;
-	} else body = <Board threads={threads} />;
+	} else body = <Board threads={threads} layers={layers} />;
 	return (
 		<div className={page.rid === null ? "timeline" : "timeline with-card"}>
 			<div className="timeline-bar">
 				<span className="faint">Lanes by</span>
 				<Segmented label="Order of the lanes" value={kind} options={ORDERS} onChange={setOrder} />
 				<Segmented label="Which threads" value={inWindow ? "window" : "all"} options={WHO} onChange={setWho} />
-				<Key />
+				<button
+					type="button"
+					className={layers ? "button on timeline-layers" : "button timeline-layers"}
+					aria-pressed={layers}
+					title="Show in each call that is wide enough which layers its time went into (l)"
+					onClick={switchLayers}
+				>
+					Layers
+				</button>
+				<Key layers={layers} />
 				{answer.data && answer.data.total > threads.length ? (
 					<span className="faint">
 						{threads.length} of {answer.data.total} threads: those with the most time

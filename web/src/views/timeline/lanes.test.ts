@@ -39,8 +39,17 @@ describe("blocks", () => {
 		expect(blocks.of(BLOCK_LANES + 1)).toEqual({ block: 1, lane: 0 });
 		blocks.add([thread(1, 99, 1), ...first.slice(3).reverse()]);
 		expect(blocks.of(1)).toEqual({ block: 0, lane: 0 });
-		expect(blocks.of(99)).toEqual({ block: 2, lane: 0 });
-		expect(blocks.threads(1)).toEqual([BLOCK_LANES + 1, BLOCK_LANES + 2]);
+		expect(blocks.of(99)).toEqual({ block: 1, lane: 2 });
+		expect(blocks.threads(1)).toEqual([BLOCK_LANES + 1, BLOCK_LANES + 2, 99]);
+	});
+	it("tell when they have more threads than before", () => {
+		const blocks = new Blocks();
+		blocks.add([thread(1, 1, 1)]);
+		const before = blocks.version(0);
+		blocks.add([thread(1, 1, 1)]);
+		expect(blocks.version(0)).toBe(before);
+		blocks.add([thread(1, 2, 1)]);
+		expect(blocks.version(0)).toBeGreaterThan(before);
 	});
 });
 

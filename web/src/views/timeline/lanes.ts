@@ -3,7 +3,7 @@
 import type { ThreadRow } from "../../api/types";
 import { BLOCK_LANES } from "./tiles";
 
-const LANE_HEIGHTS = [56, 42, 28] as const;
+const LANE_HEIGHTS = [56, 50, 44, 38, 32, 28] as const;
 export const RULER_HEIGHT = 26;
 
 export type Order = "time" | "start" | "name";
@@ -78,13 +78,22 @@ export class Blocks {
 
 	/** Gives those threads a place that have none, in the order of their lanes. */
 	add(threads: readonly ThreadRow[]): void {
-		const fresh = threads.filter((t) => !this.slots.has(t.tid)).map((t) => t.tid);
-		// A block that was asked for has the threads that it was asked for with: new ones begin another.
-		for (let i = 0; i < fresh.length; i += BLOCK_LANES) {
-			const block = fresh.slice(i, i + BLOCK_LANES);
-			for (const [lane, tid] of block.entries()) this.slots.set(tid, { block: this.blocks.length, lane });
-			this.blocks.push(block);
+		for (const { tid } of threads) {
+			if (this.slots.has(tid)) continue;
+			let block = this.blocks.length - 1;
+			if ((this.blocks[block]?.length ?? BLOCK_LANES) >= BLOCK_LANES) {
+				this.blocks.push([]);
+				block += 1;
+			}
+			const tids = this.blocks[block] ?? [];
+			this.slots.set(tid, { block, lane: tids.length });
+			tids.push(tid);
 		}
+	}
+
+	/** Grows when a block gets more threads: tiles that were loaded before lack them. */
+	version(block: number): number {
+		return this.blocks[block]?.length ?? 0;
 	}
 
 	of(tid: number): Slot | undefined {
@@ -110,5 +119,5 @@ export function visibleLanes(
 /** Lanes are as high as fits: few threads leave room for more text. */
 export function laneHeight(lanes: number, height: number): number {
 	for (const high of LANE_HEIGHTS) if (lanes * high + RULER_HEIGHT <= height) return high;
-	return LANE_HEIGHTS[2];
+	return LANE_HEIGHTS[5];
 }

@@ -6,6 +6,7 @@ import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
 import { type Blocks, RULER_HEIGHT } from "./lanes";
+import type { Share } from "./layers";
 import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
@@ -40,6 +41,8 @@ export interface Scene {
 	hovered: number | null;
 	/** Where the pointer is, for the line across all lanes. */
 	pointer: number | null;
+	/** Shares of layers in single calls, where they were asked for. */
+	layers: ReadonlyMap<number, readonly Share[]> | null;
 	/** What is being selected with the mouse. */
 	marked: Span | null;
 }
@@ -327,7 +330,34 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 			context.lineWidth = rid === scene.selected ? 2 : 1;
 			context.strokeRect(left - 0.5, top - 0.5, Math.max(wide, 3) + 1, height + 1);
 		}
-		if (wide >= TEXT_FROM && height >= 11) paintText(scene, calls, i, name, data, left, top, wide, height);
+		const shares = wide >= LAYERS_FROM && height >= 18 ? scene.layers?.get(rid) : undefined;
+		// Of the whole call, also where its begin or end is out of sight.
+		if (shares) paintLayers(scene, shares, x(scene, t), x(scene, t + dur), top + height * 0.64, height * 0.36);
+		const above = shares ? height * 0.64 : height;
+		if (wide >= TEXT_FROM && above >= 11) paintText(scene, calls, i, name, data, left, top, wide, above);
+	}
+}
+
+/** Calls at least this wide show their layers. */
+export const LAYERS_FROM = 8;
+
+function paintLayers(
+	scene: Scene,
+	shares: readonly Share[],
+	from: number,
+	to: number,
+	top: number,
+	height: number,
+): void {
+	const { context } = scene;
+	context.fillStyle = scene.colours.surface;
+	context.fillRect(Math.max(from, NAME_WIDTH), top, Math.min(to, scene.width) - Math.max(from, NAME_WIDTH), height);
+	let left = from;
+	for (const { layer, share } of shares) {
+		const wide = (to - from) * share;
+		context.fillStyle = colourOf("layer", layer, scene.theme);
+		context.fillRect(left, top + 1, Math.max(wide, 0.5), height - 1);
+		left += wide;
 	}
 }
 

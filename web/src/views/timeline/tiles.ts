@@ -194,7 +194,7 @@ export function wantedTiles(
 	blocks: readonly number[],
 	start: number,
 	needless: (id: TileId) => boolean,
-): TileId[] {
+): { seen: TileId[]; ahead: TileId[] } {
 	const width = TILE_BUCKETS * 2 ** level;
 	const centre = (span.from + span.to) / 2 + start;
 	const near = (id: TileId) => Math.abs((id.index + 0.5) * width - centre);
@@ -215,5 +215,6 @@ export function wantedTiles(
 		above.push(...tilesIn(span, level + 1, block, start));
 	}
 	seen.sort((a, b) => near(a) - near(b));
-	return [...seen, ...beside, ...above].filter((id) => inside(id) && !needless(id));
+	const wanted = (id: TileId) => inside(id) && !needless(id);
+	return { seen: seen.filter(wanted), ahead: [...beside, ...above].filter(wanted) };
 }
