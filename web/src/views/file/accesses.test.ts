@@ -9,6 +9,7 @@ import {
 	neighbour,
 	type OffsetColumns,
 	sequentialShare,
+	uniqueBytes,
 } from "./accesses";
 
 function answer(
@@ -50,7 +51,8 @@ describe("points", () => {
 		const made = accessesOf(POINTS);
 		expect(made.offsets).toEqual({ from: 0, to: 4096 });
 		expect(made.figures.read).toBe(300);
-		expect(made.figures.readUnique).toBe(200);
+		expect(made.figures.readUnique).toBe(300);
+		expect(made.figures.writtenUnique).toBe(96);
 		expect(made.figures.written).toBeNaN();
 	});
 	it("are found within a few pixels, or not at all", () => {
@@ -76,6 +78,12 @@ describe("points", () => {
 		what.offset[2] = 2000;
 		expect(sequentialShare(what)).toBe(0.5);
 		expect(sequentialShare({ ...what, rows: 1 })).toBeNull();
+	});
+	it("count each byte once", () => {
+		const what = points();
+		what.offset.set([0, 50, 20, 0]);
+		expect(uniqueBytes(what, false)).toBe(150);
+		expect(uniqueBytes(what, true)).toBe(96);
 	});
 	it("follow each other in time", () => {
 		expect(neighbour(points(), null, 1)).toBe(0);

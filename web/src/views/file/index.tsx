@@ -9,7 +9,7 @@ import { useSize } from "../../components/useSize";
 import { bytes, exact, percent } from "../../lib/format";
 import { useColumns, useJson } from "../../state/session";
 import { store, usePage, useParam } from "../../state/store";
-import { type Accesses, accessesOf, sequentialShare } from "./accesses";
+import { type Accesses, accessesOf, type Figures as FigureValues, sequentialShare } from "./accesses";
 import { Picker } from "./Picker";
 import { Plot } from "./Plot";
 import "./style.css";
@@ -43,10 +43,21 @@ export default function File() {
 	const up = cells(plot - 32);
 	const offsets = useColumns(
 		file !== null && width > 0
-			? { path: "offsets", params: { file, width: across, height: up }, pixels: across }
+			? { path: "offsets", params: { file, width: across, height: up, unique: 0 }, pixels: across }
 			: null,
 	);
 	const accesses = useMemo(() => (offsets.data ? accessesOf(offsets.data) : null), [offsets.data]);
+	// Of many accesses counting each byte once takes longer than the picture: it comes after it.
+	const many = accesses?.what.mode === "grid" && !offsets.stale;
+	const counted = useColumns(
+		many && file !== null ? { path: "offsets", params: { file, width: 1, height: 1, unique: 1 } } : null,
+	);
+	const figures = useMemo<FigureValues | null>(() => {
+		if (!accesses) return null;
+		if (accesses.what.mode === "points") return accesses.figures;
+		const of = (name: string) => counted.data?.metaNumber(name) ?? Number.NaN;
+		return { ...accesses.figures, readUnique: of("read_unique_bytes"), writtenUnique: of("written_unique_bytes") };
+	}, [accesses, counted.data]);
 	const about = useColumns(
 		file === null
 			? null
@@ -70,10 +81,10 @@ export default function File() {
 						<h1 className="cut">
 							<Path of={path ?? `file ${file}`} />
 						</h1>
-						<Figures accesses={accesses} />
+						<Figures accesses={accesses} figures={figures} counting={counted.loading} />
 					</header>
 				)}
-				<div className="file-box" ref={box}>
+				<div className="file-box" ref={box} aria-busy={file === null && first === undefined}>
 					{file === null ? (
 						first === null ? (
 							<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
@@ -105,12 +116,17 @@ function useNames(): ReadonlyMap<number, string> {
 	}, [threads.data]);
 }
 
-function Figures({ accesses }: { accesses: Accesses | null }) {
-	const figures = accesses?.figures;
+interface FiguresProps {
+	accesses: Accesses | null;
+	figures: FigureValues | null;
+	counting: boolean;
+}
+
+function Figures({ accesses, figures, counting }: FiguresProps) {
 	const share = accesses?.what.mode === "points" ? sequentialShare(accesses.what) : null;
-	const repeated = (all = Number.NaN, unique = Number.NaN) => Math.max(0, all - unique);
+	const repeated = (all: number, unique: number) => (Number.isNaN(unique) ? unique : Math.max(0, all - unique));
 	return (
-		<dl className="file-figures" aria-busy={accesses === null}>
+		<dl className="file-figures" aria-busy={accesses === null || counting}>
 			<Figure name="Read" of={figures?.read} />
 			<Figure name="of which unique" of={figures?.readUnique} title="Bytes of the file that were read at least once" />
 			<Figure
