@@ -221,6 +221,7 @@ function options(
 		if (filled && s) made.fill = s.colour;
 		if (s?.style === "dots") made.paths = () => null;
 		else if (s?.style === "marks") made.paths = marks;
+		else if (s?.style === "line" && !props.loose) made.paths = steps;
 		else if (stepped && !props.loose) made.paths = stepped;
 		return made;
 	});
@@ -277,12 +278,8 @@ function options(
 		],
 		series: [{}, ...series],
 		hooks: {
-			drawClear: [
-				(u) => {
-					drawHeat(u, latest.current, theme);
-					drawSheet(u, latest.current.sheet);
-				},
-			],
+			drawClear: [(u) => drawHeat(u, latest.current, theme)],
+			drawAxes: [(u) => drawSheet(u, latest.current.sheet)],
 			ready: [(u) => listenForClicks(u, latest)],
 			setSelect: [
 				(u) => {
@@ -311,22 +308,34 @@ function options(
 	};
 }
 
-/** A level line for each bucket that has a value. */
-const marks: uPlot.Series.PathBuilder = (u, index, from, to) => {
-	const stroke = new Path2D();
-	const times = u.data[0];
-	const values = u.data[index];
-	const bucket = (times[1] ?? 0) - (times[0] ?? 0);
-	for (let i = from; i <= to; i += 1) {
-		const value = values?.[i];
-		if (value === null || value === undefined) continue;
-		const t = times[i] ?? 0;
-		const y = u.valToPos(value, "y", true);
-		stroke.moveTo(u.valToPos(t, "x", true), y);
-		stroke.lineTo(u.valToPos(t + bucket, "x", true), y);
-	}
-	return { stroke, fill: null, clip: null, band: null, gaps: [], flags: 0 };
-};
+/** A level line for each bucket that has a value, as wide as the bucket; joined where neighbours have one too. */
+function levels(joined: boolean): uPlot.Series.PathBuilder {
+	return (u, index, from, to) => {
+		const stroke = new Path2D();
+		const times = u.data[0];
+		const values = u.data[index];
+		const bucket = (times[1] ?? 0) - (times[0] ?? 0);
+		let open = false;
+		for (let i = from; i <= to; i += 1) {
+			const value = values?.[i];
+			if (value === null || value === undefined) {
+				open = false;
+				continue;
+			}
+			const t = times[i] ?? 0;
+			const x = u.valToPos(t, "x", true);
+			const y = u.valToPos(value, "y", true);
+			if (open && joined) stroke.lineTo(x, y);
+			else stroke.moveTo(x, y);
+			stroke.lineTo(u.valToPos(t + bucket, "x", true), y);
+			open = true;
+		}
+		return { stroke, fill: null, clip: null, band: null, gaps: [], flags: 0 };
+	};
+}
+
+const marks = levels(false);
+const steps = levels(true);
 
 function yRange(props: Props, low: number | null, high: number | null): [number, number] {
 	if (props.range) return [props.range[0], props.range[1]];

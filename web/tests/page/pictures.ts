@@ -40,6 +40,32 @@ async function slowest(server: Server, session: string): Promise<Slow> {
 	return { rid: columns.first("rid"), t: columns.first("ts_ns"), dur: columns.first("dur_ns") };
 }
 
+/** A part of the session in its middle. */
+async function middle(server: Server, session: string, share: number): Promise<{ from: number; to: number }> {
+	const about = (await (await ask(server, `/sessions/${session}`)).json()) as { span: { from: number; to: number } };
+	const centre = (about.span.from + about.span.to) / 2;
+	const half = ((about.span.to - about.span.from) * share) / 2;
+	return { from: Math.round(centre - half), to: Math.round(centre + half) };
+}
+
+const SLOWEST = `SELECT rid, dur_ns, syscall, comm, path, bytes
+FROM syscalls
+WHERE ts_ns BETWEEN $from AND $to AND $filter
+ORDER BY dur_ns DESC
+LIMIT 100`;
+
+const OVER_TIME = `SELECT $from + (ts_ns - $from) // $bucket * $bucket AS ts_ns,
+  syscall, count(*) AS calls
+FROM syscalls
+WHERE ts_ns BETWEEN $from AND $to AND $filter
+GROUP BY ALL ORDER BY ALL`;
+
+const P99 = `SELECT $from + (ts_ns - $from) // ($bucket * 5) * ($bucket * 5) AS ts_ns,
+  comm, quantile_disc(dur_ns, 0.99) AS p99_ns
+FROM syscalls
+WHERE ts_ns BETWEEN $from AND $to AND $filter
+GROUP BY ALL ORDER BY ALL`;
+
 const at = (view: string) => async (_: Server, s: string) => ({ s, view });
 
 const SHOTS: readonly Shot[] = [
@@ -78,6 +104,82 @@ const SHOTS: readonly Shot[] = [
 	{
 		name: "table-sorted",
 		state: async (server, s) => ({ s, view: "table", sort: "-dur_ns", rid: (await slowest(server, s)).rid }),
+	},
+	{ name: "file", state: at("file") },
+	{
+		name: "file-latency",
+		state: async (server, s) => ({ s, view: "file", colour: "latency", ...(await middle(server, s, 0.06)) }),
+		prepare: async ({ page }) => {
+			await page.keyboard.press("]");
+			await page.waitForTimeout(600);
+		},
+	},
+	{ name: "threads", state: at("threads") },
+	{ name: "threads-lanes", state: async (_, s) => ({ s, view: "threads", as: "lanes" }) },
+	{ name: "layers", state: at("layers") },
+	{
+		name: "layers-request",
+		state: async (server, s) => ({
+			s,
+			view: "layers",
+			order: "dur",
+			scale: "all",
+			f: '{"layer":["device"]}',
+			rid: (await slowest(server, s)).rid,
+		}),
+	},
+	{ name: "devices", state: at("devices") },
+	{ name: "sql", state: async (_, s) => ({ s, view: "sql", sql: SLOWEST, name: "The slowest calls" }) },
+	{ name: "sql-plot", state: async (_, s) => ({ s, view: "sql", sql: OVER_TIME, form: "stack" }) },
+	{
+		name: "sql-error",
+		state: async (_, s) => ({ s, view: "sql", sql: "SELECT rid,\n  path_of(file)\nFROM syscalls" }),
+		prepare: async ({ page }) => {
+			await page.locator(".sql-fold").first().click();
+		},
+	},
+	{
+		name: "panels",
+		state: at("panels"),
+		prepare: async ({ page }) => {
+			const plot = { x: "", y: [], series: "", log: false };
+			const queries = [
+				{
+					id: "1",
+					name: "Calls by syscall",
+					sql: OVER_TIME,
+					plot: { ...plot, form: "stack" },
+					panel: true,
+					wide: true,
+				},
+				{
+					id: "2",
+					name: "The slowest calls",
+					sql: SLOWEST,
+					plot: { ...plot, form: "table" },
+					panel: true,
+					wide: false,
+				},
+				{
+					id: "3",
+					name: "p99 by thread",
+					sql: P99,
+					plot: { ...plot, form: "line", log: true },
+					panel: true,
+					wide: false,
+				},
+			];
+			await page.evaluate((text) => window.localStorage.setItem("fathom.queries", text), JSON.stringify(queries));
+			await page.reload();
+			await page.waitForTimeout(1000);
+		},
+	},
+	{
+		name: "compare",
+		state: async (server, s) => {
+			const list = (await (await ask(server, "/sessions")).json()) as { id: string }[];
+			return { view: "compare", before: s, after: list.find((other) => other.id !== s)?.id ?? s };
+		},
 	},
 	{
 		name: "help",

@@ -1,10 +1,10 @@
 import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
 import { colourOf, type Kind } from "../../lib/colour";
-import { bytes, count, duration, exact, exactDuration, exactTime, percent, visible } from "../../lib/format";
+import { bytes, count, duration, exact, exactDuration, percent, visible } from "../../lib/format";
 import { niceStep, type Span, ticks } from "../../lib/scale";
 import type { PlotChoice } from "../../state/queries";
-import { useSession } from "../../state/session";
+import { useSession, useShown } from "../../state/session";
 import { useTheme } from "../../state/theme";
 import { Legend } from "../legend";
 import type { Axis } from "../plotframe";
@@ -17,6 +17,8 @@ interface Props {
 	choice: PlotChoice;
 	title: string;
 	height: number;
+	/** The result is of the page's window, which is drawn whole then. */
+	follows: boolean;
 }
 
 /** Columns whose values have colours of their own. */
@@ -28,9 +30,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
 	device: "device",
 };
 
-export function ResultPlot({ data, choice, title, height }: Props) {
+export function ResultPlot({ data, choice, title, height, follows }: Props) {
 	const theme = useTheme();
 	const { about } = useSession();
+	const shown = useShown();
 	const made = useMemo(() => {
 		const full = resolved(data, choice);
 		if (!full) return null;
@@ -66,7 +69,7 @@ export function ResultPlot({ data, choice, title, height }: Props) {
 			<Legend entries={series} />
 			<TimeChart
 				label={`${title}: ${full.y.join(", ")} by ${full.x}`}
-				span={plot.span}
+				span={plot.kind === "time" && follows ? shown.span : plot.span}
 				t={plot.at}
 				bucket={plot.step ?? 1}
 				series={series}
@@ -113,9 +116,4 @@ function axisOf(plot: PlotData, x: string): Axis {
 function shortened(text: string): string {
 	const shown = visible(text);
 	return shown.length > 18 ? `…${shown.slice(-17)}` : shown;
-}
-
-/** A time of a result in words. */
-export function timeOf(ns: number, start: number): string {
-	return exactTime(ns >= start ? ns - start : ns);
 }

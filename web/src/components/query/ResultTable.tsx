@@ -80,7 +80,7 @@ export function ResultTable({ data, onOpen, say }: Props) {
 		>
 			{/* biome-ignore lint/a11y/useSemanticElements: see above */}
 			{/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus */}
-			<div className="result-head" role="row" style={{ gridTemplateColumns: template, width }}>
+			<div className="result-head" role="row" style={{ gridTemplateColumns: template, minWidth: width }}>
 				{data.names.map((name, i) => (
 					// biome-ignore lint/a11y/useSemanticElements: see above
 					// biome-ignore lint/a11y/useFocusableInteractive: the button inside has it
@@ -104,7 +104,7 @@ export function ResultTable({ data, onOpen, say }: Props) {
 				))}
 			</div>
 			{data.rows === 0 ? <Empty title="No rows">The statement is right, and found nothing.</Empty> : null}
-			<div style={{ height: contentHeight(data.rows, ROW), width, position: "relative" }}>
+			<div style={{ height: contentHeight(data.rows, ROW), minWidth: width, position: "relative" }}>
 				<div className="result-rows" style={{ transform: `translateY(${slice.top}px)` }}>
 					{shown.map((index) => {
 						const row = order[index] ?? 0;

@@ -25,6 +25,11 @@ describe("what fits", () => {
 		const data = result({ path: ["a"], bytes: [3] });
 		expect(resolved(data, LINE)).toEqual({ ...LINE, x: "path", y: ["bytes"], series: "" });
 	});
+	it("is two numbers for points", () => {
+		const data = result({ syscall: ["read"], size: [5], calls: [3] });
+		const full = resolved(data, { ...TABLE, form: "dots" });
+		expect(full).toMatchObject({ x: "size", y: ["calls"], series: "syscall" });
+	});
 	it("is nothing without numbers", () => {
 		expect(resolved(result({ a: ["x"], b: ["y"] }), LINE)).toBeNull();
 	});

@@ -31,7 +31,9 @@ export function resolved(data: ResultColumns, choice: PlotChoice): PlotChoice | 
 	const has = (name: string) => name !== "" && data.names.includes(name);
 	const times = numeric.filter(isTime);
 	const texts = data.names.filter((name) => !numeric.includes(name));
-	const x = has(choice.x) ? choice.x : (times[0] ?? texts[0] ?? numeric[0]);
+	// Points show how two numbers go together; everything else is about something.
+	const usualX = times[0] ?? (choice.form === "dots" && numeric.length > 1 ? numeric[0] : (texts[0] ?? numeric[0]));
+	const x = has(choice.x) ? choice.x : usualX;
 	if (x === undefined) return null;
 	const possible = numeric.filter((name) => name !== x);
 	const chosen = choice.y.filter((name) => possible.includes(name));
@@ -88,6 +90,9 @@ export function plotOf(data: ResultColumns, choice: PlotChoice, start: number): 
 		const shift = kind === "time" && least(values) >= start ? start : 0;
 		for (let i = 0; i < data.rows; i += 1) raw[i] = (values[i] ?? Number.NaN) - shift;
 	}
+	// Points stand in the middle of their category, bars cover it.
+	if (kind === "category" && choice.form === "dots")
+		for (let i = 0; i < raw.length; i += 1) raw[i] = (raw[i] ?? 0) + 0.5;
 	const at = Float64Array.from(new Set([...raw].filter(Number.isFinite))).sort();
 	const place = new Map<number, number>();
 	at.forEach((value, i) => {
@@ -117,8 +122,8 @@ export function plotOf(data: ResultColumns, choice: PlotChoice, start: number): 
 	}
 	const all = keys ? [...found.values()].sort((a, b) => b.total - a.total) : [...found.values()];
 	const step = kind === "category" ? 1 : stepOf(at);
-	const first = at[0] ?? 0;
-	const last = at.at(-1) ?? 1;
+	const first = kind === "category" ? 0 : (at[0] ?? 0);
+	const last = kind === "category" ? Math.max(0, names.length - 1) : (at.at(-1) ?? 1);
 	return {
 		kind,
 		at,

@@ -8,7 +8,7 @@ import { Panel, Shown } from "../../components/panel";
 import type { Axis } from "../../components/plotframe";
 import { TimeChart } from "../../components/timechart";
 import { colourOf } from "../../lib/colour";
-import { count, duration, exact, percent, time, visible } from "../../lib/format";
+import { count, duration, exact, percent, time } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { type Resource, useResource } from "../../state/resource";
 import { client } from "../../state/server";
@@ -26,7 +26,7 @@ export function Curves({ before, after }: { before: string; after: string }) {
 	}, [data[0], data[1]]);
 	const of = joined(tiles);
 	const colours = [colourOf("series", "before", theme), colourOf("series", "after", theme)] as const;
-	const labels = [`before: ${visible(before)}`, `after: ${visible(after)}`] as const;
+	const labels = ["before", "after"] as const;
 	const legend = labels.map((label, i) => ({ label, colour: colours[i] ?? "" }));
 	return (
 		<div className="compare-plots">

@@ -67,7 +67,7 @@ export function Cache() {
 				{() =>
 					made && (
 						<>
-							<div className="subplot">hit ratio</div>
+							<div className="devices-sub">hit ratio</div>
 							<TimeChart
 								label="Hit ratio of the page cache over time"
 								span={span}
@@ -79,7 +79,7 @@ export function Cache() {
 								range={[0, 1.04]}
 								format={percent}
 							/>
-							<div className="subplot">pages/s</div>
+							<div className="devices-sub">pages/s</div>
 							<TimeChart
 								label="Pages looked up in the page cache per second over time"
 								span={span}

@@ -17,7 +17,9 @@ export default function Devices() {
 	const [param, setDevice] = useParam("device", "");
 	const devices = useJson<Device[]>({ path: "devices" });
 	const list = devices.data ?? [];
-	const device = (list.find((d) => d.name === param) ?? list[0])?.name ?? (param || null);
+	// Devices made of others, as loop devices, do not tell when they begin: there is more to see of one that does.
+	const first = list.find((d) => d.device_p50_ns !== null) ?? list[0];
+	const device = (list.find((d) => d.name === param) ?? first)?.name ?? null;
 	const block = about.layers.find((layer) => layer.name === "block");
 	const unrecorded = block !== undefined && !block.recorded;
 	return (

@@ -1,15 +1,17 @@
 import { useMemo } from "react";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
+import { useSql } from "../../components/query/useSql";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { gridOf, heatOf } from "../../lib/buckets";
 import { colourOf, ramp } from "../../lib/colour";
 import { bytes, count, duration, exact } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
-import { toggleFilter, useParam } from "../../state/store";
+import { toggleFilter, usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { byUser, type Measure, quantileLine, sampled } from "./series";
+import { emptyFilter } from "../../state/url";
+import { atOnceSql, atOnceTiles, byUser, type Measure, quantileLine, sampled, withoutUnseen } from "./series";
 
 const BUCKETS = 400;
 const HEIGHT = 210;
@@ -72,7 +74,8 @@ export function Latency({ device }: { device: string }) {
 	const made = useMemo(() => {
 		if (!answer.data) return null;
 		const grid = gridOf(answer.data);
-		const heat = heatOf(answer.data, grid);
+		// No device answers within a nanosecond: the lowest power counts requests whose beginning was not seen.
+		const heat = heatOf(withoutUnseen(answer.data), grid);
 		return { grid, heat, p50: quantileLine(heat, grid.length, 0.5), p99: quantileLine(heat, grid.length, 0.99) };
 	}, [answer.data]);
 	const series: PlotSeries[] = made
@@ -84,14 +87,10 @@ export function Latency({ device }: { device: string }) {
 	return (
 		<Panel
 			title="Device latency"
-			note="from the driver to completion, powers of two"
+			note="driver to completion"
 			head={
 				<Legend
-					entries={[
-						{ label: "few", colour: ramp(0.12, theme) },
-						{ label: "many requests", colour: ramp(1, theme) },
-						...series,
-					]}
+					entries={[{ label: "few", colour: ramp(0.12, theme) }, { label: "many", colour: ramp(1, theme) }, ...series]}
 				/>
 			}
 			picture={`latency-${device}`}
@@ -131,18 +130,25 @@ const NOTES: Readonly<Record<Measure, string>> = {
 };
 
 const NAMED = 10;
+/** Buckets times names. */
+const MOST_ROWS = 100_000;
 
 export function Users({ device }: { device: string }) {
 	const { span } = useShown();
 	const theme = useTheme();
 	const [param, setMeasure] = useParam("of", "device");
 	const measure = MEASURES.find(([id]) => id === param)?.[0] ?? "device";
-	const answer = useColumns({ path: path(device), params: { by: "comm" }, pixels: BUCKETS });
+	const { filter } = usePage();
+	const timed = measure === "device" || measure === "queue";
+	const sums = useColumns(timed ? null : { path: path(device), params: { by: "comm" }, pixels: BUCKETS });
+	const atOnce = useSql(timed ? atOnceSql(device, measure, !emptyFilter(filter)) : null, MOST_ROWS);
+	const answer = timed ? atOnce : sums;
 	const made = useMemo(() => {
 		if (!answer.data) return null;
-		const grid = gridOf(answer.data);
-		return { grid, users: byUser(answer.data, grid, measure, NAMED) };
-	}, [answer.data, measure]);
+		const tiles = timed ? atOnceTiles(answer.data) : answer.data;
+		const grid = gridOf(tiles);
+		return { grid, users: byUser(tiles, grid, timed ? "n" : measure, timed ? 1 : 1e9 / grid.bucket, NAMED) };
+	}, [answer.data, timed, measure]);
 	const colour = (key: string | null) => colourOf("comm", key, theme);
 	const format =
 		measure === "bytes" ? bytes : measure === "requests" ? count : (v: number) => exact(Math.round(v * 100) / 100);
@@ -154,7 +160,7 @@ export function Users({ device }: { device: string }) {
 				made ? (
 					<Legend
 						entries={made.users.map((u) => ({
-							label: u.label,
+							label: u.key === "" ? "not known" : u.label,
 							colour: colour(u.key),
 							...(u.key ? { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", u.key ?? "", alt) } : {}),
 						}))}
@@ -164,7 +170,15 @@ export function Users({ device }: { device: string }) {
 			end={<Segmented label="Of" value={measure} options={MEASURES} onChange={setMeasure} />}
 			picture={`who-${device}`}
 		>
-			<Shown of={answer} height={HEIGHT} empty={(data) => data.rows === 0}>
+			<Shown
+				of={answer}
+				height={HEIGHT}
+				empty={(data) => data.rows === 0}
+				emptyTitle={timed ? "When its requests began was not seen" : "No requests in this window"}
+				emptyText={
+					timed ? "A device made of others does not tell: choose requests/s or bytes/s." : "Widen the window (0)."
+				}
+			>
 				{() =>
 					made && (
 						<TimeChart
@@ -173,7 +187,7 @@ export function Users({ device }: { device: string }) {
 							t={made.grid.t}
 							bucket={made.grid.bucket}
 							series={made.users.map((u) => ({
-								label: u.label,
+								label: u.key === "" ? "not known" : u.label,
 								colour: colour(u.key),
 								values: u.values,
 								style: "stack",

@@ -99,12 +99,14 @@ export function Picker({ chosen, choose, found }: Props) {
 				emptyText={wanted ? "A part of the path is enough; upper and lower case differ." : undefined}
 			>
 				{(shown) => {
+					const moved = shown.f64("bytes");
+					// Null where sums of many calls do not tell them apart.
 					const read = shown.f64("bytes_read");
 					const written = shown.f64("bytes_written");
 					const calls = shown.f64("calls");
 					const spent = shown.f64("time_ns");
 					const value = (i: number) =>
-						by === "bytes" ? (read[i] || 0) + (written[i] || 0) : by === "calls" ? (calls[i] ?? 0) : (spent[i] ?? 0);
+						by === "bytes" ? (moved[i] ?? 0) : by === "calls" ? (calls[i] ?? 0) : (spent[i] ?? 0);
 					const format = by === "bytes" ? bytes : by === "calls" ? count : duration;
 					let most = 0;
 					for (const i of rows) most = Math.max(most, value(i));
@@ -114,20 +116,25 @@ export function Picker({ chosen, choose, found }: Props) {
 								const file = Number(keys[i]);
 								const path = labels[i] ?? null;
 								const share = most > 0 ? value(i) / most : 0;
-								const of = (read[i] || 0) + (written[i] || 0);
-								const reading = of > 0 ? (read[i] || 0) / of : 0.5;
+								const split = Number.isFinite(read[i]) && (moved[i] ?? 0) > 0;
+								const reading = split ? (read[i] || 0) / (moved[i] || 1) : 1;
+								const parts = split
+									? `${bytes(read[i] || 0)} read, ${bytes(written[i] || 0)} written`
+									: `${bytes(moved[i] ?? 0)} read or written`;
 								return (
 									<li key={file}>
 										<button
 											type="button"
 											aria-current={file === chosen}
-											title={`${visible(path ?? `file ${file}`)}\n${exact(calls[i] ?? 0)} calls, ${bytes(read[i] || 0)} read, ${bytes(written[i] || 0)} written`}
+											title={`${visible(path ?? `file ${file}`)}\n${exact(calls[i] ?? 0)} calls, ${parts}`}
 											onClick={() => choose(file, path)}
 										>
 											<bdi className="mono cut">{path === null ? `file ${file}` : shortPath(path, 38)}</bdi>
 											<span className="faint">{format(value(i))}</span>
 											<span className="picker-bar" style={{ width: `${share * 100}%` }}>
-												<span style={{ flex: reading, background: colourOf("series", "read", theme) }} />
+												<span
+													style={{ flex: reading, background: colourOf("series", split ? "read" : "calls", theme) }}
+												/>
 												<span style={{ flex: 1 - reading, background: colourOf("series", "written", theme) }} />
 											</span>
 										</button>

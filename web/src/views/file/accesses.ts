@@ -73,6 +73,8 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 			tid: answer.f64("tid"),
 			rid: answer.f64("rid"),
 		};
+		figures.readUnique = uniqueBytes(points, false);
+		figures.writtenUnique = uniqueBytes(points, true);
 		return { what: points, offsets, figures };
 	}
 	const width = meta("width", 1);
@@ -141,6 +143,25 @@ export function nearest(points: Points, t: number, offset: number, perX: number,
 
 function outside(value: number, low: number, high: number): number {
 	return value < low ? low - value : value > high ? value - high : 0;
+}
+
+/** Bytes of the file that reads, or writes, touched, each counted once. */
+export function uniqueBytes(points: Points, write: boolean): number {
+	const parts: [number, number][] = [];
+	for (let i = 0; i < points.rows; i += 1) {
+		if (points.write[i] !== write) continue;
+		const begin = points.offset[i] ?? Number.NaN;
+		if (Number.isFinite(begin)) parts.push([begin, begin + (points.bytes[i] || 0)]);
+	}
+	parts.sort((a, b) => a[0] - b[0]);
+	let sum = 0;
+	let reached = Number.NEGATIVE_INFINITY;
+	for (const [begin, end] of parts) {
+		if (end <= reached) continue;
+		sum += end - Math.max(begin, reached);
+		reached = end;
+	}
+	return sum;
 }
 
 /** How large a point is drawn at least, in pixels: a step every four times the length, from 2 to 9. */

@@ -9,13 +9,16 @@ import { useSize } from "../../components/useSize";
 import { bytes, exact, percent } from "../../lib/format";
 import { useColumns, useJson } from "../../state/session";
 import { store, usePage, useParam } from "../../state/store";
-import { type Accesses, accessesOf, sequentialShare } from "./accesses";
+import { type Accesses, accessesOf, type Figures as FigureValues, sequentialShare } from "./accesses";
 import { Picker } from "./Picker";
 import { Plot } from "./Plot";
 import "./style.css";
 
 /** A cell of the grid is as many pixels wide and high. */
 const CELL = 2;
+/** Of the panel's height and width, what the plot's frame does not have. */
+const HEAD = 44;
+const AXES = 78;
 /** Sizes are asked for in such steps, so that a window that is dragged larger is not asked for at every pixel. */
 const ROUND = 64;
 
@@ -23,8 +26,8 @@ export default function File() {
 	const page = usePage();
 	const [param] = useParam("file", "");
 	const [first, setFirst] = useState<{ file: number; path: string | null } | null | undefined>(undefined);
-	const main = useRef<HTMLDivElement>(null);
-	const { width, height } = useSize(main);
+	const box = useRef<HTMLDivElement>(null);
+	const { width, height } = useSize(box);
 
 	const only = page.filter.file?.length === 1 ? page.filter.file[0] : undefined;
 	const named = param !== "" && Number.isFinite(Number(param)) ? Number(param) : undefined;
@@ -35,15 +38,36 @@ export default function File() {
 		store.go({ params: { file: String(next) }, filter, rid: null });
 	};
 
-	const asked = useMemo(() => ({ width: cells(width - 76), height: cells(height - 170) }), [width, height]);
+	const plot = Math.max(220, height - HEAD);
+	const across = cells(width - AXES);
+	const up = cells(plot - 32);
 	const offsets = useColumns(
 		file !== null && width > 0
-			? { path: "offsets", params: { file, width: asked.width, height: asked.height }, pixels: asked.width }
+			? { path: "offsets", params: { file, width: across, height: up, unique: 0 }, pixels: across }
 			: null,
 	);
 	const accesses = useMemo(() => (offsets.data ? accessesOf(offsets.data) : null), [offsets.data]);
+	// Of many accesses counting each byte once takes longer than the picture: it comes after it.
+	const many = accesses?.what.mode === "grid" && !offsets.stale;
+	const counted = useColumns(
+		many && file !== null ? { path: "offsets", params: { file, width: 1, height: 1, unique: 1 } } : null,
+	);
+	const figures = useMemo<FigureValues | null>(() => {
+		if (!accesses) return null;
+		if (accesses.what.mode === "points") return accesses.figures;
+		const of = (name: string) => counted.data?.metaNumber(name) ?? Number.NaN;
+		return { ...accesses.figures, readUnique: of("read_unique_bytes"), writtenUnique: of("written_unique_bytes") };
+	}, [accesses, counted.data]);
 	const about = useColumns(
-		file === null ? null : { path: "top", params: { by: "file", sort: "bytes", limit: 1 }, filter: { file: [file] } },
+		file === null
+			? null
+			: {
+					path: "top",
+					params: { by: "file", sort: "bytes", limit: 1 },
+					windowed: false,
+					filtered: false,
+					filter: { file: [file] },
+				},
 	);
 	const path = about.data && about.data.rows > 0 ? about.data.text("label", 0) : null;
 	const names = useNames();
@@ -51,22 +75,24 @@ export default function File() {
 	return (
 		<div className={page.rid === null ? "file-view" : "file-view with-card"}>
 			<Picker chosen={file} choose={choose} found={setFirst} />
-			<div className="file-main" ref={main}>
-				{file === null ? (
-					first === null ? (
-						<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
-					) : null
-				) : (
-					<>
-						<header className="file-head">
-							<h1 className="cut">
-								<Path of={path ?? `file ${file}`} />
-							</h1>
-							<Figures accesses={accesses} />
-						</header>
-						<Plot of={offsets} accesses={accesses} path={path} names={names} height={Math.max(260, height - 142)} />
-					</>
+			<div className="file-main">
+				{file === null ? null : (
+					<header className="file-head">
+						<h1 className="cut">
+							<Path of={path ?? `file ${file}`} />
+						</h1>
+						<Figures accesses={accesses} figures={figures} counting={counted.loading} />
+					</header>
 				)}
+				<div className="file-box" ref={box} aria-busy={file === null && first === undefined}>
+					{file === null ? (
+						first === null ? (
+							<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
+						) : null
+					) : (
+						<Plot of={offsets} accesses={accesses} path={path} names={names} height={plot} />
+					)}
+				</div>
 			</div>
 			{page.rid === null ? null : (
 				<aside className="file-card" aria-label="Selected call">
@@ -90,12 +116,17 @@ function useNames(): ReadonlyMap<number, string> {
 	}, [threads.data]);
 }
 
-function Figures({ accesses }: { accesses: Accesses | null }) {
-	const figures = accesses?.figures;
+interface FiguresProps {
+	accesses: Accesses | null;
+	figures: FigureValues | null;
+	counting: boolean;
+}
+
+function Figures({ accesses, figures, counting }: FiguresProps) {
 	const share = accesses?.what.mode === "points" ? sequentialShare(accesses.what) : null;
-	const repeated = (all = Number.NaN, unique = Number.NaN) => Math.max(0, all - unique);
+	const repeated = (all: number, unique: number) => (Number.isNaN(unique) ? unique : Math.max(0, all - unique));
 	return (
-		<dl className="file-figures" aria-busy={accesses === null}>
+		<dl className="file-figures" aria-busy={accesses === null || counting}>
 			<Figure name="Read" of={figures?.read} />
 			<Figure name="of which unique" of={figures?.readUnique} title="Bytes of the file that were read at least once" />
 			<Figure

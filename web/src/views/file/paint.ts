@@ -72,7 +72,14 @@ export function paintCells(cells: Cells, by: ColourBy, theme: Theme): Draw {
 	picture.height = Math.max(1, cells.height);
 	const image = new ImageData(picture.width, picture.height);
 	let most = 1;
-	for (let i = 0; i < cells.rows; i += 1) most = Math.max(most, (cells.reads[i] || 0) + (cells.writes[i] || 0));
+	let least = Number.POSITIVE_INFINITY;
+	for (let i = 0; i < cells.rows; i += 1) {
+		const here = (cells.reads[i] || 0) + (cells.writes[i] || 0);
+		most = Math.max(most, here);
+		least = Math.min(least, here);
+	}
+	const low = Math.log1p(least);
+	const range = Math.log1p(most) - low;
 	const known = new Map<string, Rgba>();
 	const rgb = (colour: string): Rgba => {
 		const before = known.get(colour);
@@ -99,8 +106,9 @@ export function paintCells(cells: Cells, by: ColourBy, theme: Theme): Draw {
 		image.data[at] = colour[0];
 		image.data[at + 1] = colour[1];
 		image.data[at + 2] = colour[2];
-		// One access among millions can still be seen.
-		image.data[at + 3] = 170 + Math.round(85 * (Math.log1p(reads + writes) / Math.log1p(most)));
+		// One access among millions can still be seen, and a path that is walked often stands out of a cloud.
+		const share = range > 0 ? (Math.log1p(reads + writes) - low) / range : 1;
+		image.data[at + 3] = 115 + Math.round(140 * share);
 	}
 	picture.getContext("2d")?.putImageData(image, 0, 0);
 	return (context, frame) => {

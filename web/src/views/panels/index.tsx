@@ -84,7 +84,13 @@ function Own({ query, first, last }: { query: SavedQuery; first: boolean; last: 
 							<ResultTable data={data} say={() => {}} onOpen={(rid) => store.go({ view: "request", rid })} />
 						</div>
 					) : (
-						<ResultPlot data={data} choice={query.plot} title={name} height={HEIGHT - 30} />
+						<ResultPlot
+							data={data}
+							choice={query.plot}
+							title={name}
+							height={HEIGHT - 30}
+							follows={result.expanded?.follows === true}
+						/>
 					)
 				}
 			</Shown>

@@ -169,7 +169,13 @@ export default function Sql() {
 						choice.form === "table" ? (
 							<ResultTable data={data} say={setSaid} onOpen={(rid) => store.go({ view: "request", rid })} />
 						) : (
-							<ResultPlot data={data} choice={choice} title={name || "Query"} height={Math.max(160, height - 40)} />
+							<ResultPlot
+								data={data}
+								choice={choice}
+								title={name || "Query"}
+								height={Math.max(160, height - 40)}
+								follows={result.expanded?.follows === true}
+							/>
 						)
 					) : cancelled ? (
 						<Empty title="Cancelled">The statement was stopped. Run it again, or narrow it with $from and $to.</Empty>

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { gridOf } from "../../lib/buckets";
+import { atOnceSql, atOnceTiles, byUser, quantileLine, ratio, sampled, sum, withoutUnseen } from "./series";
+
+function rows(list: Record<string, number | string | number[]>[], meta: Record<string, number> = {}) {
+	return {
+		rows: list.length,
+		f64: (name: string) => Float64Array.from(list, (r) => Number(r[name] ?? Number.NaN)),
+		texts: (name: string) => list.map((r) => (r[name] === undefined ? null : String(r[name]))),
+		flags: () => list.map(() => false),
+		lists: (name: string) => list.map((r) => Float64Array.from((r[name] as number[] | undefined) ?? [])),
+		has: (name: string) => list.some((r) => r[name] !== undefined),
+		metaNumber: (name: string) => meta[name] ?? null,
+	};
+}
+
+const META = { bucket_ns: 10, from: 0, to: 30 };
+
+it("statements hold the device's name as a text", () => {
+	const sql = atOnceSql("v'da", "device", false);
+	expect(sql).toContain("device = 'v''da'");
+	expect(sql).not.toContain("$filter");
+	expect(atOnceSql("vda", "queue", true)).toContain("rid IN (SELECT rid FROM syscalls WHERE $filter)");
+});
+
+it("answers to them are tiles", () => {
+	const tiles = atOnceTiles(
+		rows([
+			{ t: 0, key: "db", n: 2, bucket: 10, begin: 0, ending: 30 },
+			{ t: 20, key: "db", n: 1.5, bucket: 10, begin: 0, ending: 30 },
+		]),
+	);
+	const grid = gridOf(tiles);
+	expect(grid.length).toBe(3);
+	expect([...(byUser(tiles, grid, "n", 1, 5)[0]?.values ?? [])]).toEqual([2, 0, 1.5]);
+});
+
+it("users beyond the first so many are one", () => {
+	const answer = rows(
+		["a", "b", "c"].map((key, i) => ({ t: 0, key, requests: 10 - i })),
+		META,
+	);
+	const users = byUser(answer, gridOf(answer), "requests", 1, 1);
+	expect(users.map((u) => [u.key, u.total])).toEqual([
+		["a", 10],
+		[null, 17],
+	]);
+});
+
+describe("columns over time", () => {
+	const answer = rows(
+		[
+			{ t: 0, depth: 4, latency: [9, 0, 0, 2] },
+			{ t: 20, depth: 2, latency: [0, 0, 0, 0] },
+		],
+		META,
+	);
+	it("have gaps where there is no row", () => {
+		expect([...sampled(answer, gridOf(answer), "depth")]).toEqual([4, Number.NaN, 2]);
+	});
+	it("leave out what has no duration", () => {
+		expect(
+			withoutUnseen(answer)
+				.lists("latency")
+				.map((l) => [...l]),
+		).toEqual([
+			[0, 0, 0, 2],
+			[0, 0, 0, 0],
+		]);
+	});
+	it("have quantiles of each bucket", () => {
+		const heat = { counts: Float64Array.from([0, 4, 0, 0]), low: 3, rows: 2, max: 4 };
+		const line = quantileLine(heat, 2, 0.5);
+		expect(line[0]).toBeGreaterThanOrEqual(2 ** 4);
+		expect(line[0]).toBeLessThanOrEqual(2 ** 5);
+		expect(line[1]).toBeNaN();
+	});
+});
+
+it("ratios are of something", () => {
+	expect([...ratio(Float64Array.from([1, 0]), Float64Array.from([4, 0]))]).toEqual([0.25, Number.NaN]);
+	expect(sum(Float64Array.from([1, Number.NaN, 2]))).toBe(3);
+});

@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import {
+	accessesOf,
+	busiest,
+	cellAt,
+	cellSpan,
+	leastSide,
+	nearest,
+	neighbour,
+	type OffsetColumns,
+	sequentialShare,
+	uniqueBytes,
+} from "./accesses";
+
+function answer(
+	meta: Record<string, number | string>,
+	columns: Record<string, number[]>,
+	write: boolean[] = [],
+): OffsetColumns {
+	const rows = Object.values(columns)[0]?.length ?? 0;
+	return {
+		rows,
+		f64: (name) => Float64Array.from(columns[name] ?? new Array<number>(rows).fill(Number.NaN)),
+		flags: () => write,
+		metaNumber: (name) => (typeof meta[name] === "number" ? meta[name] : null),
+		metaText: (name) => (typeof meta[name] === "string" ? meta[name] : null),
+	};
+}
+
+const POINTS = answer(
+	{ mode: "points", offset_from: 0, offset_to: 4096, read_bytes: 300, read_unique_bytes: 200 },
+	{
+		t: [0, 10, 20, 30],
+		dur: [5, 5, 5, 5],
+		offset: [0, 100, 200, 4000],
+		bytes: [100, 100, 100, 96],
+		tid: [1, 1, 1, 2],
+		rid: [11, 12, 13, 14],
+	},
+	[false, false, false, true],
+);
+
+function points() {
+	const { what } = accessesOf(POINTS);
+	if (what.mode !== "points") throw new Error("no points");
+	return what;
+}
+
+describe("points", () => {
+	it("come with the figures of the window", () => {
+		const made = accessesOf(POINTS);
+		expect(made.offsets).toEqual({ from: 0, to: 4096 });
+		expect(made.figures.read).toBe(300);
+		expect(made.figures.readUnique).toBe(300);
+		expect(made.figures.writtenUnique).toBe(96);
+		expect(made.figures.written).toBeNaN();
+	});
+	it("are found within a few pixels, or not at all", () => {
+		expect(nearest(points(), 12, 150, 1, 10)).toBe(1);
+		expect(nearest(points(), 18, 260, 1, 10)).toBe(2);
+		expect(nearest(points(), 33, 4050, 1, 10)).toBe(3);
+		expect(nearest(points(), 12, 1500, 1, 10)).toBe(-1);
+	});
+	it("that are long are found along all of their time", () => {
+		const what = points();
+		what.dur[3] = 1000;
+		expect(nearest(what, 900, 4050, 1, 10)).toBe(3);
+	});
+	it("are larger for more bytes, within bounds", () => {
+		expect(leastSide(1)).toBe(2);
+		expect(leastSide(4096)).toBeGreaterThan(leastSide(1024));
+		expect(leastSide(1e12)).toBe(9);
+		expect(leastSide(Number.NaN)).toBe(2);
+	});
+	it("tell how much of it is sequential", () => {
+		expect(sequentialShare(points())).toBe(1);
+		const what = points();
+		what.offset[2] = 2000;
+		expect(sequentialShare(what)).toBe(0.5);
+		expect(sequentialShare({ ...what, rows: 1 })).toBeNull();
+	});
+	it("count each byte once", () => {
+		const what = points();
+		what.offset.set([0, 50, 20, 0]);
+		expect(uniqueBytes(what, false)).toBe(150);
+		expect(uniqueBytes(what, true)).toBe(96);
+	});
+	it("follow each other in time", () => {
+		expect(neighbour(points(), null, 1)).toBe(0);
+		expect(neighbour(points(), 12, 1)).toBe(2);
+		expect(neighbour(points(), 14, 1)).toBe(-1);
+		expect(neighbour(points(), 999, -1)).toBe(3);
+	});
+	it("know who did most", () => {
+		expect(busiest(points())).toEqual([1, 2]);
+	});
+});
+
+describe("cells", () => {
+	const made = accessesOf(
+		answer(
+			{ mode: "grid", width: 4, height: 2, from: 100, to: 500, offset_from: 1000, offset_to: 3000 },
+			{ x: [0, 3], y: [1, 0], reads: [5, 0], writes: [0, 7], max_ns: [9, 9], tid: [1, 2] },
+		),
+	).what;
+	if (made.mode !== "grid") throw new Error("no grid");
+	it("are found by time and offset", () => {
+		expect(cellAt(made, 150, 2500)).toBe(0);
+		expect(cellAt(made, 499, 1500)).toBe(1);
+		expect(cellAt(made, 250, 2500)).toBe(-1);
+		expect(cellAt(made, 99, 2500)).toBe(-1);
+		expect(cellAt(made, 150, 3500)).toBe(-1);
+	});
+	it("stand for a part of time and of the file", () => {
+		expect(cellSpan(made, 1)).toEqual({ time: { from: 400, to: 500 }, offsets: { from: 1000, to: 2000 } });
+	});
+	it("know who did most", () => {
+		expect(busiest(made)).toEqual([2, 1]);
+	});
+});
