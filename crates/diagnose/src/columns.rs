@@ -23,7 +23,7 @@ impl<'a> Columns<'a> {
             columns: names.iter().map(column).collect(),
             strings: &batch.strings,
             // Text columns hold UTF-8; damaged ones are no reason to fail.
-            texts: (0..batch.strings.len())
+            texts: (0..=batch.strings.len())
                 .map(|id| {
                     batch
                         .strings
