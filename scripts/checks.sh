@@ -25,7 +25,7 @@ run_lints() {
 	check "formatting of Rust sources" cargo fmt --all --check
 	check "formatting of C sources" check_c_format
 	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root \
-		scripts/guest-tests
+		scripts/guest-tests examples/*/run.sh benches/*.sh
 	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
 	check "lints of Rust sources (clippy)" check_clippy
 }

@@ -3,6 +3,7 @@
 
 mod args;
 mod args_keep;
+mod args_top;
 mod doctor;
 mod exit;
 mod import;
@@ -12,6 +13,7 @@ mod repair;
 mod replay;
 mod snapshot;
 mod stages;
+mod top;
 
 #[cfg(feature = "analyse")]
 mod analyse;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Action::Replay(options) => replay::run(&options),
         Action::Repair(options) => repair::run(&options),
         Action::Snapshot(options) => snapshot::run(&options),
+        Action::Top(options) => top::run(&options),
         Action::Doctor(options) => doctor::run(&options),
         #[cfg(feature = "analyse")]
         Action::Report(options) => analyse::report(&options),
