@@ -85,18 +85,29 @@ def a_full_directory():
     files("full", 3000)
 
 
+def use(directory, name):
+    """Some of the files are read."""
+    if name.endswith("00"):
+        fd = os.open(name, os.O_RDONLY, dir_fd=directory)
+        os.read(fd, 100)
+        os.close(fd)
+
+
 @program("metadata-storm/bad")
 def asks_what_it_listed():
     full = os.open("full", os.O_RDONLY | os.O_DIRECTORY)
     for name in os.listdir(full):
         os.stat(name, dir_fd=full)
+        use(full, name)
 
 
 @program("metadata-storm/good")
 def believes_what_it_listed():
     with os.scandir("full") as entries:
+        full = os.open("full", os.O_RDONLY | os.O_DIRECTORY)
         for entry in entries:
             entry.is_dir(follow_symlinks=False)
+            use(full, entry.name)
 
 
 @program("temp-churn/bad")

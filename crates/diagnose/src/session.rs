@@ -14,6 +14,9 @@ use crate::engine::{Diagnosis, Engine};
 use crate::layers::{TABLES, reaches};
 use crate::rule::Input;
 
+/// Batches of calls that are read ahead.
+const AHEAD: usize = 2;
+
 /// Why a session could not be diagnosed.
 #[derive(Debug, thiserror::Error)]
 pub enum DiagnoseError {
@@ -52,9 +55,6 @@ const INPUTS: &[(Input, &str, &str, &str)] = &[
         "interrupt",
     ),
 ];
-
-/// Batches of calls that are read ahead.
-const AHEAD: usize = 2;
 
 /// Runs all rules over a session.
 ///
