@@ -57,7 +57,7 @@ def a_table():
 @program("overwrite/bad")
 def header_beside_each_row():
     fd = os.open("table", os.O_RDWR)
-    for i in range(400):
+    for i in range(4000):
         os.pwrite(fd, PAGE, 65536 + i * 4096)
         os.pwritev(fd, [PAGE, PAGE], 0)
 
@@ -65,22 +65,22 @@ def header_beside_each_row():
 @program("overwrite/good")
 def header_now_and_then():
     fd = os.open("table", os.O_RDWR)
-    for i in range(400):
+    for i in range(4000):
         os.pwrite(fd, PAGE, 65536 + i * 4096)
-        if i % 100 == 99:
+        if i % 1000 == 999:
             os.pwritev(fd, [PAGE, PAGE], 0)
 
 
 @setup("reread/bad", "reread/good")
 def an_index_with_rows():
-    os.close(create("index", 4 << 20))
+    os.close(create("index", 50 << 20))
 
 
 @program("reread/bad")
 def index_before_each_row():
     fd = os.open("index", os.O_RDONLY)
     buffer = [bytearray(24 << 10), bytearray(24 << 10)]
-    for i in range(300):
+    for i in range(6000):
         os.preadv(fd, buffer, 0)
         os.pread(fd, 8192, 65536 + i * 8192)
 
@@ -90,26 +90,26 @@ def index_once():
     fd = os.open("index", os.O_RDONLY)
     for at in range(0, 48 << 10, 8192):
         os.pread(fd, 8192, at)
-    for i in range(300):
+    for i in range(6000):
         os.pread(fd, 8192, 65536 + i * 8192)
 
 
 @setup("copy-loop/bad", "copy-loop/good", "copy-loop/good-other-bytes")
 def a_source():
-    os.close(create("from", 8 << 20))
+    os.close(create("from", 64 << 20))
 
 
 @program("copy-loop/bad")
 def copies_by_offsets():
     source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
-    for at in range(0, 8 << 20, 64 << 10):
+    for at in range(0, 64 << 20, 64 << 10):
         os.pwritev(target, [os.pread(source, 64 << 10, at)], at)
 
 
 @program("copy-loop/good")
 def has_the_kernel_copy():
     source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
-    left = 8 << 20
+    left = 64 << 20
     while left:
         left -= os.copy_file_range(source, target, min(left, 1 << 20))
 
@@ -117,7 +117,7 @@ def has_the_kernel_copy():
 @program("copy-loop/good-other-bytes")
 def writes_half_of_what_it_reads():
     source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
-    for at in range(0, 8 << 20, 64 << 10):
+    for at in range(0, 64 << 20, 64 << 10):
         os.write(target, os.pread(source, 64 << 10, at)[::2])
 
 

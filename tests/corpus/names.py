@@ -40,13 +40,13 @@ def files(directory, count, size=0):
 
 @setup("redundant-stat/bad", "redundant-stat/good")
 def many_files():
-    files("many", 1600)
+    files("many", 40)
 
 
 @program("redundant-stat/bad")
 def asks_forty_files_forty_times():
     many = os.open("many", os.O_RDONLY | os.O_DIRECTORY)
-    for _ in range(40):
+    for _ in range(400):
         for i in range(40):
             os.stat(str(i), dir_fd=many, follow_symlinks=False)
 
@@ -85,18 +85,29 @@ def a_full_directory():
     files("full", 3000)
 
 
+def use(directory, name):
+    """Some of the files are read."""
+    if name.endswith("00"):
+        fd = os.open(name, os.O_RDONLY, dir_fd=directory)
+        os.read(fd, 100)
+        os.close(fd)
+
+
 @program("metadata-storm/bad")
 def asks_what_it_listed():
     full = os.open("full", os.O_RDONLY | os.O_DIRECTORY)
     for name in os.listdir(full):
         os.stat(name, dir_fd=full)
+        use(full, name)
 
 
 @program("metadata-storm/good")
 def believes_what_it_listed():
     with os.scandir("full") as entries:
+        full = os.open("full", os.O_RDONLY | os.O_DIRECTORY)
         for entry in entries:
             entry.is_dir(follow_symlinks=False)
+            use(full, entry.name)
 
 
 @program("temp-churn/bad")
@@ -120,13 +131,13 @@ def one_file_in_memory():
 
 @setup("duplicate-open/bad", "duplicate-open/good")
 def settings():
-    files("settings", 400, 5000)
+    files("settings", 2000, 5000)
 
 
 @program("duplicate-open/bad")
 def opens_for_the_size_and_again():
     for _ in range(4):
-        for i in range(400):
+        for i in range(2000):
             fd = os.open(f"settings/{i}", os.O_RDONLY)
             size = os.fstat(fd).st_size
             again = os.open(f"settings/{i}", os.O_RDONLY)
@@ -138,7 +149,7 @@ def opens_for_the_size_and_again():
 @program("duplicate-open/good")
 def opens_once():
     for _ in range(4):
-        for i in range(400):
+        for i in range(2000):
             fd = os.open(f"settings/{i}", os.O_RDONLY)
             os.read(fd, os.fstat(fd).st_size)
             os.close(fd)

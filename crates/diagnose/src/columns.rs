@@ -7,6 +7,8 @@ use fathom_model::{Batch, ColumnData, StrId, StringTable};
 pub(crate) struct Columns<'a> {
     columns: Vec<Option<&'a ColumnData>>,
     strings: &'a StringTable,
+    /// The strings by their ids: most stand in many rows.
+    texts: Vec<&'a str>,
     rows: usize,
 }
 
@@ -20,6 +22,15 @@ impl<'a> Columns<'a> {
         Self {
             columns: names.iter().map(column).collect(),
             strings: &batch.strings,
+            // Text columns hold UTF-8; damaged ones are no reason to fail.
+            texts: (0..=batch.strings.len())
+                .map(|id| {
+                    batch
+                        .strings
+                        .get(StrId(u32::try_from(id).unwrap_or(u32::MAX)))
+                })
+                .map(|bytes| std::str::from_utf8(bytes).unwrap_or(""))
+                .collect(),
             rows: batch.len(),
         }
     }
@@ -57,7 +68,7 @@ impl<'a> Columns<'a> {
 
     pub(crate) fn text(&self, column: usize, row: usize) -> Option<&'a str> {
         let id = self.id(column, row);
-        // Text columns hold UTF-8; damaged ones are no reason to fail.
-        (id != StrId::NULL).then(|| std::str::from_utf8(self.strings.get(id)).unwrap_or(""))
+        let text = self.texts.get(id.0 as usize);
+        (id != StrId::NULL).then(|| text.copied().unwrap_or(""))
     }
 }

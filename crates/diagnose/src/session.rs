@@ -15,6 +15,9 @@ use crate::engine::{Diagnosis, Engine};
 use crate::layers::{TABLES, reaches};
 use crate::rule::Input;
 
+/// Batches of calls that are read ahead.
+const AHEAD: usize = 2;
+
 /// Why a session could not be diagnosed.
 #[derive(Debug, thiserror::Error)]
 pub enum DiagnoseError {
@@ -53,9 +56,6 @@ const INPUTS: &[(Input, &str, &str, &str)] = &[
         "interrupt",
     ),
 ];
-
-/// Batches of calls that are read ahead.
-const AHEAD: usize = 2;
 
 /// Tells the rules what a session lacks by what it says of itself.
 pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {

@@ -20,6 +20,11 @@ const MIN_PART: f64 = 0.5;
 const MIN_BUSY: f64 = 0.1;
 /// Entries that are asked about one by one from which on they count.
 const MIN_ENTRIES: u64 = 500;
+/// Of the entries that were asked about the share that was opened, below which the
+/// question was for something else than to use them.
+const MAX_OPENED: f64 = 0.5;
+/// Calls that move bytes, of all: a process with fewer has names as its work.
+const MIN_DATA: f64 = 0.05;
 
 static INFO: RuleInfo = RuleInfo {
     id: "metadata-storm",
@@ -29,12 +34,13 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process spends most of its I/O time on opening, looking up, listing and removing files rather than on their bytes: very \
            many small files, or one stat for each entry of a directory.",
     when: "In windows of a second: 1,000 or more such calls by a process, which take half or more of its I/O time and a tenth or more of \
-           the second. Or 500 or more stats by path of entries of a directory that the process listed right before. Calls that fail with \
-           ENOENT belong to `lookup-storm` and do not count.",
+           the second, while one in twenty of its calls or more moves bytes of regular files. Or 500 or more stats by path of entries, no directories, of a directory that the process \
+           listed right before, of which it opens some, but fewer than half. So tools whose work this is stay out: find, du and ls open none of the files, \
+           and those that copy or pack them open all. Calls that fail with ENOENT belong to `lookup-storm` and do not count.",
     lost: "for stats of entries their time; else the time of such calls beyond that of moving bytes in these windows",
     advice: "Keep many small pieces in one file (an archive, a database); take the type from getdents (d_type) instead of stat; ask by \
              descriptor of the directory (openat, statx with AT_STATX_DONT_SYNC on network file systems); keep directories small.",
-    not_when: "Not for tools whose work this is (find, backup, builds).",
+    not_when: "Not when size or times of each entry are needed.",
     bad: "for name in os.listdir(dir):\n    if os.path.isdir(os.path.join(dir, name)):   # a stat each\n        ...",
     good: "for entry in os.scandir(dir):\n    if entry.is_dir():                            # d_type\n        ...",
     reference: "Darshan's metadata-heavy jobs; Python PEP 471",
@@ -46,6 +52,8 @@ struct Process {
     comm: String,
     window: i64,
     calls: u64,
+    /// Of regular files.
+    data_calls: u64,
     metadata_ns: i64,
     data_ns: i64,
     /// Windows that were long enough of it.
@@ -57,6 +65,8 @@ struct Process {
     /// The directory that was listed last, and stats of its entries.
     listed: Option<String>,
     entries: u64,
+    /// Files in listed directories that were opened.
+    opened: u64,
     entries_ns: i64,
     entry_examples: Examples,
 }
@@ -66,7 +76,8 @@ impl Process {
         let all = (self.metadata_ns + self.data_ns).max(1);
         let part = self.metadata_ns as f64 / all as f64;
         let busy = self.metadata_ns as f64 / WINDOW_NS as f64;
-        if self.calls >= MIN_CALLS && part >= MIN_PART && busy >= MIN_BUSY {
+        let used = self.data_calls as f64 >= self.calls as f64 * MIN_DATA;
+        if self.calls >= MIN_CALLS && part >= MIN_PART && busy >= MIN_BUSY && used {
             self.windows += 1;
             self.total_calls += self.calls;
             self.excess_ns += self.metadata_ns - self.data_ns;
@@ -74,7 +85,8 @@ impl Process {
                 self.examples = std::mem::take(&mut self.first);
             }
         }
-        (self.calls, self.metadata_ns, self.data_ns) = (0, 0, 0);
+        (self.calls, self.data_calls) = (0, 0);
+        (self.metadata_ns, self.data_ns) = (0, 0);
         self.first = Examples::default();
     }
 
@@ -82,6 +94,7 @@ impl Process {
     fn total(&self) -> (u64, u64, i64, Examples) {
         let mut last = Process {
             calls: self.calls,
+            data_calls: self.data_calls,
             metadata_ns: self.metadata_ns,
             data_ns: self.data_ns,
             first: self.first.clone(),
@@ -121,7 +134,7 @@ impl Rule for MetadataStorm {
         Kinds::ALL
     }
 
-    fn call(&mut self, call: &Call, _: &Context) {
+    fn call(&mut self, call: &Call, context: &Context) {
         if call.asynchronous || call.failed_with("ENOENT") {
             return;
         }
@@ -138,8 +151,10 @@ impl Rule for MetadataStorm {
             process.end_window();
             process.window = window;
         }
+        let file = context.file(call);
         if data {
             process.data_ns += call.dur_ns;
+            process.data_calls += u64::from(call.moved() > 0 && file.is_some_and(|f| f.is_regular()));
             return;
         }
         process.calls += 1;
@@ -147,14 +162,18 @@ impl Rule for MetadataStorm {
         process.first.add(call);
         if call.kind == Kind::ReadDir {
             process.listed = call.path.map(str::to_owned);
-        } else if call.kind == Kind::Stat
-            && let (Some(directory), Some(path)) = (&process.listed, call.path)
-            && call.path_arg.is_some_and(|arg| !arg.is_empty())
-            && path
-                .strip_prefix(directory.trim_end_matches('/'))
-                .and_then(|rest| rest.strip_prefix('/'))
-                .is_some_and(|name| !name.contains('/'))
-        {
+            return;
+        }
+        let listed = process.listed.as_ref().zip(call.path).is_some_and(|(directory, path)| {
+            let rest = path.strip_prefix(directory.trim_end_matches('/'));
+            rest.and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
+        });
+        if !listed || file.is_some_and(|f| f.is_directory()) {
+            return;
+        }
+        if call.kind == Kind::Open {
+            process.opened += u64::from(!call.has_flag("O_DIRECTORY"));
+        } else if call.kind == Kind::Stat && call.path_arg.is_some_and(|arg| !arg.is_empty()) {
             process.entries += 1;
             process.entries_ns += call.dur_ns;
             process.entry_examples.add(call);
@@ -164,13 +183,16 @@ impl Rule for MetadataStorm {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
             let subject = Subject::process(*pid, &process.comm);
-            if process.entries >= MIN_ENTRIES && run.matters(process.entries_ns) {
+            let opened = process.opened as f64 / process.entries.max(1) as f64;
+            let some = opened > 0.0 && opened < MAX_OPENED;
+            if process.entries >= MIN_ENTRIES && some && run.matters(process.entries_ns) {
                 out.push(Found {
                     lost_ns: Some(process.entries_ns),
                     title: format!(
-                        "{} lists directories and then asks for each of {} entries by itself",
+                        "{} lists directories and then asks for each of {} entries by itself, of which it opens {}",
                         process.comm,
                         units::count(process.entries as i64),
+                        units::count(process.opened as i64),
                     ),
                     subject: subject.clone(),
                     evidence: vec![number("stats_of_entries", process.entries as i64)],
@@ -225,6 +247,16 @@ mod tests {
             s.close(fd);
         }
         fires("metadata-storm", s);
+    }
+
+    #[test]
+    fn silent_on_a_walk() {
+        let mut s = Scenario::new();
+        s.slow(100_000);
+        for i in 0..3000 {
+            s.stat(&format!("/usr/{i}"));
+        }
+        silent("metadata-storm", s);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::state::descriptors::Description;
 use crate::state::intervals::Intervals;
 
 /// Reads of own bytes from the device, from which on they count.
@@ -78,7 +79,7 @@ impl Rule for ReadOwnWrite {
             return;
         }
         let key = (call.pid, id);
-        let direct = context.open().and_then(|open| open.opened_with("O_DIRECT")) == Some(true);
+        let direct = context.open().is_some_and(Description::is_direct);
         match (call.kind, call.range()) {
             (Kind::Write, Some((start, end))) => {
                 let own = self.own.entry(key);

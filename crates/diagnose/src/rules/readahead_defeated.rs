@@ -11,6 +11,7 @@ use crate::layers::{Layer, Origin, Row};
 use crate::order::{Heads, READAHEAD};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
+use crate::state::descriptors::Description;
 use crate::state::intervals::Intervals;
 use crate::state::{Context, State};
 use crate::stats::Durations;
@@ -118,7 +119,7 @@ impl Rule for ReadaheadDefeated {
 
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
-        let direct = context.open().and_then(|open| open.opened_with("O_DIRECT")) == Some(true);
+        let direct = context.open().is_some_and(Description::is_direct);
         if direct || call.asynchronous || !context.file(call).is_some_and(|f| f.is_regular()) {
             return;
         }

@@ -24,7 +24,7 @@ static INFO: RuleInfo = RuleInfo {
            if the new file is shorter, every read returns nothing.",
     when: "A process opens a path that names another file than when it opened the path before, and its first read of \
            the new file begins at an offset other than 0 that is the end of what it had read of the old one, or \
-           beyond the end of the new one (two or more empty reads there, while the file has bytes that it has not read).",
+           beyond the end of the new one (two or more empty reads there, while the file has bytes that it has not read). Files that the process writes itself do not count.",
     lost: "",
     advice: "Keep the position together with the identity of the file: device, inode and something that a recycled \
              inode number does not share (creation time from statx, a hash of the first bytes), and begin at 0 when it changes or the \
@@ -48,6 +48,8 @@ struct Reader {
     /// Reads of the new file so far, and of these how many gave nothing.
     reads: u64,
     empty: u64,
+    /// Whether it writes the file itself: then it is no reader of another's log.
+    own: bool,
     /// Where the first one began.
     first: Option<i64>,
     first_examples: Examples,
@@ -88,7 +90,7 @@ impl Rule for RotationOffset {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Read])
+        Kinds::of(&[Kind::Open, Kind::Read, Kind::Write])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -106,6 +108,7 @@ impl Rule for RotationOffset {
                 reader.file = Some(file);
                 reader.end = 0;
                 (reader.reads, reader.empty, reader.first) = (0, 0, None);
+                reader.own = false;
                 reader.first_examples = Examples::default();
             }
             *self.paths.entry((call.pid, file)) = key;
@@ -114,6 +117,10 @@ impl Rule for RotationOffset {
         let Some(key) = self.paths.get_mut(&(call.pid, file)).map(|key| *key) else { return };
         let Some(reader) = self.readers.get_mut(&(call.pid, key)) else { return };
         let (Some(offset), true) = (call.offset, reader.file == Some(file)) else { return };
+        reader.own |= call.kind == Kind::Write;
+        if reader.own {
+            return;
+        }
         reader.end = reader.end.max(offset + call.moved());
         let Some((_, old_end)) = reader.before else { return };
         reader.reads += 1;
@@ -199,6 +206,20 @@ mod tests {
         s.read_nothing(fd);
         let found = fires("rotation-offset", s);
         assert_eq!(found[0].evidence[0].value, 26.0);
+    }
+
+    #[test]
+    fn silent_on_a_journal_of_its_own() {
+        let mut s = Scenario::new();
+        for _ in 0..3 {
+            s.new_file("/data/db-journal");
+            let fd = s.open("/data/db-journal", "O_RDWR|O_CREAT");
+            s.pwrite(fd, 9216, 0);
+            s.pread(fd, 8, 9216);
+            s.close(fd);
+            s.unlink("/data/db-journal");
+        }
+        silent("rotation-offset", s);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::order::{Head, Step};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::state::descriptors::Description;
 use crate::stats::Durations;
 
 /// Calls in a run from which on it counts.
@@ -132,9 +133,7 @@ impl Rule for SmallSequential {
         }
         let Some((start, end)) = call.range() else { return };
         let regular = context.file(call).is_some_and(|file| file.is_regular());
-        let durable = context.open().is_some_and(|open| {
-            open.opened_with("O_SYNC") == Some(true) || open.opened_with("O_DSYNC") == Some(true)
-        });
+        let durable = context.open().is_some_and(Description::is_synchronous);
         if !regular || durable || call.asynchronous {
             return;
         }

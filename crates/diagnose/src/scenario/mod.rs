@@ -95,80 +95,9 @@ impl Scenario {
         }
     }
 
-    /// Only calls were recorded.
-    pub(crate) fn no_layers(&mut self) {
-        self.no_layers = true;
-    }
-
     /// Calls from here on are made by this thread of the process.
     pub(crate) fn thread(&mut self, tid: i32, comm: &'static str) {
         (self.tid, self.comm) = (Some(tid), comm);
-    }
-
-    fn next_rid(&self) -> i64 {
-        self.rows.rid.len() as i64 + 1
-    }
-
-    /// The next call reads so much from the device, and waits for it.
-    pub(crate) fn missed(&mut self, bytes: i64, wait_ns: i64) {
-        self.missed = Some((bytes, wait_ns));
-    }
-
-    /// The next call writes so much of a file, and of the journal, to the device.
-    pub(crate) fn writes_back(&mut self, path: &str, data: i64, journal: i64) {
-        let file = self.ids.get(path).copied();
-        for (origin, bytes, file) in [("writeback", data, file), ("journal", journal, None)] {
-            self.layers.device(&Device {
-                rid: Some(self.next_rid()),
-                op: "write",
-                origin,
-                bytes,
-                queued_ns: self.now + 100,
-                completed_ns: self.now + 200,
-                pid: self.pid,
-                comm: self.comm,
-                file,
-                offset: file.map(|_| 0),
-            });
-        }
-    }
-
-    /// Requests of a process that is not recorded, which complete one by one from
-    /// now on.
-    pub(crate) fn others_ahead(&mut self, count: usize, pid: i32, comm: &str, each_ns: i64) {
-        for i in 1..=count as i64 {
-            self.layers.device(&Device {
-                rid: None,
-                op: "write",
-                origin: "other",
-                bytes: 1 << 20,
-                queued_ns: self.now - 100,
-                completed_ns: self.now + i * each_ns,
-                pid,
-                comm,
-                file: None,
-                offset: None,
-            });
-        }
-    }
-
-    /// A page fault on a file that is mapped.
-    pub(crate) fn fault(&mut self, path: &str, offset: i64, ns: i64, major: bool, access: &str) {
-        let file = self.file(path, "regular", 1 << 30);
-        let kind = if major { "major" } else { "minor" };
-        let (times, who) = ((self.now, ns), (self.pid, self.comm));
-        self.layers.fault(times, who, (file, offset), kind, access);
-        self.now += ns + GAP_NS;
-        // Something must tell how long was recorded.
-        if offset % 7 == 0 {
-            self.stat("/data");
-        }
-    }
-
-    /// An interrupt in the next call.
-    pub(crate) fn interrupt(&mut self, name: &str, ns: i64) {
-        let tid = self.tid.unwrap_or(self.pid);
-        self.layers.interrupt(self.now, ns, self.pid, tid, name);
     }
 
     /// Calls from here on are made by another process.

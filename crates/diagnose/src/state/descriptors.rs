@@ -39,9 +39,25 @@ pub struct Opened {
     pub dur_ns: i64,
     /// Its flags, in strace's words.
     pub flags: Box<str>,
+    /// Whether O_DIRECT is one of them.
+    pub direct: bool,
+    /// Whether O_SYNC or O_DSYNC is.
+    pub synchronous: bool,
 }
 
 impl Description {
+    /// Whether it was seen to be opened with O_DIRECT.
+    pub fn is_direct(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.direct)
+    }
+
+    /// Whether it was seen to be opened with O_SYNC or O_DSYNC.
+    pub fn is_synchronous(&self) -> bool {
+        self.opened
+            .as_ref()
+            .is_some_and(|opened| opened.synchronous)
+    }
+
     /// Whether it was opened with a flag; `None` when its opening was not seen.
     pub fn opened_with(&self, flag: &str) -> Option<bool> {
         let opened = self.opened.as_ref()?;
@@ -190,6 +206,8 @@ impl Descriptors {
                     tid: call.tid,
                     dur_ns: call.dur_ns,
                     flags: call.flags.into(),
+                    direct: call.has_flag("O_DIRECT"),
+                    synchronous: call.has_flag("O_SYNC") || call.has_flag("O_DSYNC"),
                 };
                 self.insert(pid, new, call.file, Some(opened));
             } else if Some(new) != fd {

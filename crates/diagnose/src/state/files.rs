@@ -9,6 +9,27 @@ use crate::state::intervals::Intervals;
 /// Paths that are remembered with the file that they name.
 const MAX_NAMES: usize = 1 << 20;
 
+/// File systems whose files the kernel makes up as they are read.
+const MADE_UP: &[&str] = &[
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "configfs",
+    "pstore",
+    "bpf",
+    "efivarfs",
+    "selinuxfs",
+    "binfmt_misc",
+    "fusectl",
+    "mqueue",
+];
+/// File systems that have no device.
+const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+
 /// What is known of a file.
 #[derive(Clone, Debug, Default)]
 pub struct FileState {
@@ -20,6 +41,8 @@ pub struct FileState {
     pub file_type: String,
     /// Type of its file system.
     pub fs_type: String,
+    regular: bool,
+    volatile: bool,
     /// Length in bytes; `None` when not known.
     pub size: Option<i64>,
     /// The call that created it; `None` when it was there before, or that is not
@@ -54,24 +77,7 @@ impl FileState {
     /// Whether it is a regular file with bytes of its own: not one that the kernel
     /// makes up as it is read.
     pub fn is_regular(&self) -> bool {
-        let made_up = [
-            "proc",
-            "sysfs",
-            "cgroup",
-            "cgroup2",
-            "debugfs",
-            "tracefs",
-            "securityfs",
-            "configfs",
-            "pstore",
-            "bpf",
-            "efivarfs",
-            "selinuxfs",
-            "binfmt_misc",
-            "fusectl",
-            "mqueue",
-        ];
-        self.file_type == "regular" && !made_up.contains(&self.fs_type.as_str())
+        self.regular
     }
 
     /// Whether it is a directory.
@@ -81,10 +87,7 @@ impl FileState {
 
     /// Whether it lives in memory only, so that nothing makes it durable.
     pub fn is_volatile(&self) -> bool {
-        matches!(
-            self.fs_type.as_str(),
-            "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"
-        )
+        self.volatile
     }
 
     /// A path for people, or words for a file without one.
@@ -133,6 +136,8 @@ impl Files {
         file.last_path = path.unwrap_or("").to_owned();
         file.file_type = file_type.to_owned();
         file.fs_type = fs_type.to_owned();
+        file.regular = file_type == "regular" && !MADE_UP.contains(&fs_type);
+        file.volatile = IN_MEMORY.contains(&fs_type);
         if file.written == 0 && file.size.is_none() {
             file.size = size;
         }

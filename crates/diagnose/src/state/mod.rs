@@ -106,13 +106,8 @@ impl State {
         if call.has_flag("RWF_SYNC") || call.has_flag("RWF_DSYNC") {
             return true;
         }
-        let opened = description.and_then(|id| self.descriptors.get(id)?.opened.as_ref());
-        opened.is_some_and(|opened| {
-            opened
-                .flags
-                .split('|')
-                .any(|f| matches!(f, "O_SYNC" | "O_DSYNC"))
-        })
+        let description = description.and_then(|id| self.descriptors.get(id));
+        description.is_some_and(Description::is_synchronous)
     }
 }
 
