@@ -57,7 +57,21 @@ impl Profile {
     /// # Errors
     /// When the session cannot be read.
     pub fn gather(db: &Db, session: &Session, name: &str) -> Result<Self, DiffError> {
-        let diagnosis = fathom_diagnose::diagnose(session)?;
+        Self::gather_while(db, session, name, &|| true)
+    }
+
+    /// The same as long as `wanted` says that somebody waits for it; what comes after
+    /// that is about a part of the session.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub fn gather_while(
+        db: &Db,
+        session: &Session,
+        name: &str,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Self, DiffError> {
+        let diagnosis = fathom_diagnose::diagnose_while(session, wanted)?;
         let mut profile = Self::from_tables(db, session.meta(), name)?;
         profile.gaps.live = session.is_live();
         profile.gaps.problems = session.problems().len();

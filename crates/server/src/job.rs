@@ -116,7 +116,8 @@ impl Jobs {
     }
 }
 
-fn on_reader<T>(
+/// Runs `query` on a connection to session `id`, where it can be stopped.
+pub(crate) fn on_reader<T>(
     library: &Library,
     id: &str,
     stop: &Stop,

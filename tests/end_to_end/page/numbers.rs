@@ -426,3 +426,30 @@ fn findings_schema_and_description() {
         assert_eq!(layer["recorded"] == false, has_reason, "{layer}");
     }
 }
+
+/// What the page compares is what the command line does, but for the names.
+#[test]
+fn comparison_as_on_the_command_line() {
+    need_root!();
+    let scratch = Scratch::new();
+    let sessions = [("before", "10"), ("after", "20")].map(|(name, count)| {
+        let recording = Record::named(&scratch, name)
+            .command(["dd", "if=/dev/zero", "bs=4k", "status=none"])
+            .command([format!("of={}/f", scratch.work().display())])
+            .command([format!("count={count}")])
+            .run()
+            .must_exit(0);
+        recording.complete();
+        recording.session
+    });
+    let output = std::process::Command::new(fathom_tests::environment::fathom())
+        .current_dir(scratch.root())
+        .args(["diff", "--format", "json"])
+        .args(sessions.iter().map(|path| path.file_name().unwrap()))
+        .output()
+        .unwrap();
+    let expected: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let page = Page::serve(scratch.root());
+    let got = page.json("/compare?before=before.fathom&after=after.fathom");
+    assert_eq!(got, expected);
+}

@@ -242,7 +242,9 @@ fn nonsense_is_refused_with_reasons() {
         ("/sessions/a.fathom/requests/x", 400),
         ("/sessions/a.fathom/requests/99999", 404),
         ("/sessions/a.fathom/offsets", 400),
-        ("/compare", 501),
+        ("/compare", 400),
+        ("/compare?before=a.fathom", 400),
+        ("/compare?before=a.fathom&after=..%2Fa.fathom", 404),
         ("/nothing", 404),
     ] {
         let answer = page.get(path);
