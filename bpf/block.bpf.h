@@ -171,8 +171,11 @@ int BPF_PROG(layer_rq_start, struct request *rq)
 	static const struct request_state none;
 	/* Whatever had this address before is gone. */
 	__u64 key = *(volatile __u64 *)&rq;
-	bpf_map_update_elem(&requests, &key, &none, BPF_ANY);
 	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state && state->in_device)
+		device_depth(rq, -1);
+	bpf_map_update_elem(&requests, &key, &none, BPF_ANY);
+	state = bpf_map_lookup_elem(&requests, &key);
 	if (state)
 		state->started_ns = bpf_ktime_get_ns();
 	return 0;
@@ -197,8 +200,11 @@ int BPF_PROG(layer_rq_issue, struct request *rq)
 		state->issued_ns = bpf_ktime_get_ns();
 		state->sector = rq->__sector;
 	}
-	state->depth = device_depth(rq, 1);
-	state->in_device = 1;
+	/* Drivers that are given several at once may start one twice (virtblk_queue_rqs). */
+	if (!state->in_device) {
+		state->depth = device_depth(rq, 1);
+		state->in_device = 1;
+	}
 	return 0;
 }
 

@@ -120,7 +120,19 @@ fn counters_agree(fs_type: &str) {
     assert_eq!(rows[0].int("backwards"), Some(0), "{rows:?}");
     adds_up(&recording);
     blamed(&recording);
+    depths(&recording);
     cached(&recording);
+}
+
+/// A device has no more requests than those that were given to it and had not completed.
+fn depths(recording: &Recording) {
+    let rows = recording.rows(
+        "SELECT device, max(queue_depth) AS told, (
+             SELECT max(in_device) FROM device_queue q WHERE q.device = b.device
+         ) AS most
+         FROM block b GROUP BY device HAVING told > most",
+    );
+    assert!(rows.is_empty(), "{rows:?}");
 }
 
 /// Requests to the device name the requests that fio says it made.
@@ -252,6 +264,7 @@ fn waits_have_a_waker() {
         .must_exit(0);
     recording.complete();
     adds_up(&recording);
+    depths(&recording);
     let rows = recording.rows(
         "SELECT count(*) AS n FROM waits WHERE dur_ns < 0 OR run_queue_ns < 0 OR run_queue_ns > dur_ns
              OR (reason = 'preempted' AND woken_ns IS NOT NULL) OR waker = ''",
