@@ -108,7 +108,8 @@ fn of_pyramid(
     let rows = &answer.rows;
     let rest = flags(rows, "rest")?;
     let exact = whole && rest.true_count() == 0;
-    if !exact && !(many && answer.blocks > 0) {
+    let good_enough = many && answer.blocks > 0;
+    if !exact && !good_enough {
         return Ok(None);
     }
     let (pid, tid) = (numbers(rows, "pid")?, numbers(rows, "tid")?);
