@@ -261,10 +261,12 @@ fn what_a_side_lacks_is_not_comparable() {
 
 #[test]
 fn recordings_without_an_end_are_compared_by_second() {
-    let open = |seconds: i64, calls: i64| {
+    let open = |seconds: i64, reads: i64| {
         let mut profile = session(&[
-            ("read", "/d", calls, 100, 1000),
-            ("stat", "/d", calls / 10, 0, 500),
+            ("read", "/d", reads, 100, 1000),
+            ("stat", "/d", seconds * 50, 0, 500),
+            ("openat", "/d", seconds * 30, 0, 500),
+            ("close", "/d", seconds * 20, 0, 500),
         ]);
         profile.gaps.open_ended = true;
         profile.duration_ns = seconds * 1_000_000_000;
