@@ -116,7 +116,7 @@ fn too_little_is_not_too_much() {
             fail_above_percent: percent,
             guards: Some(vec![Metric::Calls]),
         };
-        compare(&[session(BASE)], &[after.clone()], &options)
+        compare(&[session(BASE)], std::slice::from_ref(after), &options)
             .unwrap()
             .guard
             .failed
