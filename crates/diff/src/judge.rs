@@ -96,13 +96,7 @@ impl Judge {
     ) -> Self {
         let factor = |(b, a): &(f64, f64)| (a / b).ln().abs();
         let both = |pair: &&(f64, f64)| pair.0 > 0.0 && pair.1 > 0.0;
-        let differing = |pair: &&(f64, f64)| pair.0 != pair.1;
-        let mut factors: Vec<f64> = counts
-            .iter()
-            .filter(both)
-            .filter(differing)
-            .map(factor)
-            .collect();
+        let mut factors: Vec<f64> = counts.iter().filter(both).map(factor).collect();
         let scatter = stats::median(&mut factors).unwrap_or(0.0) * NORMAL_MAD;
         let mut times: Vec<f64> = medians.iter().filter(both).map(factor).collect();
         let seen = times.len() >= 5;

@@ -32,6 +32,9 @@ mod profile;
 mod result;
 mod spread;
 mod stats;
+#[cfg(test)]
+mod tests;
+mod work;
 
 pub use compare::{Options, compare};
 pub use profile::Profile;

@@ -85,6 +85,10 @@ fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
     let upper = has(u8::is_ascii_uppercase);
     let letters = lower || upper;
     let hex = word.bytes().all(|b| b.is_ascii_hexdigit());
+    let gcc = word.strip_prefix("cc").filter(|drawn| drawn.len() == 6);
+    if temporary && gcc.is_some() {
+        return format!("cc{RANDOM}");
+    }
     if word.len() >= 8 && hex && digits && letters {
         return RANDOM.to_string();
     }
@@ -95,11 +99,7 @@ fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
         return RANDOM.to_string();
     }
     if temporary && letters && word.len() >= 6 && looks_drawn {
-        let kept = word.strip_prefix("cc").filter(|drawn| drawn.len() == 6);
-        return match kept {
-            Some(_) => format!("cc{RANDOM}"),
-            None => RANDOM.to_string(),
-        };
+        return RANDOM.to_string();
     }
     let mut out = String::with_capacity(word.len());
     for c in word.chars() {
