@@ -7,7 +7,7 @@ import { Empty } from "../../components/states";
 import { Path } from "../../components/text";
 import { useSize } from "../../components/useSize";
 import { bytes, exact, percent } from "../../lib/format";
-import { useColumns, useJson } from "../../state/session";
+import { useColumns, useJson, useSession } from "../../state/session";
 import { store, usePage, useParam } from "../../state/store";
 import { type Accesses, accessesOf, type Figures as FigureValues, sequentialShare } from "./accesses";
 import { Picker } from "./Picker";
@@ -22,16 +22,24 @@ const AXES = 78;
 /** Sizes are asked for in such steps, so that a window that is dragged larger is not asked for at every pixel. */
 const ROUND = 64;
 
+interface FirstFile {
+	file: number;
+	path: string | null;
+}
+
 export default function File() {
 	const page = usePage();
+	const { live } = useSession();
 	const [param] = useParam("file", "");
-	const [first, setFirst] = useState<{ file: number; path: string | null } | null | undefined>(undefined);
+	const [first, setFirst] = useState<FirstFile | null | undefined>(undefined);
 	const box = useRef<HTMLDivElement>(null);
 	const { width, height } = useSize(box);
 
 	const only = page.filter.file?.length === 1 ? page.filter.file[0] : undefined;
 	const named = param !== "" && Number.isFinite(Number(param)) ? Number(param) : undefined;
 	const file = only ?? named ?? first?.file ?? null;
+	// While a recording goes on another file may come to have the most: the picture stays with the one that is shown.
+	const found = (next: FirstFile | null) => setFirst((before) => (live && before ? before : next));
 	const choose = (next: number) => {
 		// A filter for one file and a view of another would show nothing.
 		const filter = page.filter.file ? { ...page.filter, file: [next] } : page.filter;
@@ -74,7 +82,7 @@ export default function File() {
 
 	return (
 		<div className={page.rid === null ? "file-view" : "file-view with-card"}>
-			<Picker chosen={file} choose={choose} found={setFirst} />
+			<Picker chosen={file} choose={choose} found={found} />
 			<div className="file-main">
 				{file === null ? null : (
 					<header className="file-head">
