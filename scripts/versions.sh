@@ -72,6 +72,7 @@ command xz                    xz-utils
 '
 # Tests are skipped without them; arm64 has no gcc-multilib.
 wants_test='
+command mkfs.xfs              xfsprogs
 file    /usr/lib32/crt1.o     gcc-multilib
 python  ensurepip             python3-venv
 command chromium              chromium chromium-browser

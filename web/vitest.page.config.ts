@@ -7,6 +7,8 @@ export default defineConfig({
 		environment: "node",
 		// Recordings would meet each other's I/O.
 		fileParallelism: false,
+		// A machine that is busy with other tests takes its time.
+		expect: { poll: { timeout: 15_000, interval: 50 } },
 		testTimeout: 60_000,
 		hookTimeout: 120_000,
 	},

@@ -1,6 +1,7 @@
 //! The layers below the calls: requests to devices against the kernel's own counters,
 //! who is blamed for them, and that the time of a request adds up.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 
 use fathom_tests::environment::must_run;
@@ -176,6 +177,44 @@ fn cached(recording: &Recording) {
     assert!(cold.int("misses").unwrap() > 0, "{rows:?}");
     assert!(cold.int("ahead").unwrap() > 0, "{rows:?}");
     assert_eq!(warm.int("hits"), Some(100), "{rows:?}");
+}
+
+/// Pages that were read ahead are told apart by whether anybody read them later.
+#[test]
+fn readahead_is_used_or_wasted() {
+    need_root!();
+    need_program!("dd", "fincore");
+    let scratch = Scratch::new();
+    let file = scratch.work().join("data");
+    fs::write(&file, vec![7; 16 << 20]).unwrap();
+    File::open(&file).unwrap().sync_all().unwrap();
+    let script = "dd if=\"$0\" iflag=nocache count=0 && dd if=\"$0\" of=/dev/null bs=4k count=300 && \
+        dd if=\"$0\" of=/dev/null bs=4k count=100 skip=200 && \
+        dd if=\"$0\" of=/dev/null bs=4k count=3 skip=3000";
+    let recording = Record::new(&scratch)
+        .command(["sh", "-c", script])
+        .command([&file])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let sums = recording.rows(
+        "SELECT coalesce(sum(bytes), 0)::BIGINT AS all_bytes, coalesce(sum(used_bytes), 0)::BIGINT AS used,
+             coalesce(sum(wasted_bytes), 0)::BIGINT AS wasted
+         FROM readahead WHERE path LIKE '%/data'",
+    );
+    let (all, used) = (sums[0].int("all_bytes"), sums[0].int("used"));
+    if all == Some(0) {
+        fathom_tests::skip("nothing is read ahead here: the directory lies on no device");
+        return;
+    }
+    // Each byte that dd read for the first time came so; those that it read again count once.
+    assert_eq!(used, Some(303 * 4096), "{sums:?}");
+    assert_eq!(all.unwrap() - used.unwrap(), sums[0].int("wasted").unwrap());
+    let options = ["--bytes", "--noheadings", "--output", "RES"].map(OsStr::new);
+    let cached = must_run("fincore", options.into_iter().chain([file.as_os_str()]));
+    let cached: i64 = String::from_utf8(cached).unwrap().trim().parse().unwrap();
+    assert!(all.unwrap() >= cached, "{sums:?} {cached}");
+    assert!(sums[0].int("wasted").unwrap() > 0, "{sums:?}");
 }
 
 #[test]

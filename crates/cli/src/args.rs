@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
+use crate::args_top::TopArgs;
 #[cfg(feature = "analyse")]
 use crate::args_ui::{RecordUiOptions, UiArgs};
 
@@ -25,6 +26,7 @@ use crate::args_ui::{RecordUiOptions, UiArgs};
   fathom ui run.fathom                         look at it in the browser
   fathom export run.fathom --to perfetto -o run.pftrace
   fathom import strace.log                     make a session of what strace wrote
+  fathom top                                   what uses storage now
   fathom doctor                                what this kernel offers
 
 Exit status: 0 fine, 1 findings or differences, 2 bad options or input;
@@ -63,6 +65,9 @@ pub enum Action {
     Export(ExportArgs),
     /// A log of strace or DIO as a session
     Import(ImportArgs),
+    /// What uses storage now: files, processes, threads, calls, layers and devices in a
+    /// terminal, live; nothing is kept
+    Top(Box<TopArgs>),
     /// What this kernel offers, what will be missing, how to mend it
     Doctor(DoctorArgs),
     /// Have a recording that goes on save what it has so far, or keeps, as a session of its own
@@ -166,7 +171,7 @@ pub struct RecordArgs {
     #[arg(short, long)]
     pub quiet: bool,
     /// Command to record, with its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present_any =
+    #[arg(last = true, value_name = "CMD", conflicts_with = "pid", required_unless_present_any =
           ["pid", "all", "tid", "comm", "uid", "cgroup", "container"])]
     pub command: Vec<OsString>,
     /// Rings, saves, durability.
@@ -181,7 +186,7 @@ pub struct RecordArgs {
     pub filter: FilterOptions,
 }
 
-/// Filters of `record`. All of them work in the kernel: what they leave out makes
+/// Filters of `record` and `top`. All of them work in the kernel: what they leave out makes
 /// no record.
 #[derive(Debug, Args)]
 #[command(
@@ -190,7 +195,7 @@ suffices; !VALUE leaves out)"
 )]
 pub struct FilterOptions {
     /// Running process PID with all its threads; 12,13: both; !PID: not that one
-    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    #[arg(short, long, value_name = "PID")]
     pub pid: Vec<String>,
     /// Thread TID; without a command or --pid: of all threads of the machine
     #[arg(short, long, value_name = "TID")]
@@ -467,7 +472,8 @@ fn bytes(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "not a positive number of bytes, such as 256, 64K or 1M".to_string())
 }
 
-fn seconds(text: &str) -> Result<std::time::Duration, String> {
+/// A positive number of seconds.
+pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
     text.parse::<f64>()
         .ok()
         .filter(|seconds| *seconds > 0.0)

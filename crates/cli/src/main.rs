@@ -3,6 +3,7 @@
 
 mod args;
 mod args_keep;
+mod args_top;
 #[cfg(feature = "analyse")]
 mod args_ui;
 mod doctor;
@@ -14,6 +15,7 @@ mod repair;
 mod replay;
 mod snapshot;
 mod stages;
+mod top;
 
 #[cfg(feature = "analyse")]
 mod analyse;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Action::Replay(options) => replay::run(&options),
         Action::Repair(options) => repair::run(&options),
         Action::Snapshot(options) => snapshot::run(&options),
+        Action::Top(options) => top::run(&options),
         Action::Doctor(options) => doctor::run(&options),
         #[cfg(feature = "analyse")]
         Action::Report(options) => analyse::report(&options),

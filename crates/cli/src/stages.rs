@@ -14,7 +14,7 @@ use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 use crate::record::Watch;
 
 /// Rows that are handed to the writer at once.
-const BATCH_ROWS: usize = 32 * 1024;
+pub const BATCH_ROWS: usize = 32 * 1024;
 /// Bytes of their strings with which fewer are: contents add up.
 const BATCH_BYTES: usize = 32 << 20;
 /// Time after which fewer are.
@@ -31,7 +31,7 @@ pub struct Stages {
 
 /// Files that a recording remembers which goes on for days: one that was not used
 /// for long gets another id when it is used again.
-const FILES_OF_A_RING: usize = 1 << 16;
+pub const FILES_OF_A_RING: usize = 1 << 16;
 
 impl Stages {
     /// Stages that end in `writer`; `options` are those of the recording.

@@ -60,17 +60,9 @@ pub(crate) fn absolute(base: Option<&[u8]>, arg: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A line for a terminal: at most 200 characters, control characters escaped.
+/// A line for a terminal: at most 200 bytes, what it could act on written out.
 pub(crate) fn shown(line: &[u8]) -> String {
-    String::from_utf8_lossy(line)
-        .chars()
-        .take(200)
-        .flat_map(|c| {
-            let plain = !c.is_control() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
-            let escaped = (!plain).then(|| c.escape_default());
-            plain.then_some(c).into_iter().chain(escaped.into_iter().flatten())
-        })
-        .collect()
+    fathom_model::escape::bytes(line.get(..200).unwrap_or(line))
 }
 
 #[cfg(test)]
@@ -92,6 +84,7 @@ mod tests {
 
     #[test]
     fn lines_are_safe_to_print() {
-        assert_eq!(shown(b"a\x1b[2J\xff"), "a\\u{1b}[2J\u{fffd}");
+        assert_eq!(shown(b"a\x1b[2J\xff"), "a\\x1b[2J\\xff");
+        assert_eq!(shown(&[b'x'; 300]).len(), 200);
     }
 }

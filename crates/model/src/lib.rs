@@ -8,6 +8,7 @@ pub mod abi;
 pub mod batch;
 pub mod container;
 pub mod errno;
+pub mod escape;
 pub mod meta;
 pub mod raw;
 pub mod strings;

@@ -37,6 +37,7 @@ views![
     "by_wait",
     "by_interrupt",
     "by_cached_file",
+    "readahead",
     "contention",
     "events",
 ];

@@ -106,10 +106,6 @@ export function parseFilter(text: string | null): Filter {
 	return filter;
 }
 
-export function emptyFilter(filter: Filter): boolean {
-	return Object.keys(filter).length === 0;
-}
-
 /** The filter as the server takes it, with its members in one order, so that equal filters are equal texts. */
 export function filterText(filter: Filter): string {
 	const names = Object.keys(filter).sort() as (keyof Filter)[];

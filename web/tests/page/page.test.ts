@@ -236,6 +236,7 @@ describe.skipIf(reason !== null)("the page", () => {
 			await expect.poll(() => painted(tab)).toBeGreaterThan(0);
 			await tab.page.keyboard.press("Enter");
 			await expect.poll(() => tab.page.url()).toContain("rid=");
+			await expect.poll(text).toContain("Through the layers");
 			await tab.page.keyboard.press("z");
 			await expect.poll(() => tab.page.url()).toContain("from=");
 			await tab.page.waitForTimeout(800);
@@ -352,7 +353,7 @@ describe.skipIf(reason !== null)("the page", () => {
 		await light.close();
 	});
 
-	it("follows a recording, under a second behind", { timeout: 90_000 }, async () => {
+	it("follows a recording, and notices its end", { timeout: 90_000 }, async () => {
 		const script = "i=0; while [ $i -lt 400 ]; do echo $i >> live.txt; sleep 0.05; i=$((i+1)); done";
 		const child = recording(dir, "live", script);
 		try {

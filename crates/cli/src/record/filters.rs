@@ -6,9 +6,8 @@ use fathom_probe::{FilterArgs, Filters, Selection};
 
 use crate::args::{DetailArg, FilterOptions, RecordArgs};
 
-/// The filters that were given, checked.
-pub fn of(args: &RecordArgs, selection: &Selection) -> anyhow::Result<Filters> {
-    let given = &args.filter;
+/// The filters that were given.
+pub fn parse(given: &FilterOptions, selection: &Selection) -> anyhow::Result<Filters> {
     let filters = Filters::parse(
         &FilterArgs {
             path: given.path.clone(),
@@ -27,6 +26,12 @@ pub fn of(args: &RecordArgs, selection: &Selection) -> anyhow::Result<Filters> {
     if selection.calls.is_empty() {
         bail!("--syscalls: no call is left to record");
     }
+    Ok(filters)
+}
+
+/// The filters of a recording, checked with its other options.
+pub fn of(args: &RecordArgs, selection: &Selection) -> anyhow::Result<Filters> {
+    let filters = parse(&args.filter, selection)?;
     if args.all && !filters.pids().is_empty() {
         bail!("--all and --pid contradict each other; --pid '!PID' leaves a process out");
     }

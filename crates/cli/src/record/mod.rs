@@ -2,7 +2,7 @@
 
 mod content;
 mod counting;
-mod filters;
+pub mod filters;
 mod host;
 #[cfg(feature = "analyse")]
 mod page;
@@ -35,11 +35,11 @@ use status::StatusLine;
 use target::{Ended, Target};
 
 /// How long the rings may fill before they are drained.
-const BUSY: Duration = Duration::from_millis(10);
+pub const BUSY: Duration = Duration::from_millis(10);
 /// The same when nothing has come lately.
 const IDLE: Duration = Duration::from_millis(50);
 /// Records this much younger than a drain may still be on their way.
-const IN_FLIGHT_NS: u64 = 5_000_000;
+pub const IN_FLIGHT_NS: u64 = 5_000_000;
 /// How often counters, task counts and the status line are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 

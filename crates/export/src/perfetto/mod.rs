@@ -52,8 +52,8 @@ pub(crate) struct Perfetto {
     lanes: Lanes<Group>,
     ends: Ends<Running>,
     told: HashSet<u64>,
-    /// Calls and operations that run: their tracks, and where the slices within
-    /// them that run end.
+    /// Calls, operations and faults that run: their tracks, and where the slices
+    /// within them that run end.
     running: HashMap<i64, (u64, Vec<i64>)>,
     /// Parts of requests that lie beyond them, as of rows that were left out.
     astray: u64,
@@ -353,7 +353,7 @@ impl Exporter for Perfetto {
             self.place(row)
         };
         self.begin_slice(row, track);
-        let request = matches!(row.layer(), Layer::Call | Layer::Operation);
+        let request = matches!(row.layer(), Layer::Call | Layer::Operation | Layer::Fault);
         if let Some(rid) = row.rid.filter(|_| request) {
             self.running.insert(rid, (track, vec![row.end_ns()]));
         }

@@ -1,6 +1,6 @@
 import { Link } from "../../app/Link";
 import { useShortcut } from "../../state/keys";
-import { store } from "../../state/store";
+import { store, useRestedPage } from "../../state/store";
 import { Shown } from "../panel";
 import { Blocks, Facts, Head, Neighbours, PageCache, Section, Waits } from "./parts";
 import { spanOf } from "./rows";
@@ -12,6 +12,7 @@ import "./style.css";
 export function RequestCard({ rid }: { rid: number }) {
 	const request = useRequest(rid);
 	const answer = request.data;
+	const { view } = useRestedPage();
 	const step = (by: 1 | -1) => stepFrom(answer, by);
 	useShortcut([","], "The call of the thread before", "Selected call", () => step(-1));
 	useShortcut(["."], "The call of the thread after", "Selected call", () => step(1));
@@ -28,8 +29,12 @@ export function RequestCard({ rid }: { rid: number }) {
 					›
 				</button>
 				{answer ? (
-					<Link className="button plain" to={{ window: windowAround(answer) }} title="Zoom to it (z)">
-						Zoom to it
+					<Link
+						className="button plain"
+						to={{ view: "timeline", window: windowAround(answer), rid }}
+						title={view === "timeline" ? "Zoom to it (z)" : "See it among the calls around it"}
+					>
+						{view === "timeline" ? "Zoom to it" : "In the timeline"}
 					</Link>
 				) : null}
 				<Link className="button plain" to={{ view: "request", rid }}>

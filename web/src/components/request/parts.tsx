@@ -4,7 +4,9 @@ import type { ReactNode } from "react";
 import type { RequestAnswer, Row } from "../../api/types";
 import { Link } from "../../app/Link";
 import { colourOf } from "../../lib/colour";
+import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration, exactTime, visible } from "../../lib/format";
+import { toggleFilter } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { Path, Swatch, Text } from "../text";
 import { number, phasesOf, text } from "./rows";
@@ -69,6 +71,31 @@ export function Head({ answer }: { answer: RequestAnswer }) {
 				<Text of={text(row, "comm")} /> · thread {text(row, "tid")} of process {text(row, "pid") ?? "?"} · began{" "}
 				{exactTime(t)}
 			</div>
+			<Only row={row} />
+		</div>
+	);
+}
+
+/** Filters by what the call has. */
+function Only({ row }: { row: Row }) {
+	const choices: readonly (readonly [ListMember, string, string])[] = [
+		["file", "file_id", "this file"],
+		["tid", "tid", "this thread"],
+		["pid", "pid", "this process"],
+		["syscall", "syscall", "this syscall"],
+	];
+	return (
+		<div className="request-only">
+			<span className="faint">Show only</span>
+			{choices.map(([member, column, name]) => {
+				const value = row[column];
+				if (typeof value !== "number" && typeof value !== "string") return null;
+				return (
+					<button type="button" key={member} className="button plain" onClick={() => toggleFilter(member, value)}>
+						{name}
+					</button>
+				);
+			})}
 		</div>
 	);
 }

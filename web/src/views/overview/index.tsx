@@ -2,6 +2,7 @@
 
 import { useParam } from "../../state/store";
 import { Findings } from "./findings";
+import { Gaps } from "./gaps";
 import { Latency, Throughput } from "./plots";
 import { Summary } from "./summary";
 import { Top } from "./top";
@@ -26,6 +27,7 @@ export default function Overview() {
 					<Top key={kind} by={kind} />
 				))}
 			</div>
+			<Gaps />
 		</div>
 	);
 }

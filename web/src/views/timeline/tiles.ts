@@ -69,7 +69,7 @@ interface Job {
 interface Options<T> {
 	load: (id: TileId, signal: AbortSignal) => Promise<T>;
 	/** A tile is there: draw again. */
-	arrived: () => void;
+	arrived: (id: TileId) => void;
 	failed: (error: unknown) => void;
 	/** Tiles that are kept. */
 	capacity: number;
@@ -165,7 +165,7 @@ export class TileCache<T> {
 			this.tiles.delete(key);
 			this.tiles.set(key, { data, revision });
 			this.evict();
-			this.options.arrived();
+			this.options.arrived(id);
 		} catch (error) {
 			if (job.controller.signal.aborted) return;
 			this.jobs.delete(key);

@@ -1,0 +1,121 @@
+//! What is shown at one time.
+
+use serde::Serialize;
+
+/// By what is added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dimension {
+    /// File, by its identity; shown by the path it was used by last.
+    Files,
+    /// Process.
+    Processes,
+    /// Thread.
+    Threads,
+    /// System call or operation.
+    Calls,
+    /// Where the time of requests went.
+    Layers,
+    /// Device that requests went to.
+    Devices,
+}
+
+impl Dimension {
+    /// In the order in which they are shown.
+    pub const ALL: [Dimension; 6] = [
+        Dimension::Files,
+        Dimension::Processes,
+        Dimension::Threads,
+        Dimension::Calls,
+        Dimension::Layers,
+        Dimension::Devices,
+    ];
+
+    /// What it is called on the screen and as an option.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dimension::Files => "files",
+            Dimension::Processes => "processes",
+            Dimension::Threads => "threads",
+            Dimension::Calls => "calls",
+            Dimension::Layers => "layers",
+            Dimension::Devices => "devices",
+        }
+    }
+
+    /// Where it stands in [`Dimension::ALL`].
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Numbers of one line: over the interval, or since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Numbers {
+    /// Calls; visits of a layer; requests to a device.
+    pub calls: u64,
+    /// Of which failed.
+    pub errors: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Sum of the durations, nanoseconds; of a layer without the layers below.
+    pub time_ns: u64,
+    /// Median duration to the power of two above, nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile in the same way.
+    pub p99_ns: Option<u64>,
+    /// Longest duration, nanoseconds.
+    pub max_ns: u64,
+}
+
+/// A line: something, and what it did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// What it is, safe to show.
+    pub name: String,
+    /// Its number: process, thread or file id.
+    pub id: Option<i64>,
+    /// Over the interval.
+    pub now: Numbers,
+    /// Since the start.
+    pub total: Numbers,
+}
+
+/// What became of the records, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// Calls that the kernel side saw.
+    pub seen: u64,
+    /// Calls that the numbers are made of.
+    pub shown: u64,
+    /// Calls that found no room on their way.
+    pub lost: u64,
+}
+
+/// What is shown at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Frame {
+    /// Since the start, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Length of the interval, nanoseconds.
+    pub interval_ns: u64,
+    /// What became of the records.
+    pub health: Health,
+    /// All calls together, over the interval.
+    pub now: Numbers,
+    /// All calls together, since the start.
+    pub total: Numbers,
+    /// Calls a second in each of the latest intervals, oldest first.
+    pub history: Vec<u64>,
+    /// Lines of each of [`Dimension::ALL`]; in no order.
+    #[serde(serialize_with = "by_name")]
+    pub lines: [Vec<Line>; 6],
+    /// Which of them left out lines that had been idle for longest, to bound memory.
+    pub forgotten: [u64; 6],
+}
+
+fn by_name<S: serde::Serializer>(lines: &[Vec<Line>; 6], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(Dimension::ALL.iter().map(|d| d.name()).zip(lines))
+}

@@ -1,0 +1,228 @@
+//! Sums by one key, in bounded memory.
+
+use std::hash::Hash;
+
+use fathom_pyramid::{LATENCY_BUCKETS, Latency, latency_bucket};
+use hashbrown::HashMap;
+
+use crate::frame::{Line, Numbers};
+use crate::latency::percentile;
+
+/// Keys that are kept; more, and those that were idle for longest are forgotten.
+/// A key takes about 600 bytes.
+pub const MAX_KEYS: usize = 1 << 14;
+
+/// What one row adds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Row {
+    /// Whether it failed.
+    pub failed: bool,
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Duration; `None` when it is not known.
+    pub dur_ns: Option<i64>,
+}
+
+/// Sums over rows.
+#[derive(Clone, Debug)]
+pub struct Sums {
+    numbers: Numbers,
+    latency: Latency,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            numbers: Numbers::default(),
+            latency: [0; LATENCY_BUCKETS],
+        }
+    }
+}
+
+impl Sums {
+    /// Adds a row.
+    pub fn add(&mut self, row: &Row) {
+        let n = &mut self.numbers;
+        n.calls += 1;
+        n.errors += u64::from(row.failed);
+        n.read_bytes += row.read;
+        n.written_bytes += row.written;
+        if let Some(dur) = row.dur_ns {
+            let ns = u64::try_from(dur).unwrap_or(0);
+            n.time_ns += ns;
+            n.max_ns = n.max_ns.max(ns);
+            if let Some(count) = self.latency.get_mut(latency_bucket(dur)) {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+
+    /// Adds other sums.
+    pub fn merge(&mut self, other: &Sums) {
+        let (n, o) = (&mut self.numbers, &other.numbers);
+        n.calls += o.calls;
+        n.errors += o.errors;
+        n.read_bytes += o.read_bytes;
+        n.written_bytes += o.written_bytes;
+        n.time_ns += o.time_ns;
+        n.max_ns = n.max_ns.max(o.max_ns);
+        for (a, b) in self.latency.iter_mut().zip(other.latency) {
+            *a = a.saturating_add(b);
+        }
+    }
+
+    /// The sums with their percentiles.
+    pub fn numbers(&self) -> Numbers {
+        let max = self.numbers.max_ns;
+        Numbers {
+            p50_ns: percentile(&self.latency, 0.5, max),
+            p99_ns: percentile(&self.latency, 0.99, max),
+            ..self.numbers
+        }
+    }
+}
+
+struct Entry {
+    name: String,
+    id: Option<i64>,
+    now: Sums,
+    /// Until the interval began.
+    before: Sums,
+    /// Number of the interval in which a row came last.
+    used: u64,
+}
+
+/// Sums by a key.
+pub struct Group<K> {
+    entries: HashMap<K, Entry>,
+    interval: u64,
+    forgotten: u64,
+}
+
+impl<K> Default for Group<K> {
+    fn default() -> Self {
+        Self {
+            entries: HashMap::new(),
+            interval: 0,
+            forgotten: 0,
+        }
+    }
+}
+
+impl<K: Eq + Hash + Copy> Group<K> {
+    /// Adds a row; `tell` gives name and number of a key that is new.
+    pub fn add(&mut self, key: K, row: &Row, tell: impl FnOnce() -> (String, Option<i64>)) {
+        let interval = self.interval;
+        let entry = self.entries.entry(key).or_insert_with(|| {
+            let (name, id) = tell();
+            Entry {
+                name,
+                id,
+                now: Sums::default(),
+                before: Sums::default(),
+                used: interval,
+            }
+        });
+        entry.used = interval;
+        entry.now.add(row);
+    }
+
+    /// Calls a key by another name from now on.
+    pub fn rename(&mut self, key: K, name: impl FnOnce() -> String) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.name = name();
+        }
+    }
+
+    /// The lines of the interval that ends now.
+    pub fn cut(&mut self) -> (Vec<Line>, u64) {
+        let lines = self
+            .entries
+            .values_mut()
+            .map(|entry| {
+                let now = std::mem::take(&mut entry.now);
+                entry.before.merge(&now);
+                Line {
+                    name: entry.name.clone(),
+                    id: entry.id,
+                    now: now.numbers(),
+                    total: entry.before.numbers(),
+                }
+            })
+            .collect();
+        self.interval += 1;
+        self.forget();
+        (lines, self.forgotten)
+    }
+
+    fn forget(&mut self) {
+        let Some(spare) = self.entries.len().checked_sub(MAX_KEYS) else {
+            return;
+        };
+        if spare == 0 {
+            return;
+        }
+        // Half of them, so that not each interval has to look.
+        let mut uses: Vec<u64> = self.entries.values().map(|e| e.used).collect();
+        let nth = (spare + MAX_KEYS / 2).min(uses.len() - 1);
+        let (_, limit, _) = uses.select_nth_unstable(nth);
+        let (limit, before) = (*limit, self.entries.len());
+        let mut left = nth;
+        self.entries.retain(|_, entry| {
+            let go = left > 0 && entry.used <= limit;
+            left -= usize::from(go);
+            !go
+        });
+        self.forgotten += (before - self.entries.len()) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(read: u64, dur_ns: i64) -> Row {
+        Row {
+            read,
+            dur_ns: Some(dur_ns),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn an_interval_and_all_of_them() {
+        let mut group = Group::default();
+        let tell = || ("a".to_string(), Some(1));
+        group.add(1, &row(10, 100), tell);
+        group.add(1, &row(5, 300), tell);
+        let (lines, _) = group.cut();
+        assert_eq!(lines[0].now, lines[0].total);
+        assert_eq!((lines[0].now.calls, lines[0].now.read_bytes), (2, 15));
+        assert_eq!((lines[0].now.time_ns, lines[0].now.max_ns), (400, 300));
+        group.add(1, &row(1, 50), tell);
+        let (lines, _) = group.cut();
+        assert_eq!((lines[0].now.calls, lines[0].total.calls), (1, 3));
+        assert_eq!((lines[0].now.max_ns, lines[0].total.max_ns), (50, 300));
+        assert_eq!(lines[0].now.p99_ns, Some(50));
+    }
+
+    #[test]
+    fn those_idle_for_longest_are_forgotten() {
+        let mut group = Group::default();
+        for key in 0..MAX_KEYS {
+            group.add(key, &row(0, 1), || (String::new(), None));
+        }
+        assert_eq!(group.cut().1, 0);
+        for key in MAX_KEYS..MAX_KEYS + 10 {
+            group.add(key, &row(0, 1), || (String::new(), None));
+        }
+        let (lines, forgotten) = group.cut();
+        assert_eq!(lines.len(), MAX_KEYS + 10);
+        assert_eq!(forgotten as usize, MAX_KEYS / 2 + 10);
+        let (lines, _) = group.cut();
+        assert_eq!(lines.len(), MAX_KEYS / 2);
+        assert!((MAX_KEYS..MAX_KEYS + 10).all(|key| group.entries.contains_key(&key)));
+    }
+}

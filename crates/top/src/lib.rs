@@ -1,0 +1,21 @@
+//! What uses storage now: sums over rows as they pass, in a terminal.
+//!
+//! [`Tally`] adds up the rows of a recording by file, process, thread, call, layer
+//! and device, and is cut into a [`Frame`] each interval. [`View`] is what the user
+//! chose to see of it; [`screen`] draws both, [`print`] writes frames for programs
+//! and for terminals that cannot be drawn on. Nothing here records.
+
+mod frame;
+mod group;
+mod keys;
+mod latency;
+mod names;
+pub mod print;
+pub mod screen;
+mod tally;
+mod view;
+
+pub use frame::{Dimension, Frame, Health, Line, Numbers};
+pub use keys::Action;
+pub use tally::Tally;
+pub use view::{Column, View};

@@ -1,0 +1,395 @@
+//! Frames on a terminal.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use fathom_model::escape::shorten;
+use fathom_model::units;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::{Line as Text, Span};
+use ratatui::widgets::{Block, Clear, Paragraph, Row, Sparkline, Table, Widget};
+
+use crate::frame::{Dimension, Frame};
+use crate::keys::{Action, KEYS};
+use crate::view::{Column, View};
+
+/// Lines above the table.
+const HEAD: u16 = 4;
+
+/// A terminal that is drawn on until this is dropped.
+pub struct Screen {
+    terminal: ratatui::DefaultTerminal,
+    target: String,
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+impl Screen {
+    /// Takes the terminal; `target` says what is recorded.
+    ///
+    /// # Errors
+    ///
+    /// When the terminal cannot be drawn on.
+    pub fn open(target: &str) -> io::Result<Self> {
+        Ok(Self {
+            terminal: ratatui::try_init()?,
+            target: target.to_string(),
+        })
+    }
+
+    /// Draws `frame`, or the one that is frozen.
+    ///
+    /// # Errors
+    ///
+    /// When the terminal is gone.
+    pub fn draw(&mut self, view: &View, frame: &Frame) -> io::Result<()> {
+        let target = &self.target;
+        self.terminal.draw(|to| {
+            let area = to.area();
+            render(view, frame, target, area, to.buffer_mut());
+        })?;
+        Ok(())
+    }
+
+    /// Takes keys until `deadline`, drawing what they change.
+    ///
+    /// # Errors
+    ///
+    /// When the terminal is gone.
+    pub fn keys_until(
+        &mut self,
+        deadline: Instant,
+        view: &mut View,
+        frame: &Frame,
+    ) -> io::Result<Action> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO || !event::poll(left)? {
+                return Ok(Action::None);
+            }
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    if view.key(key, frame) == Action::Quit {
+                        return Ok(Action::Quit);
+                    }
+                    self.draw(view, frame)?;
+                }
+                Event::Resize(..) => self.draw(view, frame)?,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Draws a frame into a part of a screen.
+pub fn render(view: &View, latest: &Frame, target: &str, area: Rect, to: &mut Buffer) {
+    let frame = view.frozen.as_deref().unwrap_or(latest);
+    let [head, table, foot] = Layout::vertical([
+        Constraint::Length(HEAD),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    render_head(view, frame, target, head, to);
+    let lines = render_table(view, frame, table, to);
+    let last = view.first + usize::from(table.height.saturating_sub(1));
+    render_foot(view, frame, lines, last.min(lines), foot, to);
+    if view.help {
+        render_help(area, to);
+    }
+}
+
+fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Buffer) {
+    let [first, second, tabs, _] = Layout::vertical([Constraint::Length(1); 4]).areas(area);
+    let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let health = &frame.health;
+    let state = if view.frozen.is_some() {
+        Span::from(" FROZEN ").reversed().bold()
+    } else {
+        Span::from("")
+    };
+    let lost = format!("lost {}", units::count(whole(health.lost)));
+    let lost = if health.lost > 0 {
+        Span::from(lost).red().bold()
+    } else {
+        Span::from(lost)
+    };
+    Text::from_iter([
+        Span::from("fathom top").bold(),
+        Span::from(format!(
+            "  {target}  {}  calls: seen {}, shown {}, ",
+            units::duration(whole(frame.elapsed_ns)),
+            units::count(whole(health.seen)),
+            units::count(whole(health.shown)),
+        )),
+        lost,
+        Span::from("  "),
+        state,
+    ])
+    .render(first, to);
+
+    let numbers = if view.since_start {
+        &frame.total
+    } else {
+        &frame.now
+    };
+    let cell = |column| {
+        let text = view.cell(numbers, column, frame.interval_ns);
+        if text.is_empty() { "0".into() } else { text }
+    };
+    let per = if view.since_start { "" } else { "/s" };
+    let text = format!(
+        "{}{per} calls  {}{per} errors  {}{per} read  {}{per} written  {} in calls  p99 {}  max {}  ",
+        cell(Column::Calls),
+        cell(Column::Errors),
+        cell(Column::Read),
+        cell(Column::Written),
+        cell(Column::Time),
+        cell(Column::P99),
+        cell(Column::Max),
+    );
+    let width = (text.chars().count() as u16).min(second.width);
+    let [left, right] =
+        Layout::horizontal([Constraint::Length(width), Constraint::Min(0)]).areas(second);
+    Text::from(text).render(left, to);
+    // The latest at the right end.
+    let room = usize::from(right.width);
+    let skip = frame.history.len().saturating_sub(room);
+    Sparkline::default()
+        .data(frame.history.iter().skip(skip).copied())
+        .cyan()
+        .render(right, to);
+
+    let mut spans = Vec::new();
+    for (i, dimension) in Dimension::ALL.into_iter().enumerate() {
+        let text = format!(" {} {} ", i + 1, dimension.name());
+        spans.push(if dimension == view.dimension {
+            Span::from(text).reversed()
+        } else {
+            Span::from(text)
+        });
+    }
+    let period = if view.since_start {
+        "   since the start".to_string()
+    } else {
+        let ns = i64::try_from(frame.interval_ns).unwrap_or(i64::MAX);
+        format!("   last {}", units::duration(ns))
+    };
+    spans.push(Span::from(period).dim());
+    Text::from(spans).render(tabs, to);
+}
+
+/// Draws the lines that fit and returns how many there are in all.
+fn render_table(view: &View, frame: &Frame, area: Rect, to: &mut Buffer) -> usize {
+    let lines = view.lines(frame);
+    let numbers = Column::ALL.len() - 1;
+    let mut cells: Vec<Vec<String>> = Vec::new();
+    for line in lines
+        .iter()
+        .skip(view.first)
+        .take(usize::from(area.height.saturating_sub(1)))
+    {
+        let of = view.numbers(line);
+        let mut row: Vec<String> = Column::ALL
+            .iter()
+            .take(numbers)
+            .map(|column| view.cell(of, *column, frame.interval_ns))
+            .collect();
+        row.push(view.name(line));
+        cells.push(row);
+    }
+    // Columns do not jump while numbers change: all have the width of the
+    // longest that is usual.
+    const WIDTH: u16 = 10;
+    let used = (WIDTH + 1) * numbers as u16;
+    let room = usize::from(area.width.saturating_sub(used));
+    let head = Column::ALL.iter().map(|column| {
+        let mark = match (*column == view.sort, view.reversed) {
+            (false, _) => "",
+            (true, false) => "▼",
+            (true, true) => "▲",
+        };
+        let text = format!("{}{mark}", view.title(*column));
+        let style = if *column == view.sort {
+            Style::new().add_modifier(Modifier::BOLD)
+        } else {
+            Style::new().add_modifier(Modifier::DIM)
+        };
+        let text = match column {
+            Column::Name => Text::from(text),
+            _ => Text::from(text).right_aligned(),
+        };
+        text.style(style)
+    });
+    let rows = cells.into_iter().map(|row| {
+        Row::new(
+            row.into_iter()
+                .enumerate()
+                .map(|(i, text)| match Column::ALL.get(i) {
+                    Some(Column::Name) => Text::from(shorten(&text, room)),
+                    Some(Column::Errors) => Text::from(text).right_aligned().red(),
+                    _ => Text::from(text).right_aligned(),
+                }),
+        )
+    });
+    let widths = Column::ALL.iter().map(|column| match column {
+        Column::Name => Constraint::Min(0),
+        _ => Constraint::Length(WIDTH),
+    });
+    let table = Table::new(rows, widths)
+        .header(Row::new(head))
+        .column_spacing(1);
+    Widget::render(table, area, to);
+    if lines.is_empty() && area.height > 2 {
+        let text = match (view.dimension, view.filter.is_empty()) {
+            (_, false) => "no name has this in it; Esc shows all",
+            (Dimension::Devices, _) => "no requests to devices",
+            (Dimension::Layers, _) if frame.health.shown > 0 => {
+                "no layers are recorded: see --layers"
+            }
+            _ => "no calls",
+        };
+        let place = Rect {
+            y: area.y + 2,
+            height: 1,
+            ..area
+        };
+        Paragraph::new(text).dim().centered().render(place, to);
+    }
+    lines.len()
+}
+
+fn render_foot(view: &View, frame: &Frame, lines: usize, last: usize, area: Rect, to: &mut Buffer) {
+    let forgotten = frame
+        .forgotten
+        .get(view.dimension.index())
+        .copied()
+        .unwrap_or_default();
+    let text = if view.typing {
+        Text::from(format!("/{}█  Enter: keep, Esc: all", view.filter))
+    } else {
+        let mut text = format!("{} to {last} of {lines}", lines.min(view.first + 1));
+        if !view.filter.is_empty() {
+            text.push_str(&format!(" with \"{}\"", view.filter));
+        }
+        if forgotten > 0 {
+            text.push_str(&format!("; {forgotten} idle ones are no longer listed"));
+        }
+        Text::from(vec![
+            Span::from(text),
+            Span::from(
+                "   ?: keys  /: filter  s: sort  c: since the start  Space: freeze  q: quit",
+            )
+            .dim(),
+        ])
+    };
+    text.render(area, to);
+}
+
+fn render_help(area: Rect, to: &mut Buffer) {
+    let height = (KEYS.len() as u16 + 4).min(area.height);
+    let width = 94.min(area.width);
+    let place = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
+    Clear.render(place, to);
+    let mut lines: Vec<Text> = KEYS
+        .iter()
+        .map(|(keys, what)| {
+            Text::from(vec![
+                Span::from(format!("  {keys:<28}")).bold(),
+                Span::from(*what),
+            ])
+        })
+        .collect();
+    lines.push(Text::default());
+    lines.push(Text::from("any key closes this").dim());
+    Paragraph::new(lines)
+        .block(Block::bordered().title(" Keys "))
+        .render(place, to);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Line, Numbers};
+
+    fn drawn(view: &View, frame: &Frame, width: u16, height: u16) -> String {
+        let area = Rect::new(0, 0, width, height);
+        let mut buffer = Buffer::empty(area);
+        render(view, frame, "all", area, &mut buffer);
+        let mut text = String::new();
+        for y in 0..height {
+            for x in 0..width {
+                text.push_str(buffer[(x, y)].symbol());
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn frame() -> Frame {
+        let mut frame = Frame {
+            interval_ns: 1_000_000_000,
+            ..Frame::default()
+        };
+        frame.health.lost = 12;
+        frame.lines[0] = (0..50)
+            .map(|i| Line {
+                name: format!("/var/lib/data-{i:02}"),
+                id: Some(i),
+                now: Numbers {
+                    calls: 100 - i as u64,
+                    time_ns: 1_000_000 * (100 - i as u64),
+                    ..Numbers::default()
+                },
+                total: Numbers::default(),
+            })
+            .collect();
+        frame
+    }
+
+    #[test]
+    fn what_is_sorted_first_is_at_the_top() {
+        let text = drawn(&View::default(), &frame(), 120, 20);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("lost 12"), "{text}");
+        assert!(
+            lines[4].contains("BUSY▼") && lines[4].contains("FILE"),
+            "{text}"
+        );
+        assert!(lines[5].contains("/var/lib/data-00") && lines[5].contains("10 %"));
+        assert!(lines[18].contains("data-13"), "{text}");
+        let down = View {
+            first: 45,
+            ..View::default()
+        };
+        let text = drawn(&down, &frame(), 120, 20);
+        assert!(
+            text.contains("data-49") && !text.contains("data-44"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn small_screens_do_no_harm() {
+        for (width, height) in [(1, 1), (10, 2), (20, 5), (300, 6)] {
+            let help = View {
+                help: true,
+                ..View::default()
+            };
+            drawn(&help, &frame(), width, height);
+            drawn(&View::default(), &frame(), width, height);
+        }
+    }
+}
