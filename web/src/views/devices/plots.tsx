@@ -11,7 +11,7 @@ import { bytes, count, duration, exact } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { emptyFilter } from "../../state/url";
+import { filterText } from "../../state/url";
 import { atOnceSql, atOnceTiles, byUser, type Measure, quantileLine, sampled, withoutUnseen } from "./series";
 
 const BUCKETS = 400;
@@ -147,7 +147,7 @@ export function Users({ device }: { device: string }) {
 	const { filter } = usePage();
 	const timed = measure === "device" || measure === "queue";
 	const sums = useColumns(timed ? null : { path: path(device), params: { by: "comm" }, pixels: BUCKETS });
-	const atOnce = useSql(timed ? atOnceSql(device, measure, !emptyFilter(filter)) : null, MOST_ROWS);
+	const atOnce = useSql(timed ? atOnceSql(device, measure, filterText(filter) !== "") : null, MOST_ROWS);
 	const answer = timed ? atOnce : sums;
 	const made = useMemo(() => {
 		if (!answer.data) return null;
