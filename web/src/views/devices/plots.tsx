@@ -7,7 +7,7 @@ import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { gridOf, heatOf } from "../../lib/buckets";
 import { colourOf, ramp } from "../../lib/colour";
-import { bytes, count, duration, exact } from "../../lib/format";
+import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
@@ -166,7 +166,7 @@ export function Users({ device }: { device: string }) {
 				made ? (
 					<Legend
 						entries={made.users.map((u) => ({
-							label: u.key === "" ? "not known" : u.label,
+							label: u.key === "" ? "not known" : visible(u.label),
 							colour: colour(u.key),
 							...(u.key ? { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", u.key ?? "", alt) } : {}),
 						}))}
@@ -193,7 +193,7 @@ export function Users({ device }: { device: string }) {
 							t={made.grid.t}
 							bucket={made.grid.bucket}
 							series={made.users.map((u) => ({
-								label: u.key === "" ? "not known" : u.label,
+								label: u.key === "" ? "not known" : visible(u.label),
 								colour: colour(u.key),
 								values: u.values,
 								style: "stack",

@@ -9,7 +9,7 @@ import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { type Grid, gridOf, perSecond } from "../../lib/buckets";
 import { colourOf, type Theme } from "../../lib/colour";
-import { count, duration, exact, exactDuration } from "../../lib/format";
+import { count, duration, exact, exactDuration, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
@@ -135,7 +135,8 @@ interface Made {
 
 function nameOf(named: Named): string {
 	if (named.name === null) return "all others";
-	return named.threads > 1 ? `${named.name} × ${named.threads}` : named.name;
+	const name = visible(named.name);
+	return named.threads > 1 ? `${name} × ${named.threads}` : name;
 }
 
 function colour(named: Named, theme: Theme): string {
@@ -167,7 +168,7 @@ function latencyLines(made: Made, marked: string, theme: Theme): PlotSeries[] {
 		.filter((n) => n.name !== null && (marked === "" ? true : n.name === marked))
 		.slice(0, LINES);
 	const lines: PlotSeries[] = chosen.map((n) => ({
-		label: n.name ?? "",
+		label: visible(n.name ?? ""),
 		colour: colour(n, theme),
 		values: n.p99,
 		style: "line",
