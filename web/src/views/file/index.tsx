@@ -14,8 +14,9 @@ import { Picker } from "./Picker";
 import { Plot } from "./Plot";
 import "./style.css";
 
-/** A cell of the grid is as many pixels wide and high. */
+/** A cell of the grid is as many pixels wide and high; on a wide screen one more, or single ones are not seen. */
 const CELL = 2;
+const WIDE = 1600;
 /** Of the panel's height and width, what the plot's frame does not have. */
 const HEAD = 44;
 const AXES = 78;
@@ -47,8 +48,9 @@ export default function File() {
 	};
 
 	const plot = Math.max(220, height - HEAD);
-	const across = cells(width - AXES);
-	const up = cells(plot - 32);
+	const cell = width > WIDE ? CELL + 1 : CELL;
+	const across = cells(width - AXES, cell);
+	const up = cells(plot - 32, cell);
 	const offsets = useColumns(
 		file !== null && width > 0
 			? { path: "offsets", params: { file, width: across, height: up, unique: 0 }, pixels: across }
@@ -111,8 +113,8 @@ export default function File() {
 	);
 }
 
-function cells(pixels: number): number {
-	return Math.max(ROUND, Math.floor(pixels / CELL / ROUND) * ROUND);
+function cells(pixels: number, cell: number): number {
+	return Math.max(ROUND, Math.floor(pixels / cell / ROUND) * ROUND);
 }
 
 function useNames(): ReadonlyMap<number, string> {

@@ -11,7 +11,7 @@ import "./style.css";
 
 export default function Layers() {
 	const { rid } = usePage();
-	const height = useTall(340, 0.46);
+	const height = useTall(340, 0.42);
 	const { about } = useSession();
 	const missing = about.layers.filter((layer) => !layer.recorded);
 	return (
