@@ -11,7 +11,7 @@ import { count, duration, shortPath, visible } from "../lib/format";
 import { sumsOf } from "../lib/sums";
 import { useShortcut } from "../state/keys";
 import { useColumns, useJson, useSession } from "../state/session";
-import { setFilter, usePage } from "../state/store";
+import { setFilter, useRestedPage } from "../state/store";
 
 interface Suggestion {
 	kind: string;
@@ -33,7 +33,7 @@ const SOURCES: readonly { by: TilesBy; member: ListMember; kind: string; most: n
 const MOST_READ = 3e6;
 
 export function FilterBar() {
-	const { filter } = usePage();
+	const { filter } = useRestedPage();
 	const [open, setOpen] = useState(false);
 	const input = useRef<HTMLInputElement>(null);
 	useShortcut(["/"], "Filter: type a path, a call, > 1ms, error, ...", "Everywhere", () => input.current?.focus());
@@ -72,7 +72,7 @@ interface FieldProps {
 }
 
 function Field({ input, open, setOpen }: FieldProps) {
-	const { filter } = usePage();
+	const { filter } = useRestedPage();
 	const [text, setText] = useState("");
 	const [chosen, setChosen] = useState(0);
 	const id = useId();

@@ -1,5 +1,5 @@
 import type { MouseEvent, ReactNode } from "react";
-import { store, usePage } from "../state/store";
+import { store, useRestedPage } from "../state/store";
 
 interface Props {
 	/** What differs from the page's state. */
@@ -13,7 +13,7 @@ interface Props {
 /** A link to another state of the page: opens in place, or in a new tab as the reader asks the browser for. */
 export function Link({ to, className, title, current, children }: Props) {
 	// Addresses hold the whole state, so they change with it.
-	usePage();
+	useRestedPage();
 	const open = (event: MouseEvent) => {
 		if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
 		event.preventDefault();

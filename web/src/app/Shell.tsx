@@ -9,7 +9,7 @@ import { panSpan, zoomSpan } from "../lib/scale";
 import { useShortcut } from "../state/keys";
 import { client, useConnection } from "../state/server";
 import { type Opening, SessionProvider, useMaybeSession, useSession, useShown } from "../state/session";
-import { store, usePage } from "../state/store";
+import { store, usePage, useRestedPage } from "../state/store";
 import { switchTheme, useTheme } from "../state/theme";
 import { tokenOf } from "../state/url";
 import { VIEWS, viewOf } from "../views";
@@ -46,7 +46,7 @@ function useView(view: View | undefined): { component: ComponentType | null; err
 }
 
 export function Shell() {
-	const page = usePage();
+	const page = useRestedPage();
 	const connection = useConnection();
 	const view = viewOf(page.view);
 	useEffect(() => {
@@ -133,7 +133,7 @@ class Boundary extends Component<{ children: ReactNode }, { error: unknown }> {
 }
 
 function Top({ view }: { view: View | undefined }) {
-	const page = usePage();
+	const page = useRestedPage();
 	const session = useMaybeSession();
 	const theme = useTheme();
 	const tabs = VIEWS.filter((v) => !v.hidden && v.scope === (page.session ? "session" : "all"));
@@ -221,7 +221,7 @@ function Loss() {
 const FOLLOW_NS = 10e9;
 
 function LiveBadge() {
-	const { window } = usePage();
+	const { window } = useRestedPage();
 	const following = window.kind !== "range";
 	const follow = () => store.go({ window: following ? { kind: "all" } : { kind: "last", span: FOLLOW_NS } });
 	useShortcut(["f"], "Follow a running recording", "Time", follow);

@@ -9,7 +9,7 @@ import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
-import { usePage, useRestedWindow } from "./store";
+import { usePage, useRestedPage } from "./store";
 import { filterText, type TimeWindow } from "./url";
 
 export interface Session {
@@ -154,9 +154,9 @@ export interface Question {
 
 /** What identifies a question, apart from rows that are added while it stands. */
 function useAsked(question: Question | null): { key: string | null; revision: number; path: () => string } {
-	const page = usePage();
+	const page = useRestedPage();
 	const session = useSession();
-	const window = useRestedWindow();
+	const { window } = page;
 	const span = resolveWindow(window, session.bounds);
 	const following = session.live && window.kind !== "range";
 	const windowed = question?.windowed !== false;

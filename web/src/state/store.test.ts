@@ -51,9 +51,9 @@ describe("the store", () => {
 		}
 		expect(rested.size).toBeLessThan(8);
 		vi.advanceTimersByTime(1000);
-		expect(store.getRested()).toEqual({ kind: "range", from: 100, to: 1000 });
+		expect(store.getRested().window).toEqual({ kind: "range", from: 100, to: 1000 });
 		store.go({ window: { kind: "all" } });
-		expect(store.getRested()).toEqual({ kind: "all" });
+		expect(store.getRested().window).toEqual({ kind: "all" });
 	});
 	it("keeps a gesture that another step interrupts", () => {
 		const { fake, history } = browser();

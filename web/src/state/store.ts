@@ -23,15 +23,15 @@ type Patch = Partial<Omit<PageState, "params">> & { params?: Readonly<Record<str
 
 export class Store {
 	private state: PageState;
-	/** The window as it was when it last rested: what is asked of the server. */
-	private rested: TimeWindow;
+	/** The state as it was when its window last rested: what is asked of the server. */
+	private rested: PageState;
 	private restedAt = 0;
 	private settling: ReturnType<typeof setTimeout> | null = null;
 	private readonly listeners = new Set<() => void>();
 
 	constructor(private readonly browser: Browser) {
 		this.state = parseState(browser.search());
-		this.rested = this.state.window;
+		this.rested = this.state;
 		browser.onBack(() => {
 			this.forgetGesture();
 			this.set(parseState(browser.search()));
@@ -45,8 +45,8 @@ export class Store {
 
 	get = (): PageState => this.state;
 
-	/** The window, without those that a gesture only passes through. */
-	getRested = (): TimeWindow => this.rested;
+	/** The state, without the windows that a gesture only passes through. */
+	getRested = (): PageState => this.rested;
 
 	/** Changes the state as one step that "back" undoes; `replace` makes it part of the step before. */
 	go(patch: Patch, how: "push" | "replace" = "push"): void {
@@ -65,8 +65,9 @@ export class Store {
 		if (this.settling !== null) clearTimeout(this.settling);
 		this.settling = setTimeout(() => this.commitGesture(), SETTLE_MS);
 		// A long gesture shows what it has come to now and then.
-		if (Date.now() - this.restedAt > LOOK_MS) this.rest(window);
-		this.set({ ...this.state, window });
+		const next = { ...this.state, window };
+		if (Date.now() - this.restedAt > LOOK_MS) this.rest(next);
+		this.set(next);
 	}
 
 	/** The address of a state that differs as told: for links. */
@@ -105,14 +106,14 @@ export class Store {
 		this.settling = null;
 	}
 
-	private rest(window: TimeWindow): void {
-		this.rested = window;
+	private rest(state: PageState): void {
+		this.rested = state;
 		this.restedAt = Date.now();
 	}
 
 	private set(state: PageState): void {
 		this.state = state;
-		if (this.settling === null) this.rest(state.window);
+		if (this.settling === null) this.rest(state);
 		for (const listener of this.listeners) listener();
 	}
 }
@@ -128,18 +129,22 @@ export const store = new Store(
 			},
 );
 
+/** The state, changing with every frame of a gesture. */
 export function usePage(): PageState {
 	return useSyncExternalStore(store.subscribe, store.get);
 }
 
-/** The window that questions are about: it lags behind a gesture, so that not every frame asks the server. */
-export function useRestedWindow(): TimeWindow {
+/**
+ * The state for everything that needs not follow a gesture frame by frame: questions to the server, links, what
+ * surrounds the plots.
+ */
+export function useRestedPage(): PageState {
 	return useSyncExternalStore(store.subscribe, store.getRested);
 }
 
 /** One of the view's own parameters. */
 export function useParam(name: string, otherwise: string): [string, (value: string) => void] {
-	const value = usePage().params[name] ?? otherwise;
+	const value = useRestedPage().params[name] ?? otherwise;
 	const set = (next: string) => store.go({ params: { [name]: next === otherwise ? null : next } }, "replace");
 	return [value, set];
 }

@@ -1,6 +1,6 @@
 import { Link } from "../../app/Link";
 import { useShortcut } from "../../state/keys";
-import { store, usePage } from "../../state/store";
+import { store, useRestedPage } from "../../state/store";
 import { Shown } from "../panel";
 import { Blocks, Facts, Head, Neighbours, PageCache, Section, Waits } from "./parts";
 import { spanOf } from "./rows";
@@ -12,7 +12,7 @@ import "./style.css";
 export function RequestCard({ rid }: { rid: number }) {
 	const request = useRequest(rid);
 	const answer = request.data;
-	const { view } = usePage();
+	const { view } = useRestedPage();
 	const step = (by: 1 | -1) => stepFrom(answer, by);
 	useShortcut([","], "The call of the thread before", "Selected call", () => step(-1));
 	useShortcut(["."], "The call of the thread after", "Selected call", () => step(1));

@@ -7,6 +7,7 @@ import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
 import type { Axis } from "../../components/plotframe";
 import { TimeChart } from "../../components/timechart";
+import { useTall } from "../../components/useTall";
 import { colourOf } from "../../lib/colour";
 import { count, duration, exact, percent, time } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
@@ -17,6 +18,7 @@ import { distribution, overTime } from "./curves";
 
 export function Curves({ before, after }: { before: string; after: string }) {
 	const theme = useTheme();
+	const height = useTall(190, 0.18);
 	const tiles = [useTiles(before), useTiles(after)] as const;
 	const data = [tiles[0].data, tiles[1].data] as const;
 	const both = useMemo(() => {
@@ -36,7 +38,7 @@ export function Curves({ before, after }: { before: string; after: string }) {
 				head={<Legend entries={legend} />}
 				picture="compare-calls"
 			>
-				<Shown of={of} height={190}>
+				<Shown of={of} height={height}>
 					{() =>
 						both && (
 							<TimeChart
@@ -50,7 +52,7 @@ export function Curves({ before, after }: { before: string; after: string }) {
 									values,
 									style: "line",
 								}))}
-								height={190}
+								height={height}
 								format={count}
 								exact={(v) => `${exact(Math.round(v))}/s`}
 								axis={sinceStart(both.time.bucket)}
@@ -65,7 +67,7 @@ export function Curves({ before, after }: { before: string; after: string }) {
 				head={<Legend entries={legend} />}
 				picture="compare-latency"
 			>
-				<Shown of={of} height={190}>
+				<Shown of={of} height={height}>
 					{() =>
 						both && (
 							<TimeChart
@@ -79,7 +81,7 @@ export function Curves({ before, after }: { before: string; after: string }) {
 									values,
 									style: "line",
 								}))}
-								height={190}
+								height={height}
 								format={percent}
 								axis={POWERS}
 							/>

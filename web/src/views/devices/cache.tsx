@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
+import { useTall } from "../../components/useTall";
 import { gridOf, perSecond, seriesOf } from "../../lib/buckets";
 import { colourOf } from "../../lib/colour";
 import { count, exact, percent } from "../../lib/format";
@@ -14,6 +15,7 @@ const BUCKETS = 400;
 /** What of the pages that were read was in memory already. */
 export function Cache() {
 	const { span } = useShown();
+	const height = useTall(116, 0.12);
 	const { about } = useSession();
 	const theme = useTheme();
 	const answer = useColumns({ path: "cache", pixels: BUCKETS });
@@ -53,7 +55,7 @@ export function Cache() {
 		>
 			<Shown
 				of={answer}
-				height={210}
+				height={height + 94}
 				empty={(data) => data.rows === 0}
 				emptyTitle={recorded ? "Nothing used the page cache in this window" : "The page cache was not recorded"}
 				emptyText={
@@ -86,7 +88,7 @@ export function Cache() {
 								t={made.grid.t}
 								bucket={made.grid.bucket}
 								series={series}
-								height={116}
+								height={height}
 								format={count}
 								exact={(v) => `${exact(Math.round(v))}/s`}
 							/>

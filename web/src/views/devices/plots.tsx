@@ -4,17 +4,20 @@ import { Panel, Shown } from "../../components/panel";
 import { useSql } from "../../components/query/useSql";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
+import { useTall } from "../../components/useTall";
 import { gridOf, heatOf } from "../../lib/buckets";
 import { colourOf, ramp } from "../../lib/colour";
-import { bytes, count, duration, exact } from "../../lib/format";
+import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { emptyFilter } from "../../state/url";
+import { filterText } from "../../state/url";
 import { atOnceSql, atOnceTiles, byUser, type Measure, quantileLine, sampled, withoutUnseen } from "./series";
 
 const BUCKETS = 400;
-const HEIGHT = 210;
+/** Least height of a plot, and its share of the window. */
+const LEAST = 210;
+const SHARE = 0.2;
 
 function path(device: string): string {
 	return `devices/${encodeURIComponent(device)}`;
@@ -22,6 +25,7 @@ function path(device: string): string {
 
 export function Depth({ device }: { device: string }) {
 	const { span } = useShown();
+	const height = useTall(LEAST, SHARE);
 	const theme = useTheme();
 	const answer = useColumns({ path: path(device), pixels: BUCKETS });
 	const made = useMemo(() => {
@@ -47,7 +51,7 @@ export function Depth({ device }: { device: string }) {
 			head={<Legend entries={series} />}
 			picture={`depth-${device}`}
 		>
-			<Shown of={answer} height={HEIGHT} empty={(data) => data.rows === 0}>
+			<Shown of={answer} height={height} empty={(data) => data.rows === 0}>
 				{() =>
 					made && (
 						<TimeChart
@@ -56,7 +60,7 @@ export function Depth({ device }: { device: string }) {
 							t={made.grid.t}
 							bucket={made.grid.bucket}
 							series={series}
-							height={HEIGHT}
+							height={height}
 							atLeast={2}
 							format={(v) => exact(Math.round(v * 10) / 10)}
 						/>
@@ -69,6 +73,7 @@ export function Depth({ device }: { device: string }) {
 
 export function Latency({ device }: { device: string }) {
 	const { span } = useShown();
+	const height = useTall(LEAST, SHARE);
 	const theme = useTheme();
 	const answer = useColumns({ path: path(device), pixels: BUCKETS / 2 });
 	const made = useMemo(() => {
@@ -95,7 +100,7 @@ export function Latency({ device }: { device: string }) {
 			}
 			picture={`latency-${device}`}
 		>
-			<Shown of={answer} height={HEIGHT} empty={(data) => data.rows === 0}>
+			<Shown of={answer} height={height} empty={(data) => data.rows === 0}>
 				{() =>
 					made && (
 						<TimeChart
@@ -105,7 +110,7 @@ export function Latency({ device }: { device: string }) {
 							bucket={made.grid.bucket}
 							series={series}
 							heat={{ ...made.heat, format: duration, unit: "requests" }}
-							height={HEIGHT}
+							height={height}
 							format={duration}
 						/>
 					)
@@ -135,13 +140,14 @@ const MOST_ROWS = 100_000;
 
 export function Users({ device }: { device: string }) {
 	const { span } = useShown();
+	const height = useTall(LEAST, SHARE);
 	const theme = useTheme();
 	const [param, setMeasure] = useParam("of", "device");
 	const measure = MEASURES.find(([id]) => id === param)?.[0] ?? "device";
 	const { filter } = usePage();
 	const timed = measure === "device" || measure === "queue";
 	const sums = useColumns(timed ? null : { path: path(device), params: { by: "comm" }, pixels: BUCKETS });
-	const atOnce = useSql(timed ? atOnceSql(device, measure, !emptyFilter(filter)) : null, MOST_ROWS);
+	const atOnce = useSql(timed ? atOnceSql(device, measure, filterText(filter) !== "") : null, MOST_ROWS);
 	const answer = timed ? atOnce : sums;
 	const made = useMemo(() => {
 		if (!answer.data) return null;
@@ -160,7 +166,7 @@ export function Users({ device }: { device: string }) {
 				made ? (
 					<Legend
 						entries={made.users.map((u) => ({
-							label: u.key === "" ? "not known" : u.label,
+							label: u.key === "" ? "not known" : visible(u.label),
 							colour: colour(u.key),
 							...(u.key ? { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", u.key ?? "", alt) } : {}),
 						}))}
@@ -172,7 +178,7 @@ export function Users({ device }: { device: string }) {
 		>
 			<Shown
 				of={answer}
-				height={HEIGHT}
+				height={height}
 				empty={(data) => data.rows === 0}
 				emptyTitle={timed ? "When its requests began was not seen" : "No requests in this window"}
 				emptyText={
@@ -187,12 +193,12 @@ export function Users({ device }: { device: string }) {
 							t={made.grid.t}
 							bucket={made.grid.bucket}
 							series={made.users.map((u) => ({
-								label: u.key === "" ? "not known" : u.label,
+								label: u.key === "" ? "not known" : visible(u.label),
 								colour: colour(u.key),
 								values: u.values,
 								style: "stack",
 							}))}
-							height={HEIGHT}
+							height={height}
 							binary={measure === "bytes"}
 							format={format}
 						/>

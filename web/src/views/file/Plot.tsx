@@ -4,11 +4,10 @@ import { Legend, type LegendEntry } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
 import type { Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
-import { Text } from "../../components/text";
 import { TimeChart } from "../../components/timechart";
 import { TipRows } from "../../components/tip";
 import { colourOf, ramp, type Theme } from "../../lib/colour";
-import { bytes, duration, exact, exactDuration, exactTime, time } from "../../lib/format";
+import { bytes, duration, exact, exactDuration, exactTime, time, visible } from "../../lib/format";
 import { zoomSpan } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import type { Resource } from "../../state/resource";
@@ -43,7 +42,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 	const [param, setBy] = useParam("colour", "kind");
 	const by = BYS.find(([id]) => id === param)?.[0] ?? "kind";
 	const what = accesses?.what ?? null;
-	const name = (tid: number) => `${names.get(tid) ?? "thread"} ${tid}`;
+	const name = (tid: number) => `${visible(names.get(tid) ?? "thread")} ${tid}`;
 
 	const draw = useMemo(() => {
 		if (!what) return null;
@@ -190,8 +189,4 @@ function legend(
 			colour: colourOf("thread", String(tid), theme),
 			onPick: ({ alt }) => toggleFilter("tid", tid, alt),
 		}));
-}
-
-export function FileName({ path }: { path: string | null }) {
-	return <Text of={path ?? "a file without a known path"} className="mono" />;
 }

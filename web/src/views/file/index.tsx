@@ -7,31 +7,40 @@ import { Empty } from "../../components/states";
 import { Path } from "../../components/text";
 import { useSize } from "../../components/useSize";
 import { bytes, exact, percent } from "../../lib/format";
-import { useColumns, useJson } from "../../state/session";
+import { useColumns, useJson, useSession } from "../../state/session";
 import { store, usePage, useParam } from "../../state/store";
 import { type Accesses, accessesOf, type Figures as FigureValues, sequentialShare } from "./accesses";
 import { Picker } from "./Picker";
 import { Plot } from "./Plot";
 import "./style.css";
 
-/** A cell of the grid is as many pixels wide and high. */
+/** A cell of the grid is as many pixels wide and high; on a wide screen one more, or single ones are not seen. */
 const CELL = 2;
+const WIDE = 1600;
 /** Of the panel's height and width, what the plot's frame does not have. */
 const HEAD = 44;
 const AXES = 78;
 /** Sizes are asked for in such steps, so that a window that is dragged larger is not asked for at every pixel. */
 const ROUND = 64;
 
+interface FirstFile {
+	file: number;
+	path: string | null;
+}
+
 export default function File() {
 	const page = usePage();
+	const { live } = useSession();
 	const [param] = useParam("file", "");
-	const [first, setFirst] = useState<{ file: number; path: string | null } | null | undefined>(undefined);
+	const [first, setFirst] = useState<FirstFile | null | undefined>(undefined);
 	const box = useRef<HTMLDivElement>(null);
 	const { width, height } = useSize(box);
 
 	const only = page.filter.file?.length === 1 ? page.filter.file[0] : undefined;
 	const named = param !== "" && Number.isFinite(Number(param)) ? Number(param) : undefined;
 	const file = only ?? named ?? first?.file ?? null;
+	// While a recording goes on another file may come to have the most: the picture stays with the one that is shown.
+	const found = (next: FirstFile | null) => setFirst((before) => (live && before ? before : next));
 	const choose = (next: number) => {
 		// A filter for one file and a view of another would show nothing.
 		const filter = page.filter.file ? { ...page.filter, file: [next] } : page.filter;
@@ -39,8 +48,9 @@ export default function File() {
 	};
 
 	const plot = Math.max(220, height - HEAD);
-	const across = cells(width - AXES);
-	const up = cells(plot - 32);
+	const cell = width > WIDE ? CELL + 1 : CELL;
+	const across = cells(width - AXES, cell);
+	const up = cells(plot - 32, cell);
 	const offsets = useColumns(
 		file !== null && width > 0
 			? { path: "offsets", params: { file, width: across, height: up, unique: 0 }, pixels: across }
@@ -74,7 +84,7 @@ export default function File() {
 
 	return (
 		<div className={page.rid === null ? "file-view" : "file-view with-card"}>
-			<Picker chosen={file} choose={choose} found={setFirst} />
+			<Picker chosen={file} choose={choose} found={found} />
 			<div className="file-main">
 				{file === null ? null : (
 					<header className="file-head">
@@ -103,8 +113,8 @@ export default function File() {
 	);
 }
 
-function cells(pixels: number): number {
-	return Math.max(ROUND, Math.floor(pixels / CELL / ROUND) * ROUND);
+function cells(pixels: number, cell: number): number {
+	return Math.max(ROUND, Math.floor(pixels / cell / ROUND) * ROUND);
 }
 
 function useNames(): ReadonlyMap<number, string> {

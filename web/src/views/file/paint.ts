@@ -108,7 +108,7 @@ export function paintCells(cells: Cells, by: ColourBy, theme: Theme): Draw {
 		image.data[at + 2] = colour[2];
 		// One access among millions can still be seen, and a path that is walked often stands out of a cloud.
 		const share = range > 0 ? (Math.log1p(reads + writes) - low) / range : 1;
-		image.data[at + 3] = 115 + Math.round(140 * share);
+		image.data[at + 3] = 135 + Math.round(120 * share);
 	}
 	picture.getContext("2d")?.putImageData(image, 0, 0);
 	return (context, frame) => {

@@ -2,6 +2,7 @@
 
 import { Link } from "../../app/Link";
 import { RequestCard } from "../../components/request/card";
+import { useTall } from "../../components/useTall";
 import { useSession } from "../../state/session";
 import { usePage } from "../../state/store";
 import { RequestStacks } from "./requests";
@@ -10,6 +11,7 @@ import "./style.css";
 
 export default function Layers() {
 	const { rid } = usePage();
+	const height = useTall(340, 0.42);
 	const { about } = useSession();
 	const missing = about.layers.filter((layer) => !layer.recorded);
 	return (
@@ -23,7 +25,7 @@ export default function Layers() {
 					</p>
 				) : null}
 				<Windows />
-				<RequestStacks height={340} />
+				<RequestStacks height={height} />
 			</div>
 			{rid === null ? null : (
 				<aside className="layers-card" aria-label="Selected call">

@@ -3,6 +3,7 @@ import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
+import { useTall } from "../../components/useTall";
 import { gridOf, perSecond } from "../../lib/buckets";
 import { colourOf } from "../../lib/colour";
 import { duration, exactDuration, percent } from "../../lib/format";
@@ -21,6 +22,7 @@ const UNITS = [
 /** Time by layer over windows, and all in all. */
 export function Windows() {
 	const { span } = useShown();
+	const height = useTall(220, 0.22);
 	const theme = useTheme();
 	const [param, setUnit] = useParam("unit", "time");
 	const unit = param === "share" ? "share" : "time";
@@ -52,7 +54,7 @@ export function Windows() {
 				end={<Segmented label="Unit" value={unit} options={UNITS} onChange={setUnit} />}
 				picture="layers-windows"
 			>
-				<Shown of={answer} height={220} empty={(data) => data.rows === 0}>
+				<Shown of={answer} height={height} empty={(data) => data.rows === 0}>
 					{() =>
 						made && (
 							<TimeChart
@@ -66,7 +68,7 @@ export function Windows() {
 									values: unit === "time" ? perSecond(s.values, made.grid.bucket) : s.values,
 									style: "stack",
 								}))}
-								height={220}
+								height={height}
 								{...(unit === "share" ? { range: [0, 1] as const } : {})}
 								format={unit === "time" ? (v) => `${duration(v)}/s` : percent}
 							/>
@@ -75,7 +77,7 @@ export function Windows() {
 				</Shown>
 			</Panel>
 			<Panel title="All in all" note="in this window">
-				<Shown of={answer} height={220} empty={(data) => data.rows === 0}>
+				<Shown of={answer} height={height} empty={(data) => data.rows === 0}>
 					{() =>
 						made && (
 							<table className="figures layers-sums">

@@ -7,7 +7,7 @@ import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
 import { type Sum, sumsOf } from "../../lib/sums";
 import { useColumns } from "../../state/session";
-import { toggleFilter, usePage, useParam } from "../../state/store";
+import { toggleFilter, useParam, useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
 
 export type TopKind = "file" | "syscall" | "thread";
@@ -40,7 +40,7 @@ const VALUES: Readonly<Record<Sort, (sum: Sum) => number>> = {
 export function Top({ by }: { by: TopKind }) {
 	const [param, setSort] = useParam(`sort_${by}`, "time_ns");
 	const sort = SORTS.find((s) => s === param) ?? "time_ns";
-	const whole = usePage().window.kind === "all";
+	const whole = useRestedPage().window.kind === "all";
 	// By time the pyramid answers; by anything else the rows must be read.
 	const fast = sort === "time_ns";
 	const top = useColumns(

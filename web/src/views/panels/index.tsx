@@ -7,6 +7,7 @@ import { ResultPlot } from "../../components/query/ResultPlot";
 import { ResultTable } from "../../components/query/ResultTable";
 import { useSql } from "../../components/query/useSql";
 import { Empty } from "../../components/states";
+import { useTall } from "../../components/useTall";
 import { exact, visible } from "../../lib/format";
 import { queries, type SavedQuery, useQueries } from "../../state/queries";
 import { store } from "../../state/store";
@@ -15,7 +16,6 @@ import "./style.css";
 
 /** More rows than a panel can show say nothing more. */
 const ROWS = 5000;
-const HEIGHT = 240;
 
 export default function Panels() {
 	const panels = useQueries().filter((query) => query.panel);
@@ -38,6 +38,7 @@ export default function Panels() {
 
 function Own({ query, first, last }: { query: SavedQuery; first: boolean; last: boolean }) {
 	const result = useSql(query.sql, ROWS);
+	const height = useTall(240, 0.26);
 	const name = visible(query.name);
 	const tool = (label: string, sign: string, run: () => void, off = false) => (
 		<button
@@ -77,10 +78,10 @@ function Own({ query, first, last }: { query: SavedQuery; first: boolean; last: 
 			}
 			{...(query.plot.form === "table" ? {} : { picture: query.name })}
 		>
-			<Shown of={result} height={HEIGHT}>
+			<Shown of={result} height={height}>
 				{(data) =>
 					query.plot.form === "table" ? (
-						<div className="panels-table">
+						<div className="panels-table" style={{ height }}>
 							<ResultTable data={data} say={() => {}} onOpen={(rid) => store.go({ view: "request", rid })} />
 						</div>
 					) : (
@@ -88,7 +89,7 @@ function Own({ query, first, last }: { query: SavedQuery; first: boolean; last: 
 							data={data}
 							choice={query.plot}
 							title={name}
-							height={HEIGHT - 30}
+							height={height - 30}
 							follows={result.expanded?.follows === true}
 						/>
 					)

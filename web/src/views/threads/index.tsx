@@ -6,9 +6,10 @@ import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { Text } from "../../components/text";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
+import { useTall } from "../../components/useTall";
 import { type Grid, gridOf, perSecond } from "../../lib/buckets";
 import { colourOf, type Theme } from "../../lib/colour";
-import { count, duration, exact, exactDuration } from "../../lib/format";
+import { count, duration, exact, exactDuration, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
@@ -35,6 +36,8 @@ const LINES = 4;
 
 export default function Threads() {
 	const { span } = useShown();
+	const upper = useTall(190, 0.22);
+	const lower = useTall(300, 0.36);
 	const theme = useTheme();
 	const [param, setForm] = useParam("as", "stack");
 	const form: Form = param === "lanes" ? "lanes" : "stack";
@@ -67,7 +70,7 @@ export default function Threads() {
 				}
 				picture="threads-p99"
 			>
-				<Shown of={tiles} height={190} empty={(data) => data.rows === 0}>
+				<Shown of={tiles} height={upper} empty={(data) => data.rows === 0}>
 					{() =>
 						made && (
 							<TimeChart
@@ -76,7 +79,7 @@ export default function Threads() {
 								t={made.wide.t}
 								bucket={made.wide.bucket}
 								series={latencyLines(made, marked, theme)}
-								height={190}
+								height={upper}
 								log
 								format={duration}
 							/>
@@ -91,7 +94,7 @@ export default function Threads() {
 				end={<Segmented label="Form" value={form} options={FORMS} onChange={setForm} />}
 				picture="threads-calls"
 			>
-				<Shown of={tiles} height={form === "stack" ? 300 : 0} empty={(data) => data.rows === 0}>
+				<Shown of={tiles} height={form === "stack" ? lower : 0} empty={(data) => data.rows === 0}>
 					{() =>
 						made &&
 						(form === "stack" ? (
@@ -101,7 +104,7 @@ export default function Threads() {
 								t={made.grid.t}
 								bucket={made.grid.bucket}
 								series={stacks(made.folded, made.grid, marked, theme)}
-								height={300}
+								height={lower}
 								format={count}
 								exact={(v) => `${exact(Math.round(v))}/s`}
 							/>
@@ -132,7 +135,8 @@ interface Made {
 
 function nameOf(named: Named): string {
 	if (named.name === null) return "all others";
-	return named.threads > 1 ? `${named.name} × ${named.threads}` : named.name;
+	const name = visible(named.name);
+	return named.threads > 1 ? `${name} × ${named.threads}` : name;
 }
 
 function colour(named: Named, theme: Theme): string {
@@ -164,7 +168,7 @@ function latencyLines(made: Made, marked: string, theme: Theme): PlotSeries[] {
 		.filter((n) => n.name !== null && (marked === "" ? true : n.name === marked))
 		.slice(0, LINES);
 	const lines: PlotSeries[] = chosen.map((n) => ({
-		label: n.name ?? "",
+		label: visible(n.name ?? ""),
 		colour: colour(n, theme),
 		values: n.p99,
 		style: "line",

@@ -23,9 +23,9 @@ import { type Share, useLayers } from "./layers";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
-/** Tiles and pictures that are kept: about 100 MB at the very most. */
-const TILES = 400;
-const PICTURES = 60;
+/** Tiles and pictures that are kept: about 100 MB at most. */
+const TILES = 220;
+const PICTURES = 36;
 const PARALLEL = 4;
 /** After a failed request the next one waits. */
 const REST_MS = 1500;

@@ -7,7 +7,7 @@ import { Segmented } from "../../components/segmented";
 import { Empty, ErrorState, Loading } from "../../components/states";
 import { useShortcut } from "../../state/keys";
 import { useJson, useSession } from "../../state/session";
-import { store, usePage, useParam } from "../../state/store";
+import { store, useParam, useRestedPage } from "../../state/store";
 import { Board } from "./Board";
 import { Key } from "./Key";
 import { keepPlaces, type Order, orderThreads } from "./lanes";
@@ -25,7 +25,7 @@ const WHO = [
 ] as const;
 
 export default function Timeline() {
-	const page = usePage();
+	const page = useRestedPage();
 	const session = useSession();
 	const [order, setOrder] = useParam("order", "time");
 	// While the newest is followed, threads that have ended long ago would only be in the way.
