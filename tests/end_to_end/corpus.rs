@@ -241,9 +241,9 @@ fn run_all(labels: &[Label], promises: &[Promise]) -> Vec<Outcome> {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some(label) = next.lock().unwrap().next() else {
-                        break;
-                    };
+                    // Not held while the program runs.
+                    let label = next.lock().unwrap().next();
+                    let Some(label) = label else { break };
                     let outcome = run(label, &python, promises);
                     outcomes.lock().unwrap().push(outcome);
                 }
