@@ -85,12 +85,13 @@ impl Engine {
                 }
             }
         }
-        let layers = |(i, rule): (usize, &Box<dyn Rule>)| -> Vec<(Layer, usize)> {
-            rule.layers().iter().map(|layer| (*layer, i)).collect()
-        };
+        let of_layer = rules.iter().enumerate().flat_map(|(i, rule)| {
+            let layers = rule.layers().iter();
+            layers.map(move |layer| (*layer, i))
+        });
         Self {
             state: State::default(),
-            of_layer: rules.iter().enumerate().flat_map(layers).collect(),
+            of_layer: of_layer.collect(),
             rules,
             of_kind,
             layers: Layers::default(),

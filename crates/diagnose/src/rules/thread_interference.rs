@@ -18,7 +18,7 @@ const MIN_ALONE: u64 = 32;
 /// How many times longer a call takes in company.
 const MIN_SLOWDOWN: f64 = 2.0;
 /// Calls in company from which on they count.
-const MIN_TOGETHER: u64 = 32;
+const MIN_TOGETHER: u64 = 8;
 /// Calls of other threads of a process that are remembered.
 const RECENT: usize = 8;
 
@@ -29,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     needs: &[Input::Calls, Input::Block, Input::Waits],
     what: "A thread spends much of its life in calls that are slow only because other threads of its process make calls at the same time: they meet at a lock of the kernel's \
            (of an inode, a directory, the journal) or at the device.",
-    when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its 32 or more calls that overlapped with those of other threads of its process, each \
+    when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its eight or more calls that overlapped with those of other threads of its process, each \
            by how long it waited until another thread of the process woke it, or by how much longer it took than alike ones (of the same name, the same power of two of bytes, in memory or from the device) did by their \
            median when no other was under way, where there were 32 or more of those and the median of the ones in company is twice as long or more. A thread that is \
            slow by itself has no such score, and waits for locks that programs take themselves (flock, fcntl) are left to rule contention.",
