@@ -101,9 +101,12 @@ impl Db {
         // Known only to a library that has time zones built in; one without them
         // shows UTC anyway.
         let _ = connection.execute_batch("SET TimeZone = 'UTC'");
-        // Parts do not change under their names.
+        // Parts do not change under their names. Their bytes are left to the kernel's
+        // cache: a second one would fill the memory up to its limit and keep it.
         connection
-            .execute_batch("SET parquet_metadata_cache = true")
+            .execute_batch(
+                "SET parquet_metadata_cache = true; SET enable_external_file_cache = false",
+            )
             .map_err(db)?;
         connection.execute_batch(&macros(meta)).map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;

@@ -48,8 +48,6 @@ use crate::token::Token;
 pub const PORT: u16 = 7327;
 /// Longest time of one query.
 const QUERY_TIME: Duration = Duration::from_secs(30);
-/// Bytes that a request may send.
-const BODY_BYTES: usize = 256 << 10;
 
 /// What to serve, and where.
 #[derive(Clone, Debug)]
@@ -205,9 +203,8 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
 }
 
 fn routes(app: App, guard: Arc<Guard>) -> Router {
-    let api = api::routes(Arc::new(app))
-        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
-        .layer(from_fn_with_state(guard.clone(), guard::check_token));
+    let api =
+        api::routes(Arc::new(app)).layer(from_fn_with_state(guard.clone(), guard::check_token));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)

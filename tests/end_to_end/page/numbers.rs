@@ -105,14 +105,18 @@ fn sums_are_those_of_sql() {
             ));
             let path = format!("/sessions/run.fathom/tiles?by={by}&top=1000&pixels=50&f={f}");
             let tiles = page.table(&path);
-            assert_eq!(tiles.meta["exact"], true);
+            // With more keys in a bucket than the pyramid keeps some are in the rest.
+            let exact = tiles.meta["exact"] == true;
+            assert!(exact || by != "none", "{by}");
             for column in ["calls", "errors", "bytes", "time_ns"] {
-                let expected = by_key(&rows, "key", column);
-                let expected: BTreeMap<_, _> = expected
-                    .into_iter()
-                    .filter(|_| !tiles.rows.is_empty())
-                    .collect();
-                assert_eq!(summed(&tiles, column), expected, "{by} {column} {filter}");
+                let mut expected = by_key(&rows, "key", column);
+                expected.retain(|_, _| !tiles.rows.is_empty());
+                let got = summed(&tiles, column);
+                if exact {
+                    assert_eq!(got, expected, "{by} {column} {filter}");
+                }
+                let all = |sums: &BTreeMap<_, f64>| sums.values().sum::<f64>();
+                assert_eq!(all(&got), all(&expected), "{by} {column} {filter}");
                 compared += expected.len();
             }
             if by != "none" {

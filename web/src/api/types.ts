@@ -204,8 +204,8 @@ export type SessionDescription = {
 
 export type LiveState = {
   /**
-   * End of the last call, or beginning if that is later, nanoseconds since the start:
-   * the window reaches to here.
+   * Just behind the beginning of the last call, nanoseconds since the start: a window of
+   * everything reaches to here.
    */
   end: number,
   /** Whether it is still being recorded. */
@@ -270,6 +270,11 @@ export type ThreadRow = {
 export type Threads = { threads: Array<ThreadRow>,
   /** How many there are, also when not all are in the answer. */
   total: number,
+  /**
+   * Whether these are all, with all their calls. With very many calls threads that were
+   * never among the 64 with the most time may lack calls, or be missing.
+   */
+  exact: boolean,
 };
 
 export type TopMeta = {

@@ -125,6 +125,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         raw: args.raw.clone(),
         durable: args.keep.durable,
         watch,
+        #[cfg(feature = "analyse")]
+        watched: args.page.ui,
+        #[cfg(not(feature = "analyse"))]
+        watched: false,
     };
     let pipeline = Pipeline::create(&meta, destination).map_err(Failure::recording)?;
     #[cfg(feature = "analyse")]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use fathom_decode::capture;
@@ -24,6 +25,10 @@ use crate::stages::Stages;
 /// what comes; what they can't take is counted as lost.
 const WAITING: usize = 16;
 
+/// How often rows are written when somebody looks on: a call is to be seen within a
+/// second, and on its way waits in the rings and in batches, too.
+const WATCHED: Duration = Duration::from_millis(250);
+
 /// Where rows and records go.
 pub struct Destination {
     /// Directory of the session.
@@ -36,6 +41,8 @@ pub struct Destination {
     pub durable: bool,
     /// Looks for a reason to save what is kept.
     pub watch: Option<Watch>,
+    /// Somebody looks on: write what there is sooner.
+    pub watched: bool,
 }
 
 /// A pipeline that is not yet running.
@@ -115,11 +122,14 @@ impl Pipeline {
                 Ok::<_, anyhow::Error>(capture::Writer::new(BufWriter::new(file), meta)?)
             })
             .transpose()?;
-        let options = WriterOptions {
+        let mut options = WriterOptions {
             force: destination.force,
             durable: destination.durable,
             ..WriterOptions::default()
         };
+        if destination.watched {
+            options.part_interval = WATCHED;
+        }
         let writer = SessionWriter::create(&destination.output, meta.clone(), options)?;
         if meta.content.as_ref().is_some_and(|c| c.mode == "plain") {
             // What programs read and write is not for everybody to read.

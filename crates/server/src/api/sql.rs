@@ -1,14 +1,15 @@
 //! `POST /sessions/ID/sql`: a SELECT of the user's.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 use arrow::record_batch::RecordBatch;
-use axum::body::Bytes;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
@@ -19,6 +20,9 @@ use crate::view::Reader;
 
 /// Rows of an answer at most.
 const MOST: usize = 100_000;
+/// Bytes of a statement at most, and how long they may take to arrive.
+const MOST_BYTES: usize = 256 << 10;
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Whole numbers up to here are exact in JavaScript.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -49,8 +53,23 @@ pub(crate) struct SqlMeta {
 pub(crate) async fn sql(
     State(app): State<Shared>,
     Path(id): Path<String>,
-    body: Bytes,
+    body: Body,
 ) -> Result<ArrowAnswer, ApiError> {
+    let body = tokio::time::timeout(PATIENCE, to_bytes(body, MOST_BYTES));
+    let body = body.await.map_err(|_| {
+        let next = "send the statement at once";
+        ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "it does not come",
+            "the body",
+            next,
+        )
+    })?;
+    let body = body.map_err(|e| {
+        let next = "send a shorter statement";
+        let what = e.to_string();
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, what, "the body", next)
+    })?;
     let request: SqlRequest = serde_json::from_slice(&body)
         .map_err(|e| ApiError::parameter("the body", format!("it is not as expected: {e}")))?;
     let most = request.max_rows.unwrap_or(10_000).min(MOST);

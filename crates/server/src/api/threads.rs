@@ -16,6 +16,8 @@ use crate::view::Reader;
 
 /// Threads in an answer; of more those with the most time.
 const MOST: usize = 5000;
+/// Calls in the window's files from which on the pyramid answers, though not exactly.
+const VERY_MANY: u64 = 20_000_000;
 
 /// A thread.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -45,6 +47,9 @@ pub(crate) struct Threads {
     pub threads: Vec<ThreadRow>,
     /// How many there are, also when not all are in the answer.
     pub total: usize,
+    /// Whether these are all, with all their calls. With very many calls threads that were
+    /// never among the 64 with the most time may lack calls, or be missing.
+    pub exact: bool,
 }
 
 /// `GET /sessions/ID/threads`.
@@ -56,9 +61,9 @@ pub(crate) async fn threads(
     let mut selection = selection.parse()?;
     selection.pixels = 1;
     let query = move |reader: &Reader, _: &crate::job::Stop| {
-        let mut threads = match of_pyramid(reader, &selection)? {
-            Some(threads) => threads,
-            None => of_rows(reader, &selection)?,
+        let (mut threads, exact) = match of_pyramid(reader, &selection)? {
+            Some(answer) => answer,
+            None => (of_rows(reader, &selection)?, true),
         };
         let order = |t: &ThreadRow| (-t.time_ns, t.pid, t.tid);
         threads.sort_by(|a, b| {
@@ -69,31 +74,48 @@ pub(crate) async fn threads(
         let total = threads.len();
         threads.truncate(MOST);
         name(reader, &mut threads)?;
-        Ok(Threads { threads, total })
+        Ok(Threads {
+            threads,
+            total,
+            exact,
+        })
     };
     app.jobs.query(id, Lane::Quick, query).await.map(Json)
 }
 
-/// When buckets fit the window and no thread is in a rest.
-fn of_pyramid(reader: &Reader, selection: &Selection) -> Result<Option<Vec<ThreadRow>>, ApiError> {
+/// The threads, and whether they are exact: when buckets fit the window and no thread is in
+/// a rest. Otherwise rows should answer, unless there are very many.
+fn of_pyramid(
+    reader: &Reader,
+    selection: &Selection,
+) -> Result<Option<(Vec<ThreadRow>, bool)>, ApiError> {
     let window = selection.window(reader.start_ns(), reader.span());
     // Buckets at the window's borders hold more than the window: only the whole
     // session has none.
     let whole = reader
         .span()
         .is_none_or(|(first, last)| window.from <= first && window.to > last);
-    if !whole {
+    let many = reader.zoom.rows_near(window.from..window.to) > VERY_MANY;
+    if !whole && !many {
         return Ok(None);
     }
-    let answer = super::tiles::sums(reader, selection, By::Thread, usize::MAX, false)?;
+    let mut selection = selection.clone();
+    if many {
+        // The more buckets, the more threads have cells of their own.
+        selection.pixels = 256;
+    }
+    let answer = super::tiles::sums(reader, &selection, By::Thread, usize::MAX, false)?;
     let rows = &answer.rows;
-    if flags(rows, "rest")?.true_count() > 0 {
+    let rest = flags(rows, "rest")?;
+    let exact = whole && rest.true_count() == 0;
+    let good_enough = many && answer.blocks > 0;
+    if !exact && !good_enough {
         return Ok(None);
     }
     let (pid, tid) = (numbers(rows, "pid")?, numbers(rows, "tid")?);
     let (calls, time) = (numbers(rows, "calls")?, numbers(rows, "total_ns")?);
     let mut threads: HashMap<i32, ThreadRow> = HashMap::new();
-    for i in 0..rows.num_rows() {
+    for i in (0..rows.num_rows()).filter(|i| !rest.value(*i)) {
         // A process that is not known is summed up without its thread.
         if !tid.is_valid(i) {
             return Ok(None);
@@ -107,7 +129,7 @@ fn of_pyramid(reader: &Reader, selection: &Selection) -> Result<Option<Vec<Threa
         thread.calls += calls.value(i);
         thread.time_ns += time.value(i);
     }
-    Ok(Some(threads.into_values().collect()))
+    Ok(Some((threads.into_values().collect(), exact)))
 }
 
 fn of_rows(reader: &Reader, selection: &Selection) -> Result<Vec<ThreadRow>, ApiError> {

@@ -1,0 +1,175 @@
+//! The same from the pyramid: in time that does not grow with the calls.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, Float64Array};
+use fathom_query::zoom::Request;
+
+use super::{Asked, Found, Kind, MANY};
+use crate::api::tiles;
+use crate::columns::{flags, numbers, texts};
+use crate::error::ApiError;
+use crate::selection::Selection;
+use crate::view::Reader;
+
+/// Sums of the pyramid: in time that does not grow with the calls. Percentiles are those of
+/// histograms by powers of two, and a file or thread may lack calls of buckets in which it
+/// was not among the 64 with most time. Nothing for what the pyramid does not tell apart.
+pub(super) fn of_pyramid(
+    reader: &Reader,
+    selection: &Selection,
+    kind: &Kind,
+    asked: &Asked,
+) -> Result<Option<Found>, ApiError> {
+    let Some(by) = kind.by else {
+        return Ok(None);
+    };
+    let window = selection.window(reader.start_ns(), reader.span());
+    let answer = reader.zoom.query(&Request {
+        from_ns: Some(window.from),
+        to_ns: Some(window.to),
+        // The more buckets, the more keys have cells of their own.
+        pixels: 256,
+        by,
+        filter: selection.filter.for_calls(window.from),
+        top: Some(usize::MAX),
+        latency: true,
+        max_rows: Some(0),
+    })?;
+    if answer.blocks == 0 {
+        // Rows answered, as they do for filters: then they may as well do it exactly.
+        return Ok(None);
+    }
+    let rows = &answer.rows;
+    let Some((key, _)) = tiles::key_columns(by) else {
+        return Ok(None);
+    };
+    let (keys, rest) = (texts(rows, key)?, flags(rows, "rest")?);
+    let histograms = tiles::latencies(rows)?;
+    let column = |name: &str| numbers(rows, name);
+    let (calls, errors) = (column("calls")?, column("errors")?);
+    let (bytes, time) = (column("bytes")?, column("total_ns")?);
+    if calls.iter().flatten().sum::<f64>() < MANY {
+        // The window has few of the calls in its files: rows answer as fast.
+        return Ok(None);
+    }
+    let (read, written) = (column("bytes_read")?, column("bytes_written")?);
+    let longest = column("max_ns")?;
+    let mut sums: HashMap<Option<&str>, Sums> = HashMap::new();
+    for i in (0..rows.num_rows()).filter(|i| !rest.value(*i)) {
+        let sums = sums
+            .entry(keys.is_valid(i).then(|| keys.value(i)))
+            .or_default();
+        let optional = |a: &Float64Array| a.is_valid(i).then(|| a.value(i));
+        sums.calls += calls.value(i);
+        sums.errors += errors.value(i);
+        sums.bytes += bytes.value(i);
+        sums.time += time.value(i);
+        sums.longest = sums.longest.max(longest.value(i));
+        sums.read = sums.read.zip(optional(&read)).map(|(a, b)| a + b);
+        sums.written = sums.written.zip(optional(&written)).map(|(a, b)| a + b);
+        sums.histogram.resize(HISTOGRAM, 0.0);
+        for (sum, n) in sums.histogram.iter_mut().zip(&histograms[i]) {
+            *sum += n;
+        }
+    }
+    let total = sums.len();
+    let mut sums: Vec<(Option<&str>, Sums)> = sums.into_iter().collect();
+    let rank = |s: &Sums| match asked.sort {
+        "calls" => s.calls,
+        "bytes" => s.bytes,
+        "errors" => s.errors,
+        "max_ns" => s.longest,
+        "p99_ns" => s.percentile(0.99).unwrap_or(0.0),
+        _ => s.time,
+    };
+    sums.sort_by(|a, b| rank(&b.1).total_cmp(&rank(&a.1)).then(a.0.cmp(&b.0)));
+    sums.truncate(asked.limit);
+    let mut found = Found {
+        total,
+        ..Found::default()
+    };
+    for (key, sums) in sums {
+        found.keys.push(key.map(str::to_string));
+        found.calls.push(Some(sums.calls));
+        found.errors.push(Some(sums.errors));
+        found.bytes.push(Some(sums.bytes));
+        found.bytes_read.push(sums.read);
+        found.bytes_written.push(sums.written);
+        found.time_ns.push(Some(sums.time));
+        found.p50_ns.push(sums.percentile(0.5));
+        found.p99_ns.push(sums.percentile(0.99));
+        found.max_ns.push(Some(sums.longest));
+    }
+    Ok(Some(found))
+}
+
+/// Entries of a histogram.
+pub(super) const HISTOGRAM: usize = 40;
+
+/// Sums of a key.
+pub(super) struct Sums {
+    calls: f64,
+    errors: f64,
+    bytes: f64,
+    read: Option<f64>,
+    written: Option<f64>,
+    time: f64,
+    pub(super) longest: f64,
+    pub(super) histogram: Vec<f64>,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            calls: 0.0,
+            errors: 0.0,
+            bytes: 0.0,
+            read: Some(0.0),
+            written: Some(0.0),
+            time: 0.0,
+            longest: 0.0,
+            histogram: Vec::new(),
+        }
+    }
+}
+
+impl Sums {
+    /// The duration that a part of the calls, of 1, does not exceed: spread evenly over
+    /// the entry of the histogram that it falls into.
+    pub(super) fn percentile(&self, part: f64) -> Option<f64> {
+        let all: f64 = self.histogram.iter().sum();
+        let wanted = all * part;
+        let mut passed = 0.0;
+        for (power, count) in self.histogram.iter().enumerate() {
+            if *count > 0.0 && passed + count >= wanted {
+                let low = 2f64.powi(power as i32);
+                let inside = (wanted - passed) / count;
+                return Some((low + low * inside).floor().min(self.longest));
+            }
+            passed += count;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_lie_in_their_entry() {
+        let mut sums = Sums {
+            longest: 3000.0,
+            ..Sums::default()
+        };
+        assert_eq!(sums.percentile(0.5), None);
+        sums.histogram.resize(HISTOGRAM, 0.0);
+        sums.histogram[4] = 98.0;
+        sums.histogram[11] = 2.0;
+        // From 16 to below 32, and from 2048 to the longest.
+        assert_eq!(sums.percentile(0.49), Some(24.0));
+        assert_eq!(sums.percentile(0.99), Some(3000.0));
+        assert_eq!(sums.percentile(1.0), Some(3000.0));
+    }
+}
