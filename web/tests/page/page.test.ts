@@ -367,7 +367,7 @@ describe.skipIf(reason !== null)("the page", () => {
 			};
 			await expect.poll(calls).toBeGreaterThan(0);
 			const before = await calls();
-			await expect.poll(calls, { timeout: 3000 }).toBeGreaterThan(before);
+			await expect.poll(calls).toBeGreaterThan(before);
 		} finally {
 			child.kill("SIGTERM");
 			await new Promise((done) => child.on("exit", done));
