@@ -375,7 +375,7 @@ fn tables(labels: &[Label], scores: &BTreeMap<String, Score>, promises: &[Promis
     );
     for promise in promises {
         let share = match promise.share {
-            s if s == 1.0 => String::new(),
+            1.0 => String::new(),
             s => format!(" × {s}"),
         };
         let _ = writeln!(
