@@ -27,7 +27,9 @@ showcase() {
 	compare_throughput
 	cat <<END
 
+The page, to look at it in a browser: $fathom ui sessions
 The report again: $fathom report $session
+What is wrong with it, and what to do instead: $fathom diagnose $session
 Record a program of your own:
   $(is_root || printf 'sudo ')$fathom record -o mine.fathom -- COMMAND ARGUMENTS...
 END

@@ -399,7 +399,7 @@ fn damaged_lines_are_counted() {
     let said = import(&[&log], &session);
     assert!(said.contains("3 lines were not understood"), "{said}");
     assert!(
-        said.contains("\\u{1b}[2Jgarbage") && !said.contains('\x1b'),
+        said.contains("\\x1b[2Jgarbage") && !said.contains('\x1b'),
         "{said}"
     );
     let rows = query(

@@ -124,13 +124,17 @@ fn counters_agree(fs_type: &str) {
     cached(&recording);
 }
 
-/// A device has no more requests than those that were given to it and had not completed.
+/// A device has no more requests than those that were given to it and had not completed:
+/// the device of the recording, which others do not use, so that none is left at its end.
 fn depths(recording: &Recording) {
     let rows = recording.rows(
         "SELECT device, max(queue_depth) AS told, (
              SELECT max(in_device) FROM device_queue q WHERE q.device = b.device
          ) AS most
-         FROM block b GROUP BY device HAVING told > most",
+         FROM block b SEMI JOIN (
+             SELECT device FROM block WHERE rid IS NOT NULL AND device LIKE 'loop%'
+         ) USING (device)
+         GROUP BY device HAVING told > most",
     );
     assert!(rows.is_empty(), "{rows:?}");
 }
@@ -264,7 +268,6 @@ fn waits_have_a_waker() {
         .must_exit(0);
     recording.complete();
     adds_up(&recording);
-    depths(&recording);
     let rows = recording.rows(
         "SELECT count(*) AS n FROM waits WHERE dur_ns < 0 OR run_queue_ns < 0 OR run_queue_ns > dur_ns
              OR (reason = 'preempted' AND woken_ns IS NOT NULL) OR waker = ''",

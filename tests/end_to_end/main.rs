@@ -11,7 +11,6 @@ mod aio;
 mod always_on;
 mod command;
 mod content;
-mod corpus;
 mod damage;
 mod databases;
 mod detail;

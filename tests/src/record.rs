@@ -95,6 +95,9 @@ impl Record {
         if !self.command.is_empty() {
             command.arg("--").args(&self.command);
         }
+        // Cargo's own libraries are looked for by every program that it starts; what is
+        // recorded would not be what the program does elsewhere.
+        command.env_remove("LD_LIBRARY_PATH");
         command.env("TRUTH_DIR", &self.truth).envs(self.envs);
         let [out, err] = ["stdout", "stderr"].map(|name| self.output.with_extension(name));
         command.stderr(File::create(&err).expect("file for standard error"));

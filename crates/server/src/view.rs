@@ -8,6 +8,7 @@ use fathom_query::{Db, Limits};
 use fathom_session::Session;
 
 use crate::error::ApiError;
+use crate::job::Stop;
 use crate::library::lock;
 
 /// Connections that are kept for the next queries.
@@ -24,6 +25,8 @@ pub(crate) struct View {
     /// What further ones are made from.
     base: Mutex<Zoom>,
     span: Option<(i64, i64)>,
+    /// Whether table `findings` is filled, which all connections share.
+    findings: Mutex<bool>,
 }
 
 impl View {
@@ -40,6 +43,7 @@ impl View {
             session,
             idle: Mutex::default(),
             base: Mutex::new(zoom),
+            findings: Mutex::new(false),
         })
     }
 
@@ -78,6 +82,20 @@ impl Reader {
     /// The tables.
     pub fn db(&self) -> &Db {
         self.zoom.db()
+    }
+
+    /// Fills table `findings`, unless that was done before.
+    pub fn fill_findings(&self, stop: &Stop) -> Result<(), ApiError> {
+        let mut filled = lock(&self.view.findings);
+        if *filled {
+            return Ok(());
+        }
+        let diagnosis = fathom_diagnose::diagnose_while(&self.session, &|| !stop.is_asked());
+        stop.check()?;
+        let diagnosis = diagnosis.map_err(|e| ApiError::internal(e.to_string()))?;
+        fathom_report::fill_findings(self.db(), &diagnosis)?;
+        *filled = true;
+        Ok(())
     }
 
     /// Keeps the connection for the next query.

@@ -73,8 +73,11 @@ pub(crate) async fn sql(
     let request: SqlRequest = serde_json::from_slice(&body)
         .map_err(|e| ApiError::parameter("the body", format!("it is not as expected: {e}")))?;
     let most = request.max_rows.unwrap_or(10_000).min(MOST);
-    let query = move |reader: &Reader, _: &Stop| {
+    let query = move |reader: &Reader, stop: &Stop| {
         let started = Instant::now();
+        if fathom_query::names_findings(&request.sql) {
+            reader.fill_findings(stop)?;
+        }
         let rows = reader
             .db()
             .query(&request.sql)

@@ -1,5 +1,9 @@
 //! What `fathom diagnose` says of programs of which it is known what is wrong with them:
 //! those of `tests/corpus`, and everyday programs that are healthy.
+//!
+//! A test of its own, as many of the findings are about time, which other tests would take.
+// A step that fails is a failed test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
