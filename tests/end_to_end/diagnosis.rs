@@ -246,7 +246,7 @@ for i in range(64):
 while True:
     os.write(fd, b'x' * 100)
     os.fsync(fd)
-    time.sleep(0.01)
+    time.sleep(0.0002)
 ";
     let mut running = Record::new(&scratch)
         .options(["--diagnose"])
