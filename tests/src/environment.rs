@@ -88,6 +88,8 @@ where
     let program = program.as_ref();
     let output = Command::new(program)
         .args(args)
+        // As what is recorded runs without it, too.
+        .env_remove("LD_LIBRARY_PATH")
         .stdin(Stdio::null())
         .output();
     let output = output.unwrap_or_else(|e| panic!("{}: {e}", program.display()));
