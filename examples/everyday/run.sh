@@ -49,9 +49,9 @@ tool git-add git -C repository add .
 tool git-commit git -C repository commit -q -m first
 tool git-commit-fsync git -C repository -c core.fsync=all commit -q --allow-empty -m second
 tool git-status git -C repository status --short
-tool git-clone git clone -q --no-local repository clone
+[ -n "$quick" ] || tool git-clone git clone -q --no-local repository clone
 
-tool gcc gcc -O1 -c -o f.o source/f1.c
+[ -n "$quick" ] || tool gcc gcc -O1 -c -o f.o source/f1.c
 # shellcheck disable=SC2016 # the shell that is recorded expands it
 tool gcc-all sh -c 'for file in source/f?.c; do gcc -O1 -c -o "${file%.c}.o" "$file"; done; gcc -shared -o f.so source/*.o'
 
@@ -60,7 +60,7 @@ pip=$(find /usr/share/python-wheels /usr/lib/python3* -name 'pip-*.whl' 2>/dev/n
 if [ -n "$pip" ]; then
 	# Without a network: pip installs itself, from the wheel that the distribution has.
 	tool pip-install "$work/venv/bin/python" "$pip/pip" install --no-index --no-cache-dir --disable-pip-version-check "$pip"
-	tool pip-list "$work/venv/bin/python" -m pip list --disable-pip-version-check
+	[ -n "$quick" ] || tool pip-list "$work/venv/bin/python" -m pip list --disable-pip-version-check
 fi
 
 if have apt-get; then
@@ -82,7 +82,7 @@ if have apt-get; then
 		-o "Dir::State::lists=$work/apt/lists" -o "Dir::Cache=$work/apt/cache" -o "Dir::State::status=$work/apt/dpkg/status"
 		-o APT::Sandbox::User=root -o Debug::NoLocking=true)
 	tool apt-update "${apt[@]}" update
-	tool apt-download "${apt[@]}" download example
-	tool apt-unpack dpkg-deb -x repo/example_1_all.deb unpacked
+	[ -n "$quick" ] || tool apt-download "${apt[@]}" download example
+	[ -n "$quick" ] || tool apt-unpack dpkg-deb -x repo/example_1_all.deb unpacked
 fi
 where_sessions_are
