@@ -11,8 +11,6 @@ import sys
 
 what, name = sys.argv[1], sys.argv[2]
 database = sqlite3.connect(name)
-# What is to be seen is the order in which pages are asked for, not SQLite's cache.
-database.execute("PRAGMA cache_size = 64")
 database.execute("PRAGMA mmap_size = 0")
 
 if what == "fill":
