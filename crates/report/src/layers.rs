@@ -4,11 +4,13 @@ use fathom_query::Db;
 use serde::Serialize;
 
 use crate::ReportError;
+use crate::queues::{Queue, ReadAhead, queues, read_ahead, thousandths};
+use crate::text::sparkline;
 use fathom_model::units::{bytes, count, duration, percent, share};
 use fathom_query::fetch::rows;
 
 /// Rows of each ranking.
-const TOP: usize = 8;
+pub(crate) const TOP: usize = 8;
 
 /// What the layers below the calls did. Empty where a layer was not recorded.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -19,10 +21,14 @@ pub struct Layers {
     pub times: Vec<LayerTime>,
     /// Devices and kinds of requests, by time in the device.
     pub devices: Vec<Device>,
+    /// The queues of devices over time, the deepest first.
+    pub queues: Vec<Queue>,
     /// Why threads were off the CPU, by total time.
     pub waits: Vec<Wait>,
     /// Files that the page cache served, those with most misses first.
     pub cached: Vec<CachedFile>,
+    /// What was read ahead by file, those with most waste first.
+    pub read_ahead: Vec<ReadAhead>,
     /// Threads that were interrupted, by time.
     pub interrupts: Vec<Interrupt>,
 }
@@ -140,6 +146,8 @@ impl Layers {
                     max_depth: row.maybe_int("max_depth")?,
                 })
             })?,
+            queues: queues(db)?,
+            read_ahead: read_ahead(db)?,
             waits: rows(db, &format!("FROM by_wait LIMIT {TOP}"), |row| {
                 Ok(Wait {
                     reason: row.text("reason")?,
@@ -247,6 +255,34 @@ impl Layers {
                 .collect(),
         });
         sections.push(Section {
+            title: "Queue depth over time",
+            note: self.queues.first().map_or_else(String::new, |queue| {
+                format!("a bar is {}", duration(queue.window_ns))
+            }),
+            columns: vec![
+                ("device", Left),
+                ("waiting", Right),
+                ("max", Right),
+                ("in device", Right),
+                ("max", Right),
+                ("over time", Left),
+            ],
+            rows: self
+                .queues
+                .iter()
+                .map(|q| {
+                    vec![
+                        q.device.clone(),
+                        thousandths(q.mean_waiting),
+                        count(q.max_waiting),
+                        thousandths(q.mean_depth),
+                        count(q.max_depth),
+                        sparkline(&q.depths),
+                    ]
+                })
+                .collect(),
+        });
+        sections.push(Section {
             title: "Waits in requests",
             note: String::new(),
             columns: vec![
@@ -298,6 +334,32 @@ impl Layers {
                         part(c.hits, c.pages),
                         count(c.readahead_pages),
                         count(c.dirtied),
+                    ]
+                })
+                .collect(),
+        });
+        sections.push(Section {
+            title: "Read ahead by file",
+            note: String::new(),
+            columns: vec![
+                ("path", Flexible),
+                ("read ahead", Right),
+                ("used", Right),
+                ("wasted", Right),
+                ("share", Right),
+            ],
+            rows: self
+                .read_ahead
+                .iter()
+                .map(|r| {
+                    vec![
+                        r.path
+                            .clone()
+                            .unwrap_or_else(|| "(file without a known path)".into()),
+                        bytes(r.bytes),
+                        bytes(r.used_bytes),
+                        bytes(r.wasted_bytes),
+                        part(r.wasted_bytes, r.bytes),
                     ]
                 })
                 .collect(),

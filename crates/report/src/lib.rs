@@ -8,6 +8,7 @@ mod findings;
 mod gather;
 mod html;
 mod layers;
+mod queues;
 mod report;
 mod sarif;
 mod text;
@@ -16,6 +17,7 @@ pub use findings::{Findings, fill_findings};
 pub use gather::{ReportError, Source};
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};
+pub use queues::{Queue, ReadAhead};
 pub use report::{
     Bucket, Calls, Cost, ErrorCount, FileActivity, Files, Latency, Loss, LossPlace, NextCommand,
     Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,

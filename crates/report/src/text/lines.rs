@@ -9,7 +9,7 @@ pub(super) fn blank_zero(n: i64, format: fn(i64) -> String) -> String {
 }
 
 /// `values` as bars; empty ones are blank, others visible.
-pub(super) fn sparkline(values: &[i64]) -> String {
+pub(crate) fn sparkline(values: &[i64]) -> String {
     let max = values.iter().copied().max().unwrap_or(0).max(1);
     values
         .iter()

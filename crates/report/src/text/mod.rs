@@ -13,7 +13,8 @@ pub use self::diagnosis::diagnosis_to_text;
 pub use self::diff::diff_to_text;
 use fathom_query::escape::{self, shell_words, shorten};
 
-use self::lines::{blank_zero, sparkline, wrap};
+pub(crate) use self::lines::sparkline;
+use self::lines::{blank_zero, wrap};
 use self::style::Style;
 use self::table::{Column, render};
 use crate::report::{Calls, FileActivity, Report, State};
