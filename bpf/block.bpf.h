@@ -14,6 +14,7 @@
  * devices below them.
  */
 #include "causes.bpf.h"
+#include "include/pages.h"
 
 /* include/linux/blk_types.h */
 enum { REQ_OP_FLUSH = 2, REQ_OP_DRV_IN = 34, REQ_OP_DRV_OUT = 35 };
@@ -54,8 +55,30 @@ struct {
 	__type(value, __u64);
 } devices SEC(".maps");
 
-SEC("tp_btf/block_bio_queue")
-int BPF_PROG(layer_bio_queue, struct bio *bio)
+/* A program for what a tracepoint tells of a request or bio; before 5.11 its queue came
+ * first. */
+#if HAVE_OLD_BLOCK
+#define QUEUE_PROGRAM(tracepoint, program, type, function)                                         \
+	SEC("tp_btf/" #tracepoint)                                                                 \
+	int BPF_PROG(program, type *object)                                                        \
+	{                                                                                          \
+		return function(object);                                                           \
+	}                                                                                          \
+	SEC("tp_btf/" #tracepoint)                                                                 \
+	int BPF_PROG(program##_behind_queue, struct request_queue *queue, type *object)            \
+	{                                                                                          \
+		return function(object);                                                           \
+	}
+#else
+#define QUEUE_PROGRAM(tracepoint, program, type, function)                                         \
+	SEC("tp_btf/" #tracepoint)                                                                 \
+	int BPF_PROG(program, type *object)                                                        \
+	{                                                                                          \
+		return function(object);                                                           \
+	}
+#endif
+
+static __always_inline int bio_queued(struct bio *bio)
 {
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
@@ -63,8 +86,8 @@ int BPF_PROG(layer_bio_queue, struct bio *bio)
 	struct bio_record record = {
 		.queued_ns = bpf_ktime_get_ns(),
 		.offset = NO_OFFSET,
-		.submit_tid = task->pid,
-		.submit_pid = task->tgid,
+		.submit_tid = READ_TYPED(task, pid),
+		.submit_pid = READ_TYPED(task, tgid),
 	};
 	bpf_probe_read_kernel(record.comm, sizeof(record.comm), task->comm);
 	present_request(task, state, &by);
@@ -101,8 +124,8 @@ int BPF_PROG(layer_bio_queue, struct bio *bio)
 			}
 		}
 	}
-	if (record.origin != BIO_WRITEBACK && task->flags & PF_KTHREAD) {
-		__u32 tid = task->pid;
+	if (record.origin != BIO_WRITEBACK && READ_TYPED(task, flags) & PF_KTHREAD) {
+		__u32 tid = READ_TYPED(task, pid);
 		struct request_key *commit = bpf_map_lookup_elem(&committing, &tid);
 		if (commit) {
 			record.origin = BIO_JOURNAL;
@@ -118,10 +141,10 @@ int BPF_PROG(layer_bio_queue, struct bio *bio)
 	bpf_map_update_elem(&bios, &key, &record, BPF_ANY);
 	return 0;
 }
+QUEUE_PROGRAM(block_bio_queue, layer_bio_queue, struct bio, bio_queued)
 
 /* The beginning of a bio becomes one of its own, chained to the rest. */
-SEC("tp_btf/block_split")
-int BPF_PROG(layer_split, struct bio *bio, unsigned int sector)
+static __always_inline int bio_split(struct bio *bio)
 {
 	__u64 front = *(volatile __u64 *)&bio;
 	__u64 rest = (__u64)bio->bi_private;
@@ -133,6 +156,7 @@ int BPF_PROG(layer_split, struct bio *bio, unsigned int sector)
 		whole->offset += bio->bi_iter.bi_size;
 	return 0;
 }
+QUEUE_PROGRAM(block_split, layer_split, struct bio, bio_split)
 
 /* The state of a request, made when there is none. */
 static __always_inline struct request_state *request_state(struct request *rq)
@@ -146,9 +170,16 @@ static __always_inline struct request_state *request_state(struct request *rq)
 	return bpf_map_lookup_elem(&requests, &key);
 }
 
+static __always_inline struct gendisk *disk_of(struct request *rq)
+{
+	if (bpf_core_field_exists(struct request___disk, rq_disk))
+		return BPF_CORE_READ((struct request___disk *)rq, rq_disk);
+	return BPF_CORE_READ(rq, q, disk);
+}
+
 static __always_inline __u32 disk_device(struct request *rq)
 {
-	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
+	struct gendisk *disk = disk_of(rq);
 	return disk ? BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor) : 0;
 }
 
@@ -162,7 +193,14 @@ static __always_inline __u64 device_depth(struct request *rq, __s64 change)
 		bpf_map_update_elem(&devices, &dev, &none, BPF_NOEXIST);
 		depth = bpf_map_lookup_elem(&devices, &dev);
 	}
-	return depth ? __sync_fetch_and_add(depth, change) + change : 0;
+	if (!depth)
+		return 0;
+#if HAVE_FETCHING_ATOMICS
+	return __sync_fetch_and_add(depth, change) + change;
+#else
+	__sync_fetch_and_add(depth, change);
+	return *(volatile __u64 *)depth;
+#endif
 }
 
 SEC("tp_btf/block_io_start")
@@ -181,17 +219,16 @@ int BPF_PROG(layer_rq_start, struct request *rq)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_insert")
-int BPF_PROG(layer_rq_insert, struct request *rq)
+static __always_inline int request_inserted(struct request *rq)
 {
 	struct request_state *state = request_state(rq);
 	if (state && !state->inserted_ns)
 		state->inserted_ns = bpf_ktime_get_ns();
 	return 0;
 }
+QUEUE_PROGRAM(block_rq_insert, layer_rq_insert, struct request, request_inserted)
 
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(layer_rq_issue, struct request *rq)
+static __always_inline int request_issued(struct request *rq)
 {
 	struct request_state *state = request_state(rq);
 	if (!state)
@@ -207,9 +244,9 @@ int BPF_PROG(layer_rq_issue, struct request *rq)
 	}
 	return 0;
 }
+QUEUE_PROGRAM(block_rq_issue, layer_rq_issue, struct request, request_issued)
 
-SEC("tp_btf/block_rq_requeue")
-int BPF_PROG(layer_rq_requeue, struct request *rq)
+static __always_inline int request_requeued(struct request *rq)
 {
 	__u64 key = *(volatile __u64 *)&rq;
 	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
@@ -220,15 +257,16 @@ int BPF_PROG(layer_rq_requeue, struct request *rq)
 	device_depth(rq, -1);
 	return 0;
 }
+QUEUE_PROGRAM(block_rq_requeue, layer_rq_requeue, struct request, request_requeued)
 
 /* Its bios go to the request before it. */
-SEC("tp_btf/block_rq_merge")
-int BPF_PROG(layer_rq_merge, struct request *rq)
+static __always_inline int request_merged(struct request *rq)
 {
 	__u64 key = *(volatile __u64 *)&rq;
 	bpf_map_delete_elem(&requests, &key);
 	return 0;
 }
+QUEUE_PROGRAM(block_rq_merge, layer_rq_merge, struct request, request_merged)
 
 static __always_inline __u32 request_flags(__u32 flags)
 {
@@ -287,6 +325,16 @@ static long take_bio(__u64 index, struct bio_walk *walk)
 	return 0;
 }
 
+/* The flag of a request that goes through a sequence of flushes. */
+static __always_inline __u32 flush_sequence_bit(void)
+{
+	/* Before 6.10 it had no name that the kernel tells. */
+	enum { OLD_BIT = 4 };
+	return bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ)
+		       ? bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ)
+		       : OLD_BIT;
+}
+
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int bytes)
 {
@@ -299,8 +347,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	if (bytes < rq->__data_len)
 		return 0;
 	/* Its data are there, but a flush is still to follow. */
-	if (op != REQ_OP_FLUSH &&
-	    rq->rq_flags >> bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ) & 1)
+	if (op != REQ_OP_FLUSH && rq->rq_flags >> flush_sequence_bit() & 1)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (state && state->in_device)
@@ -316,7 +363,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 		goto forget;
 	}
 	struct bio_walk walk = { .scratch = scratch, .bio = (__u64)rq->bio };
-	bpf_loop(1 << 16, take_bio, &walk, 0);
+	LOOP(HAVE_LOOPS ? 1 << 16 : MAX_BIOS + 1, take_bio, &walk);
 	struct block_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
 	record->kind = RECORD_BLOCK;
@@ -338,7 +385,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 		if (state->issued_ns)
 			record->sector = state->sector;
 	}
-	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
+	struct gendisk *disk = disk_of(rq);
 	if (disk)
 		bpf_core_read(record->disk, sizeof(record->disk), &disk->disk_name);
 	__u32 count = walk.count;

@@ -4,13 +4,11 @@
  */
 #include "include/cache_state.h"
 
-SEC("tp_btf/mm_filemap_get_pages")
-int BPF_PROG(layer_get_pages, struct address_space *mapping, unsigned long first,
-	     unsigned long last)
+static __always_inline void looked_up(__u64 first, __u64 last)
 {
 	struct task_state *state = task_state_of(current_task());
 	if (!state || !request_of(state))
-		return 0;
+		return;
 	struct layer_state *layers = &state->layers;
 	if (!layers->lookups++) {
 		layers->first = first;
@@ -19,22 +17,56 @@ int BPF_PROG(layer_get_pages, struct address_space *mapping, unsigned long first
 		layers->last = last;
 	}
 	settle_added(layers);
+}
+
+SEC("tp_btf/mm_filemap_get_pages")
+int BPF_PROG(layer_get_pages, struct address_space *mapping, unsigned long first,
+	     unsigned long last)
+{
+	looked_up(first, last);
 	return 0;
 }
 
-SEC("tp_btf/mm_filemap_add_to_page_cache")
-int BPF_PROG(layer_add_page, struct folio *folio)
+/* The whole range of a read, for kernels without that tracepoint (before 6.11). */
+static __always_inline int reads(struct kiocb *iocb, struct iov_iter *iter)
+{
+	__u64 count = BPF_CORE_READ(iter, count);
+	__u64 pos = iocb->ki_pos;
+	if (count)
+		looked_up(pos >> layer_config.page_shift,
+			  (pos + count - 1) >> layer_config.page_shift);
+	return 0;
+}
+
+SEC("fentry/filemap_read")
+int BPF_PROG(layer_filemap_read, struct kiocb *iocb, struct iov_iter *iter)
+{
+	return reads(iocb, iter);
+}
+
+#if HAVE_OLD_PAGES
+/* Before 5.12. */
+SEC("fentry/generic_file_buffered_read")
+int BPF_PROG(layer_buffered_read, struct kiocb *iocb, struct iov_iter *iter)
+{
+	return reads(iocb, iter);
+}
+#endif
+
+/* Of a folio of more than one page. */
+static __always_inline __u32 folio_order(struct folio *folio)
+{
+	if (bpf_core_field_exists(struct folio___order, _folio_order))
+		return BPF_CORE_READ((struct folio___order *)folio, _folio_order);
+	return folio->_flags_1 & 255;
+}
+
+static __always_inline int pages_added(__u64 index, __u64 pages)
 {
 	struct task_state *state = task_state_of(current_task());
 	if (!state || !request_of(state))
 		return 0;
 	struct layer_state *layers = &state->layers;
-	__u64 index = folio->index;
-	__u64 flags = 0;
-	__u64 pages = 1;
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
-	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)
-		pages = 1ULL << (folio->_flags_1 & 31);
 	if (layers->added_first != layers->added_end && index == layers->added_end) {
 		layers->added_end += pages;
 		return 0;
@@ -44,3 +76,22 @@ int BPF_PROG(layer_add_page, struct folio *folio)
 	layers->added_end = index + pages;
 	return 0;
 }
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(layer_add_page, struct folio *folio)
+{
+	__u64 flags = 0;
+	__u64 pages = 1;
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)
+		pages = 1ULL << (folio_order(folio) & 31);
+	return pages_added(folio->index, pages);
+}
+
+#if HAVE_OLD_PAGES
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(layer_add_single_page, struct page *page)
+{
+	return pages_added(page->index, 1);
+}
+#endif

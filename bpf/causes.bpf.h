@@ -89,16 +89,16 @@ static __always_inline void present_request(struct task_struct *task, struct tas
 			return;
 	} else if (state->layers.op_ns) {
 		request->ns = state->layers.op_ns;
-		request->tid = task->pid;
-		request->pid = task->tgid;
+		request->tid = READ_TYPED(task, pid);
+		request->pid = READ_TYPED(task, tgid);
 		return;
 	}
 #endif
 	request->ns = request_of(state);
 	if (state->enter_ns)
 		request->file = state->file;
-	request->tid = task->pid;
-	request->pid = task->tgid;
+	request->tid = READ_TYPED(task, pid);
+	request->pid = READ_TYPED(task, tgid);
 }
 
 static __always_inline bool is_block_device(__u64 inode)
@@ -106,9 +106,8 @@ static __always_inline bool is_block_device(__u64 inode)
 	return (READ(KERNEL_OBJECT(inode, inode), i_mode) & S_IFMT) == S_IFBLK;
 }
 
-/* A page became dirty. */
-SEC("tp_btf/writeback_dirty_folio")
-int BPF_PROG(layer_dirty_folio, struct folio *folio, struct address_space *mapping)
+/* Page `index` of a file became dirty. */
+static __always_inline int dirtied(struct address_space *mapping, __u64 index)
 {
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
@@ -119,12 +118,12 @@ int BPF_PROG(layer_dirty_folio, struct folio *folio, struct address_space *mappi
 	__u64 inode = (__u64)mapping->host;
 	struct dirty_key key = { .inode = inode };
 	if (is_block_device(inode))
-		key.page = folio->index + 1;
+		key.page = index + 1;
 	if (!by.ns) {
-		__u32 tid = task->pid;
+		__u32 tid = READ_TYPED(task, pid);
 		struct request_key *commit = NULL;
 		/* The journal hands metadata on that it has committed. */
-		if (task->flags & PF_KTHREAD && key.page)
+		if (READ_TYPED(task, flags) & PF_KTHREAD && key.page)
 			commit = bpf_map_lookup_elem(&committing, &tid);
 		if (commit)
 			by = *commit;
@@ -145,6 +144,20 @@ int BPF_PROG(layer_dirty_folio, struct folio *folio, struct address_space *mappi
 	bpf_map_update_elem(&dirtiers, &key, &by, BPF_ANY);
 	return 0;
 }
+
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(layer_dirty_folio, struct folio *folio, struct address_space *mapping)
+{
+	return dirtied(mapping, folio->index);
+}
+
+#if HAVE_OLD_PAGES
+SEC("tp_btf/writeback_dirty_page")
+int BPF_PROG(layer_dirty_page, struct page *page, struct address_space *mapping)
+{
+	return dirtied(mapping, page->index);
+}
+#endif
 
 /* A change to metadata joins a transaction. */
 SEC("tp_btf/jbd2_handle_start")
@@ -168,9 +181,9 @@ int BPF_PROG(layer_start_commit, journal_t *journal, transaction_t *transaction)
 {
 	struct transaction_key key = {
 		.dev = BPF_CORE_READ(journal, j_fs_dev, bd_dev),
-		.number = transaction->t_tid,
+		.number = BPF_CORE_READ(transaction, t_tid),
 	};
-	__u32 tid = current_task()->pid;
+	__u32 tid = READ_TYPED(current_task(), pid);
 	struct request_key *by = bpf_map_lookup_elem(&transactions, &key);
 	if (by)
 		bpf_map_update_elem(&committing, &tid, by, BPF_ANY);
@@ -180,7 +193,7 @@ int BPF_PROG(layer_start_commit, journal_t *journal, transaction_t *transaction)
 SEC("tp_btf/jbd2_end_commit")
 int BPF_PROG(layer_end_commit, journal_t *journal, transaction_t *transaction)
 {
-	__u32 tid = current_task()->pid;
+	__u32 tid = READ_TYPED(current_task(), pid);
 	bpf_map_delete_elem(&committing, &tid);
 	return 0;
 }

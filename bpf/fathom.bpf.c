@@ -20,6 +20,7 @@
 #include "sched.bpf.h"
 #include "cache.bpf.h"
 #include "fs.bpf.h"
+#include "functions.bpf.h"
 #endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -8,7 +8,7 @@
 static __always_inline void span_begins(__u32 kind)
 {
 	struct task_state *state = task_state_of(current_task());
-	if (layer_config.spans && state && request_of(state))
+	if (state && request_of(state))
 		state->layers.span_ns[kind & (SPAN_KINDS - 1)] = bpf_ktime_get_ns();
 }
 
@@ -28,8 +28,8 @@ static __always_inline void span_ends(__u32 kind, __s64 ret)
 		.file = state->file,
 		.ts_ns = began,
 		.dur_ns = bpf_ktime_get_ns() - began,
-		.pid = task->tgid,
-		.tid = task->pid,
+		.pid = READ_TYPED(task, tgid),
+		.tid = READ_TYPED(task, pid),
 		.request_ns = request,
 		.ret = ret,
 	};
@@ -44,7 +44,8 @@ static __always_inline void span_ends(__u32 kind, __s64 ret)
 SEC("tp_btf/ext4_sync_file_enter")
 int BPF_PROG(layer_ext4_sync_enter, struct file *file, int datasync)
 {
-	span_begins(SPAN_EXT4_SYNC);
+	if (layer_config.spans)
+		span_begins(SPAN_EXT4_SYNC);
 	return 0;
 }
 
@@ -55,17 +56,21 @@ int BPF_PROG(layer_ext4_sync_exit, struct inode *inode, int ret)
 	return 0;
 }
 
-/* Direct I/O: of which operation what is submitted from now on is, and how long it
- * took if the task waits for it. */
+/* What the task submits from now on is of this operation. */
+static __always_inline void submits_for(struct kiocb *iocb, bool waits)
+{
+	struct task_state *state = task_state_of(current_task());
+	if (state)
+		state->layers.iocb = waits ? 0 : *(volatile __u64 *)&iocb;
+}
+
+/* Direct I/O: of which operation it is, and how long it took if the task waits for it. */
 SEC("tp_btf/iomap_dio_rw_begin")
 int BPF_PROG(layer_dio_begin, struct kiocb *iocb, struct iov_iter *iter)
 {
-	struct task_state *state = task_state_of(current_task());
-	if (!state)
-		return 0;
 	bool waits = !iocb->ki_complete;
-	state->layers.iocb = waits ? 0 : *(volatile __u64 *)&iocb;
-	if (waits)
+	submits_for(iocb, waits);
+	if (waits && layer_config.spans)
 		span_begins(SPAN_DIRECT);
 	return 0;
 }
@@ -77,3 +82,19 @@ int BPF_PROG(layer_dio_complete, struct kiocb *iocb, int error, long ret)
 		span_ends(SPAN_DIRECT, ret);
 	return 0;
 }
+
+/* Of which operation it is, for kernels without these tracepoints (before 6.6). */
+#define OPERATION_BEGINS(function)                                                                 \
+	SEC("fentry/" #function)                                                                   \
+	int BPF_PROG(operation_##function, struct kiocb *iocb)                                     \
+	{                                                                                          \
+		submits_for(iocb, !iocb->ki_complete);                                             \
+		return 0;                                                                          \
+	}
+
+OPERATION_BEGINS(ext4_file_read_iter)
+OPERATION_BEGINS(ext4_file_write_iter)
+OPERATION_BEGINS(xfs_file_read_iter)
+OPERATION_BEGINS(xfs_file_write_iter)
+OPERATION_BEGINS(btrfs_file_read_iter)
+OPERATION_BEGINS(btrfs_file_write_iter)

@@ -62,8 +62,8 @@ static __always_inline void irq_ends(__u32 type)
 		.number = irq->number[type],
 		.ts_ns = began,
 		.dur_ns = bpf_ktime_get_ns() - began,
-		.pid = task->tgid,
-		.tid = task->pid,
+		.pid = READ_TYPED(task, tgid),
+		.tid = READ_TYPED(task, pid),
 		.request_ns = request,
 	};
 	if (type == IRQ_HARD)

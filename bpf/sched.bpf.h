@@ -5,9 +5,8 @@
  */
 #include "include/layers.h"
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(layer_switch, bool preempted, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
+static __always_inline int switched(bool preempted, struct task_struct *prev,
+				    struct task_struct *next, unsigned int prev_state)
 {
 	struct task_state *state = task_state_of(prev);
 	__u64 request = state ? request_of(state) : 0;
@@ -54,6 +53,26 @@ int BPF_PROG(layer_switch, bool preempted, struct task_struct *prev, struct task
 	return 0;
 }
 
+SEC("tp_btf/sched_switch")
+int BPF_PROG(layer_switch, bool preempted, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	return switched(preempted, prev, next, prev_state);
+}
+
+/* Before 5.18. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(layer_switch_stateless, bool preempted, struct task_struct *prev,
+	     struct task_struct *next)
+{
+	unsigned int state = 0;
+	if (bpf_core_field_exists(struct task_struct___state, __state))
+		state = BPF_CORE_READ((struct task_struct___state *)prev, __state);
+	else
+		state = BPF_CORE_READ((struct task_struct___volatile_state *)prev, state);
+	return switched(preempted, prev, next, state);
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(layer_waking, struct task_struct *task)
 {
@@ -72,7 +91,7 @@ int BPF_PROG(layer_waking, struct task_struct *task)
 		return 0;
 	}
 	struct task_struct *waker = current_task();
-	layers->waker = waker->pid;
+	layers->waker = READ_TYPED(waker, pid);
 	bpf_probe_read_kernel(layers->waker_comm, sizeof(layers->waker_comm), waker->comm);
 	return 0;
 }

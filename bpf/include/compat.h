@@ -45,7 +45,11 @@
 #define HAVE_CONTENT HAVE_LOOPS
 #define HAVE_COMPAT_CALLS HAVE_LOOPS
 /* The layers below the calls: block, sched, irq, fs and the page cache. */
-#define HAVE_LAYERS (FATHOM_KERNEL >= 613)
+#define HAVE_LAYERS 1
+/* Tracepoints of the block layer in the form that they had before 5.11. */
+#define HAVE_OLD_BLOCK (FATHOM_KERNEL < 517)
+/* Pages that became folios in 5.18. */
+#define HAVE_OLD_PAGES (FATHOM_KERNEL < 602)
 
 #if !HAVE_FETCHING_ATOMICS && !defined(__TARGET_ARCH_x86)
 /* The first word of a slot must be written last, and other processors than

@@ -244,7 +244,8 @@ struct task_struct {
 	void *worker_private;
 	__u32 flags;
 	void *stack;
-	__s32 on_cpu; /* not without SMP */
+	/* Not without SMP. Unsigned, as a byte since 7.x: the loader adjusts the load. */
+	__u32 on_cpu;
 	__s32 pid;
 	__s32 tgid;
 	__s32 exit_code;
@@ -260,6 +261,14 @@ struct task_struct {
 	struct seccomp seccomp;
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
+} CORE;
+
+/* The state of a task, from 5.14 on and before. */
+struct task_struct___state {
+	unsigned int __state;
+} CORE;
+struct task_struct___volatile_state {
+	volatile long state;
 } CORE;
 
 /* io_uring/rsrc.h; in it a pointer to struct file with flags in its low bits. */
@@ -376,6 +385,11 @@ struct folio {
 	unsigned long _flags_1;
 } CORE;
 
+/* Before 6.6 the order of a folio had a member of its own. */
+struct folio___order {
+	unsigned char _folio_order;
+} CORE;
+
 struct bio_vec {
 	struct page *bv_page;
 	__u32 bv_len;
@@ -417,6 +431,10 @@ struct request {
 	__u64 __sector;
 	struct bio *bio;
 } CORE;
+/* Before 5.17 a request told its disk itself. */
+struct request___disk {
+	struct gendisk *rq_disk;
+} CORE;
 enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
 enum req_flag_bits {
 	__REQ_SYNC = 1,
@@ -451,7 +469,9 @@ struct io_worker {
 	struct io_wq_work *cur_work;
 } CORE;
 
-struct iov_iter;
+struct iov_iter {
+	unsigned long count;
+} CORE;
 
 struct kernel_siginfo;
 

@@ -520,6 +520,40 @@ enum span_kind {
 	SPAN_EXT4_SYNC = 1,
 	/* Direct I/O of iomap. */
 	SPAN_DIRECT = 2,
+	/* Functions, where programs can hook them: do_filp_open. */
+	SPAN_OPEN = 3,
+	/* vfs_read. */
+	SPAN_VFS_READ = 4,
+	/* vfs_write. */
+	SPAN_VFS_WRITE = 5,
+	/* vfs_fsync_range. */
+	SPAN_VFS_FSYNC = 6,
+	/* ext4_file_read_iter. */
+	SPAN_EXT4_READ = 7,
+	/* ext4_file_write_iter. */
+	SPAN_EXT4_WRITE = 8,
+	/* xfs_file_read_iter. */
+	SPAN_XFS_READ = 9,
+	/* xfs_file_write_iter. */
+	SPAN_XFS_WRITE = 10,
+	/* xfs_file_fsync. */
+	SPAN_XFS_FSYNC = 11,
+	/* btrfs_file_read_iter. */
+	SPAN_BTRFS_READ = 12,
+	/* btrfs_file_write_iter. */
+	SPAN_BTRFS_WRITE = 13,
+	/* btrfs_sync_file. */
+	SPAN_BTRFS_FSYNC = 14,
+	/* filemap_read: lookups, waits for pages, and the copy to the program. */
+	SPAN_CACHE_READ = 15,
+	/* generic_perform_write: pages that are made dirty, and the copy to them. */
+	SPAN_CACHE_WRITE = 16,
+	/* iomap_file_buffered_write: the same in file systems that use iomap. */
+	SPAN_IOMAP_WRITE = 17,
+	/* filemap_fault. */
+	SPAN_CACHE_FAULT = 18,
+	/* submit_bio. */
+	SPAN_SUBMIT = 19,
 };
 
 /* The time that a request spent in a part of a file system. */

@@ -10,7 +10,7 @@ enum state_limits {
 	/* Files that each task remembers. */
 	CACHED_FILES = 8,
 	/* Kinds of struct span_record that a task can be in, a power of two. */
-	SPAN_KINDS = 4,
+	SPAN_KINDS = 32,
 };
 
 enum task_flag {
@@ -90,7 +90,7 @@ struct layer_state {
 	__u64 dirty_ns; /* by which request */
 	__u64 op_ns; /* operation of io_uring that is being submitted, 0: none */
 	__u64 iocb; /* direct I/O that is being submitted, 0: none */
-	__u64 span_ns[4]; /* when a part of a file system began, 0: it did not; SPAN_KINDS */
+	__u64 span_ns[32]; /* when a part of a file system began, 0: it did not; SPAN_KINDS */
 };
 
 /* What hangs on every recorded task. The call members are valid between entry

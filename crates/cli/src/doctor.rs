@@ -5,7 +5,8 @@ use std::path::Path;
 
 use fathom_model::syscalls::SYSCALLS;
 use fathom_probe::{
-    Content, Detail, Filters, Layers, Probe, ProbeOptions, Selection, missing_privilege,
+    Content, Detail, Filters, LAYER_VFS, Layers, Probe, ProbeOptions, Selection,
+    has_hardware_counters, missing_privilege,
 };
 
 use crate::args::DoctorArgs;
@@ -150,7 +151,8 @@ fn checks() -> Vec<Check> {
             for hook in probe.hooks() {
                 let is_place = hook.name.contains('/');
                 checks.push(Check {
-                    ok: hook.attached,
+                    // Only recorded when asked for, and many kernels refuse it.
+                    ok: hook.attached || hook.name == LAYER_VFS,
                     what: format!("{}{}", if is_place { "hook " } else { "" }, hook.name),
                     found: match (hook.attached, is_place) {
                         (true, true) => "attached".into(),
@@ -184,6 +186,17 @@ fn checks() -> Vec<Check> {
             "refused".into()
         },
         advice: content.map_or_else(String::new, |error| error.to_string()),
+    });
+    let counters = if has_hardware_counters() {
+        "not recorded; the processor has them"
+    } else {
+        "not recorded; the processor has none, or keeps them from this system"
+    };
+    checks.push(Check {
+        ok: true,
+        what: "hardware counters (cycles, ...)".into(),
+        found: counters.into(),
+        advice: String::new(),
     });
     checks.push(Check {
         ok: cfg!(feature = "analyse"),

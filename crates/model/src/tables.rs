@@ -594,11 +594,11 @@ tables! {
         /// The request.
         rid: i64 set,
         /// syscall (the call itself, with all of the kernel's work that has no hook of
-        /// its own), fs, sched, block (waiting for the device), device, irq, or
-        /// pagecache for a page fault.
+        /// its own), vfs, fs, sched, block (waiting for the device, or submitting to it),
+        /// device, irq, or pagecache (a page fault, or functions of the page cache).
         layer: str set,
-        /// Name of the call, of the part of the file system, of the device, of the
-        /// interrupt; why it was off the CPU.
+        /// Name of the call, of the function, of the device, of the interrupt; why it was
+        /// off the CPU.
         name: str set,
         /// When the visit began, CLOCK_MONOTONIC nanoseconds.
         ts_ns: i64 set,

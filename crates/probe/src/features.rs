@@ -2,15 +2,20 @@
 //! information: distributions carry features back into older versions, so the
 //! version tells little.
 
+use std::cell::{OnceCell, RefCell};
 use std::path::Path;
 
+use libbpf_rs::ProgramType;
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, types};
 
 use crate::error::ProbeError;
+use crate::modules::Modules;
 
 /// The kernel's type information, and questions to it.
 pub(crate) struct Features {
     kernel: Btf<'static>,
+    modules: RefCell<Modules>,
+    hooks_functions: OnceCell<bool>,
 }
 
 impl Features {
@@ -21,6 +26,8 @@ impl Features {
                 what: "reading the kernel's type information".into(),
                 source,
             })?,
+            modules: RefCell::default(),
+            hooks_functions: OnceCell::new(),
         })
     }
 
@@ -48,11 +55,27 @@ impl Features {
     }
 
     /// Whether programs can be attached to the tracepoint `name` with its typed
-    /// arguments. Tracepoints of modules are not looked for.
+    /// arguments.
     pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
         self.kernel
             .type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))
             .is_some()
+            || self.modules.borrow_mut().have_tracepoint(name)
+    }
+
+    /// Whether programs can be attached to the beginning and the end of functions of
+    /// the kernel: some kernels refuse that to everybody.
+    pub(crate) fn hooks_functions(&self) -> bool {
+        *self
+            .hooks_functions
+            .get_or_init(|| ProgramType::Tracing.is_supported().unwrap_or(false))
+    }
+
+    /// Whether the kernel or a loaded module has the function `name`, as a place for
+    /// programs.
+    pub(crate) fn has_place_in(&self, name: &str) -> bool {
+        self.hooks_functions()
+            && (self.has_function(name) || self.modules.borrow_mut().have_function(name))
     }
 
     /// Whether programs can be attached to the classic tracepoint `event`:

@@ -10,6 +10,9 @@ pub struct Layers {
     /// Page faults on mapped files and their write-back, and what requests do in the
     /// page cache.
     pub pagecache: bool,
+    /// Functions of VFS, file systems, the page cache and the block layer, where the
+    /// kernel lets programs hook functions.
+    pub vfs: bool,
     /// Parts of file systems.
     pub fs: bool,
     /// Requests to devices.
@@ -22,25 +25,28 @@ pub struct Layers {
 
 /// A word that names no layer.
 #[derive(Debug, thiserror::Error)]
-#[error("no layer is called {0:?}: use syscall, pagecache, fs, block, sched, irq or all")]
+#[error("no layer is called {0:?}: use syscall, vfs, pagecache, fs, block, sched, irq or all")]
 pub struct LayersError(String);
 
 impl Layers {
     /// Every layer.
     pub const ALL: Layers = Layers {
         pagecache: true,
+        vfs: true,
         fs: true,
         block: true,
         sched: true,
         irq: true,
     };
 
-    /// The layers that go with a choice of calls: all, but page faults are what `mmap`
-    /// is for, and who leaves that out does not ask for them.
+    /// The layers that go with a choice of calls: all, but functions, of which one read
+    /// passes through several, and page faults without `mmap`: who leaves that out does
+    /// not ask for them.
     pub fn fitting(selection: &Selection) -> Self {
         let mmap = Syscall::index_of("mmap");
         Layers {
             pagecache: mmap.is_some_and(|mmap| selection.calls.contains(&mmap)),
+            vfs: false,
             ..Layers::ALL
         }
     }
@@ -55,6 +61,7 @@ impl Layers {
             match word.trim() {
                 "syscall" => {}
                 "pagecache" => layers.pagecache = true,
+                "vfs" => layers.vfs = true,
                 "fs" => layers.fs = true,
                 "block" => layers.block = true,
                 "sched" => layers.sched = true,
@@ -71,6 +78,7 @@ impl Layers {
         let named = [
             (true, "syscall"),
             (self.pagecache, "pagecache"),
+            (self.vfs, "vfs"),
             (self.fs, "fs"),
             (self.block, "block"),
             (self.sched, "sched"),
@@ -105,7 +113,7 @@ mod tests {
         assert_eq!(two.names(), "syscall,block,sched");
         assert_eq!(parse(&["all"]).unwrap(), Layers::ALL);
         assert_eq!(parse(&[&Layers::ALL.names()]).unwrap(), Layers::ALL);
-        let error = parse(&["syscall,vfs"]).unwrap_err().to_string();
-        assert!(error.contains("vfs"), "{error}");
+        let error = parse(&["syscall,vfsx"]).unwrap_err().to_string();
+        assert!(error.contains("vfsx"), "{error}");
     }
 }

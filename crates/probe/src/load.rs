@@ -266,6 +266,9 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     if options.layers.pagecache {
         wanted.extend([Feature::Faults, Feature::Cache]);
     }
+    if options.layers.vfs {
+        wanted.push(Feature::Vfs);
+    }
     // Direct I/O tells of which operation a request to a device is.
     if options.layers.fs || options.layers.block {
         wanted.push(Feature::Fs);

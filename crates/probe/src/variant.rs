@@ -56,7 +56,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             object: object!("fathom-602.bpf.o"),
             loops: true,
             takes_content: true,
-            cost: "the layers below the calls are not recorded",
+            cost: "",
         });
     }
     if is_wanted("5.17", loops) {
@@ -65,8 +65,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             object: object!("fathom-517.bpf.o"),
             loops: true,
             takes_content: true,
-            cost: "recorded calls cost more: files are read through calls of the kernel; the \
-                   layers below the calls are not recorded",
+            cost: "recorded calls cost more: files are read through calls of the kernel",
         });
     }
     // Only where programs run with preemption off: not on newer kernels.
@@ -79,8 +78,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             takes_content: false,
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \
-                   AIO, page faults on mapped files, write-back, the calls of 32-bit programs \
-                   and the layers below the calls are not recorded",
+                   AIO, page faults on mapped files, write-back and the calls of 32-bit programs \
+                   are not recorded",
         });
     }
     if variants.is_empty() {

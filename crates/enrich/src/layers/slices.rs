@@ -100,7 +100,8 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
     );
     for span in &parts.spans {
         let at = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
-        visits.add(at, "fs", &Arc::from(words::span(span.span)), SPAN);
+        let (layer, name) = words::span(span.span);
+        visits.add(at, layer, &Arc::from(name), SPAN);
     }
     // When the request waits for something that is not its own doing.
     let mut blocked: Vec<Interval> = Vec::new();
@@ -229,9 +230,10 @@ impl Visits {
                 let depth = active
                     .iter()
                     .filter(|at| {
-                        slices
-                            .get(**at)
-                            .is_some_and(|s| s.rank < slice.rank || slice.rank == IRQ)
+                        slices.get(**at).is_some_and(|s| {
+                            // Those lie in one another.
+                            s.rank < slice.rank || slice.rank == IRQ || slice.rank == SPAN
+                        })
                     })
                     .count();
                 let lasts = slice.end > *edge;

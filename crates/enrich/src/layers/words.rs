@@ -3,8 +3,11 @@
 use fathom_model::abi::{
     BIO_CACHE_READ, BIO_CALL, BIO_JOURNAL, BIO_READAHEAD, BIO_WRITEBACK, BLOCK_BACKGROUND,
     BLOCK_FUA, BLOCK_IDLE, BLOCK_META, BLOCK_NOWAIT, BLOCK_PREFLUSH, BLOCK_PRIO, BLOCK_RAHEAD,
-    BLOCK_SYNC, IRQ_CALL, IRQ_HARD, IRQ_SOFT, IRQ_TIMER, IrqRecord, SPAN_DIRECT, SPAN_EXT4_SYNC,
-    WAIT_BY_INTERRUPT, WAIT_IO, WAIT_PREEMPTED, WAIT_WOKEN, WaitRecord,
+    BLOCK_SYNC, IRQ_CALL, IRQ_HARD, IRQ_SOFT, IRQ_TIMER, IrqRecord, SPAN_BTRFS_FSYNC,
+    SPAN_BTRFS_READ, SPAN_BTRFS_WRITE, SPAN_CACHE_FAULT, SPAN_CACHE_READ, SPAN_CACHE_WRITE,
+    SPAN_DIRECT, SPAN_EXT4_READ, SPAN_EXT4_SYNC, SPAN_EXT4_WRITE, SPAN_IOMAP_WRITE, SPAN_OPEN,
+    SPAN_SUBMIT, SPAN_VFS_FSYNC, SPAN_VFS_READ, SPAN_VFS_WRITE, SPAN_XFS_FSYNC, SPAN_XFS_READ,
+    SPAN_XFS_WRITE, WAIT_BY_INTERRUPT, WAIT_IO, WAIT_PREEMPTED, WAIT_WOKEN, WaitRecord,
 };
 
 use crate::text;
@@ -131,10 +134,28 @@ fn softirq(number: u16) -> String {
         .map_or_else(|| number.to_string(), |name| name.to_string())
 }
 
-pub(crate) fn span(kind: u8) -> &'static str {
+/// A part of a request that the kernel spends in one function, and its layer.
+pub(crate) fn span(kind: u8) -> (&'static str, &'static str) {
     match u32::from(kind) {
-        SPAN_EXT4_SYNC => "ext4_sync_file",
-        SPAN_DIRECT => "iomap_dio_rw",
-        _ => "other",
+        SPAN_EXT4_SYNC => ("fs", "ext4_sync_file"),
+        SPAN_DIRECT => ("fs", "iomap_dio_rw"),
+        SPAN_OPEN => ("vfs", "do_filp_open"),
+        SPAN_VFS_READ => ("vfs", "vfs_read"),
+        SPAN_VFS_WRITE => ("vfs", "vfs_write"),
+        SPAN_VFS_FSYNC => ("vfs", "vfs_fsync_range"),
+        SPAN_EXT4_READ => ("fs", "ext4_file_read_iter"),
+        SPAN_EXT4_WRITE => ("fs", "ext4_file_write_iter"),
+        SPAN_XFS_READ => ("fs", "xfs_file_read_iter"),
+        SPAN_XFS_WRITE => ("fs", "xfs_file_write_iter"),
+        SPAN_XFS_FSYNC => ("fs", "xfs_file_fsync"),
+        SPAN_BTRFS_READ => ("fs", "btrfs_file_read_iter"),
+        SPAN_BTRFS_WRITE => ("fs", "btrfs_file_write_iter"),
+        SPAN_BTRFS_FSYNC => ("fs", "btrfs_sync_file"),
+        SPAN_CACHE_READ => ("pagecache", "filemap_read"),
+        SPAN_CACHE_WRITE => ("pagecache", "generic_perform_write"),
+        SPAN_IOMAP_WRITE => ("pagecache", "iomap_file_buffered_write"),
+        SPAN_CACHE_FAULT => ("pagecache", "filemap_fault"),
+        SPAN_SUBMIT => ("block", "submit_bio"),
+        _ => ("fs", "other"),
     }
 }

@@ -15,6 +15,8 @@ use crate::error::ProbeError;
 use crate::features::Features;
 use rows::{At, ROWS, Row};
 
+pub use perf::has_hardware_counters;
+
 pub(crate) use faults::fault_config;
 pub(crate) use layers::layer_config;
 
@@ -32,6 +34,8 @@ pub(crate) enum Feature {
     Faults,
     /// What requests do in the page cache.
     Cache,
+    /// Functions of VFS, file systems, the page cache and the block layer.
+    Vfs,
     /// Parts of file systems.
     Fs,
     /// Requests to devices, and who caused them.
@@ -45,7 +49,7 @@ pub(crate) enum Feature {
 impl Feature {
     /// Features without which the programs are loaded again when the kernel
     /// refuses them, and what is missing then.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 6] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 7] = [
         (
             Feature::Faults,
             "page faults",
@@ -56,6 +60,7 @@ impl Feature {
             "layer pagecache",
             "hits and misses of the page cache are not recorded",
         ),
+        (Feature::Vfs, LAYER_VFS, NO_FUNCTIONS),
         (
             Feature::Fs,
             "layer fs",
@@ -76,6 +81,11 @@ impl Feature {
         (Feature::Sched, "layer sched", "waits are not recorded"),
     ];
 }
+
+/// How the hooks of functions are called together.
+pub const LAYER_VFS: &str = "layer vfs";
+const NO_FUNCTIONS: &str = "time in VFS, and in the functions of file systems and of the page \
+                            cache, is not told apart";
 
 /// A program that was chosen for a row.
 struct Chosen {
@@ -127,7 +137,15 @@ impl Hooks {
         };
         let is_built = |row: &Row| row.forms.iter().any(|f| section(f.program).is_some());
         let mut hooks = Hooks::default();
-        for row in ROWS.iter().filter(|row| wanted.contains(&row.feature)) {
+        let functions = features.hooks_functions() || !wanted.contains(&Feature::Vfs);
+        if !functions {
+            let why = "this kernel lets no program hook its functions";
+            hooks.miss(LAYER_VFS, NO_FUNCTIONS, why);
+        }
+        let is_wanted = |row: &&Row| {
+            wanted.contains(&row.feature) && (functions || row.feature != Feature::Vfs)
+        };
+        for row in ROWS.iter().filter(is_wanted) {
             // That a build has nothing of a feature its note says (variant.rs).
             let of_feature = |other: &&Row| other.feature == row.feature;
             if !ROWS.iter().filter(of_feature).any(is_built) {
@@ -137,16 +155,26 @@ impl Hooks {
                 section(form.program).is_some_and(|section| fits(form.at, section, features))
             });
             match fitting {
+                // Several rows have it.
+                Some(form) if hooks.has(form.program) => {}
                 Some(form) => hooks.chosen.push(Chosen {
                     program: form.program,
                     at: form.at,
                     row,
                 }),
                 None => {
-                    let name = row.forms.last().map_or_else(String::new, |form| {
+                    let usual = |form: &&rows::Form| {
+                        !matches!(form.at, At::Classic) && section(form.program).is_some()
+                    };
+                    let named = row.forms.iter().find(usual).or(row.forms.last());
+                    let name = named.map_or_else(String::new, |form| {
                         let section = section(form.program).unwrap_or(form.program);
                         place(form.at, section)
                     });
+                    let sections = row.forms.iter().filter_map(|form| section(form.program));
+                    if sections.into_iter().any(is_of_absent_file_system) {
+                        continue;
+                    }
                     if row.required {
                         return Err(ProbeError::NoHook(name));
                     }
@@ -177,10 +205,14 @@ impl Hooks {
 
     /// Notes that `name` is not there, what is missing without it, and why.
     pub(crate) fn miss(&mut self, name: &str, without: &str, why: &str) {
+        let note = format!("{without} ({why})");
+        if self.list.iter().any(|h| h.name == name && h.note == note) {
+            return;
+        }
         self.list.push(Hook {
             name: name.to_string(),
             attached: false,
-            note: format!("{without} ({why})"),
+            note,
             skipped: 0,
         });
     }
@@ -259,6 +291,7 @@ fn fits(at: At, section: &str, features: &Features) -> bool {
     let exists = || match section.split_once('/') {
         Some(("tp_btf", tracepoint)) => features.has_tracepoint(tracepoint),
         Some(("tracepoint", event)) => features.has_event(event),
+        Some(("fentry" | "fexit", function)) => features.has_place_in(function),
         _ => true,
     };
     match at {
@@ -269,6 +302,23 @@ fn fits(at: At, section: &str, features: &Features) -> bool {
             .is_some_and(|name| features.tracepoint_takes(name, arguments, first)),
         At::Perf { config, .. } => perf::is_there(config),
     }
+}
+
+/// Whether the place belongs to a file system that the kernel does not have, or has not
+/// loaded: nothing of it can be missing.
+fn is_of_absent_file_system(place: &str) -> bool {
+    let name = place.rsplit('/').next().unwrap_or_default();
+    let file_system = match name.split('_').next() {
+        // The journal of ext4.
+        Some("jbd2") => "ext4",
+        Some(name @ ("ext4" | "xfs" | "btrfs")) => name,
+        _ => return false,
+    };
+    std::fs::read_to_string("/proc/filesystems").is_ok_and(|known| {
+        !known
+            .lines()
+            .any(|line| line.split_whitespace().next_back() == Some(file_system))
+    })
 }
 
 /// Times that the kernel left the program `fd` out; 0 where it does not say

@@ -10,6 +10,15 @@ pub(super) fn is_there(config: u32) -> bool {
     open(config, 0).is_ok()
 }
 
+/// Whether the processor counts cycles for us: virtual machines often have no counters.
+pub fn has_hardware_counters() -> bool {
+    let (kind, config) = (
+        libbpf_sys::PERF_TYPE_HARDWARE,
+        libbpf_sys::PERF_COUNT_HW_CPU_CYCLES,
+    );
+    open_event(kind, config, 0).is_ok()
+}
+
 /// Runs `program` at every `config` on each of `cpus` processors; those that are
 /// not there are passed over.
 ///
@@ -45,8 +54,12 @@ pub(super) fn attach(
 
 /// A software event of all tasks on `cpu`, each occurrence of it.
 fn open(config: u32, cpu: i32) -> io::Result<OwnedFd> {
+    open_event(libbpf_sys::PERF_TYPE_SOFTWARE, config, cpu)
+}
+
+fn open_event(kind: u32, config: u32, cpu: i32) -> io::Result<OwnedFd> {
     let mut attr = libbpf_sys::perf_event_attr {
-        type_: libbpf_sys::PERF_TYPE_SOFTWARE,
+        type_: kind,
         size: size_of::<libbpf_sys::perf_event_attr>() as u32,
         config: u64::from(config),
         ..Default::default()

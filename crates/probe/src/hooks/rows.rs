@@ -99,6 +99,35 @@ macro_rules! typed {
     };
 }
 
+/// On one of several places of which kernels have one or the other.
+macro_rules! either {
+    ($feature:ident, $without:expr, $($program:literal),+) => {
+        Row {
+            feature: Feature::$feature,
+            forms: &[$(Form {
+                program: $program,
+                at: At::Section,
+            }),+],
+            without: $without,
+            required: false,
+        }
+    };
+}
+
+/// Where direct I/O begins: one place, or on older kernels one a file system.
+macro_rules! direct {
+    ($program:literal) => {
+        either!(Fs, NO_DIRECT, "layer_dio_begin", $program)
+    };
+}
+
+/// At the beginning or the end of a function.
+macro_rules! function {
+    ($program:literal, $what:literal) => {
+        tracepoint!(Vfs, $program, concat!($what, " is not told apart"))
+    };
+}
+
 macro_rules! perf {
     ($program:literal, $event:literal, $config:expr) => {
         Row {
@@ -117,6 +146,7 @@ macro_rules! perf {
     };
 }
 
+const NO_DIRECT: &str = "direct I/O of io_uring and AIO is put down to the call that submits it";
 const NO_BEGIN: &str = "page faults have no duration and no access";
 
 /// Tasks first, so that no call is recorded of a task that is unknown.
@@ -222,15 +252,18 @@ pub(super) const ROWS: &[Row] = &[
         "major-faults",
         libbpf_sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ
     ),
-    tracepoint!(
+    either!(
         Cache,
+        "hits of the page cache are missing",
         "layer_get_pages",
-        "hits of the page cache are missing"
+        "layer_filemap_read",
+        "layer_buffered_read"
     ),
-    tracepoint!(
+    typed!(
         Cache,
-        "layer_add_page",
-        "misses of the page cache are missing"
+        "misses of the page cache are missing",
+        "layer_add_page": 1 Some("folio"),
+        "layer_add_single_page": 1 Some("page")
     ),
     tracepoint!(
         Fs,
@@ -242,48 +275,64 @@ pub(super) const ROWS: &[Row] = &[
         "layer_ext4_sync_exit",
         "fsync in ext4 is not told apart"
     ),
-    tracepoint!(Fs, "layer_dio_begin", "direct I/O is not told apart"),
+    direct!("operation_ext4_file_read_iter"),
+    direct!("operation_ext4_file_write_iter"),
+    direct!("operation_xfs_file_read_iter"),
+    direct!("operation_xfs_file_write_iter"),
+    direct!("operation_btrfs_file_read_iter"),
+    direct!("operation_btrfs_file_write_iter"),
     tracepoint!(Fs, "layer_dio_complete", "direct I/O is not told apart"),
-    tracepoint!(
+    typed!(
         Block,
-        "layer_bio_queue",
-        "requests to devices have no cause"
+        "requests to devices have no cause",
+        "layer_bio_queue": 1 Some("bio"),
+        "layer_bio_queue_behind_queue": 2 Some("request_queue")
     ),
-    tracepoint!(
+    typed!(
         Block,
-        "layer_split",
-        "bios that the block layer splits have no cause"
+        "bios that the block layer splits have no cause",
+        "layer_split": 2 Some("bio"),
+        "layer_split_behind_queue": 3 Some("request_queue")
     ),
     tracepoint!(
         Block,
         "layer_rq_start",
         "when the block layer had a request for the device is missing"
     ),
-    tracepoint!(
+    typed!(
         Block,
-        "layer_rq_insert",
-        "when a request was queued is missing"
+        "when a request was queued is missing",
+        "layer_rq_insert": 1 Some("request"),
+        "layer_rq_insert_behind_queue": 2 Some("request_queue")
     ),
-    tracepoint!(Block, "layer_rq_issue", "the time in the device is missing"),
-    tracepoint!(
+    typed!(
         Block,
-        "layer_rq_requeue",
-        "requests that a device gave back count twice in its queue"
+        "the time in the device is missing",
+        "layer_rq_issue": 1 Some("request"),
+        "layer_rq_issue_behind_queue": 2 Some("request_queue")
     ),
-    tracepoint!(
+    typed!(
         Block,
-        "layer_rq_merge",
-        "requests that were merged may lend their times to others"
+        "requests that a device gave back count twice in its queue",
+        "layer_rq_requeue": 1 Some("request"),
+        "layer_rq_requeue_behind_queue": 2 Some("request_queue")
+    ),
+    typed!(
+        Block,
+        "requests that were merged may lend their times to others",
+        "layer_rq_merge": 1 Some("request"),
+        "layer_rq_merge_behind_queue": 2 Some("request_queue")
     ),
     tracepoint!(
         Block,
         "layer_rq_complete",
         "requests to devices are not recorded"
     ),
-    tracepoint!(
+    either!(
         Block,
+        "who made pages dirty that are written back is not known",
         "layer_dirty_folio",
-        "who made pages dirty that are written back is not known"
+        "layer_dirty_page"
     ),
     tracepoint!(
         Block,
@@ -325,5 +374,47 @@ pub(super) const ROWS: &[Row] = &[
         "interrupts by other processors are missing"
     ),
     tracepoint!(Sched, "layer_waking", "who woke a thread is missing"),
-    tracepoint!(Sched, "layer_switch", "waits are not recorded"),
+    typed!(
+        Sched,
+        "waits are not recorded",
+        "layer_switch": 4 None,
+        "layer_switch_stateless": 3 None
+    ),
+    function!("begin_do_filp_open", "the lookup of paths"),
+    function!("end_do_filp_open", "the lookup of paths"),
+    function!("begin_vfs_read", "reading in VFS"),
+    function!("end_vfs_read", "reading in VFS"),
+    function!("begin_vfs_write", "writing in VFS"),
+    function!("end_vfs_write", "writing in VFS"),
+    function!("begin_vfs_fsync_range", "fsync in VFS"),
+    function!("end_vfs_fsync_range", "fsync in VFS"),
+    function!("begin_ext4_file_read_iter", "reading in ext4"),
+    function!("end_ext4_file_read_iter", "reading in ext4"),
+    function!("begin_ext4_file_write_iter", "writing in ext4"),
+    function!("end_ext4_file_write_iter", "writing in ext4"),
+    function!("begin_xfs_file_read_iter", "reading in xfs"),
+    function!("end_xfs_file_read_iter", "reading in xfs"),
+    function!("begin_xfs_file_write_iter", "writing in xfs"),
+    function!("end_xfs_file_write_iter", "writing in xfs"),
+    function!("begin_xfs_file_fsync", "fsync in xfs"),
+    function!("end_xfs_file_fsync", "fsync in xfs"),
+    function!("begin_btrfs_file_read_iter", "reading in btrfs"),
+    function!("end_btrfs_file_read_iter", "reading in btrfs"),
+    function!("begin_btrfs_file_write_iter", "writing in btrfs"),
+    function!("end_btrfs_file_write_iter", "writing in btrfs"),
+    function!("begin_btrfs_sync_file", "fsync in btrfs"),
+    function!("end_btrfs_sync_file", "fsync in btrfs"),
+    function!("begin_filemap_read", "reading from the page cache"),
+    function!("end_filemap_read", "reading from the page cache"),
+    function!("begin_generic_perform_write", "writing to the page cache"),
+    function!("end_generic_perform_write", "writing to the page cache"),
+    function!(
+        "begin_iomap_file_buffered_write",
+        "writing to the page cache"
+    ),
+    function!("end_iomap_file_buffered_write", "writing to the page cache"),
+    function!("begin_filemap_fault", "a fault in the page cache"),
+    function!("end_filemap_fault", "a fault in the page cache"),
+    function!("begin_submit_bio", "submitting to the block layer"),
+    function!("end_submit_bio", "submitting to the block layer"),
 ];
