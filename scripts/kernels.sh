@@ -13,13 +13,16 @@ kernel_table='
 newest  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
 '
 # Modules for what the emulated machine has.
-kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop'
+kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_blk xfs btrfs'
 # Tests that run there: what fathom chooses, and what it sees of calls, of operations
 # of io_uring and AIO, of page faults, files and tasks. The others are left to the
 # host, as emulation is slow.
 kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_operation
 	aio::every_storage_operation mapped::every_kind names::paths_follow
 	processes::a_daemon waiting::killed_in_a_read)
+# Besides, on one kernel: the layers below the calls, and devices whose times are known.
+layer_kernel=6.1
+layer_filters=(devices:: layers::requests_to_a_device_under_ext4)
 # A kernel whose tests take longer than this many seconds is counted as failed.
 kernel_patience=900
 # Machines at a time: each has one processor and 3 GiB of memory.
@@ -127,8 +130,10 @@ make_initramfs() {
 # boot_kernel DIR SHARE: runs scripts/guest-tests, with SHARE as /run/share, until
 # the machine ends. The exit status is the emulator's.
 boot_kernel() {
-	local dir=$1 share=$2 disk=$2.disk status=0
+	local dir=$1 share=$2 disk=$2.disk limited=$2.limited status=0
 	truncate -s 6G "$disk"
+	# Its serial number says how many requests a second it takes.
+	truncate -s 64M "$limited"
 	mkfs.ext4 -q -F "$disk"
 	install -m 755 scripts/guest-tests "$share/guest-tests"
 	# One processor: with more the emulator may still run on one what another
@@ -138,7 +143,10 @@ boot_kernel() {
 		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
 		-append 'console=ttyS0 panic=-1 quiet mitigations=off no_timer_check' \
-		-drive "file=$disk,if=virtio,format=raw,cache=unsafe" -device virtio-rng-pci \
+		-drive "file=$disk,if=none,id=disk,format=raw,cache=unsafe" \
+		-device virtio-blk-pci,drive=disk -device virtio-rng-pci \
+		-drive "file=$limited,if=none,id=limited,format=raw,cache=unsafe,throttling.iops-total=50" \
+		-device virtio-blk-pci,drive=limited,serial=fathom-iops-50 \
 		-fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-fsdev "local,id=share,path=$share,security_model=none" \
@@ -146,7 +154,7 @@ boot_kernel() {
 		-fsdev "local,id=tree,path=$root,readonly=on,security_model=none,multidevs=remap" \
 		-device virtio-9p-pci,fsdev=tree,mount_tag=tree \
 		</dev/null >"$share/console" 2>&1 || status=$?
-	rm -f -- "$disk"
+	rm -f -- "$disk" "$limited"
 	return "$status"
 }
 
@@ -159,7 +167,10 @@ test_kernel() {
 	local name=$1 program=$2 counts=$3 dir=.deps/kernels/$1 share reason version start=$SECONDS
 	local passed failed ignored skipped status=0
 	shift 3
-	[ $# -gt 0 ] || set -- "${kernel_filters[@]}"
+	if [ $# -eq 0 ]; then
+		set -- "${kernel_filters[@]}"
+		[ "$name" != "$layer_kernel" ] || set -- "$@" "${layer_filters[@]}"
+	fi
 	mkdir -p .deps/kernels
 	reason=$(fetch_kernel "$name" "$root/$dir") || {
 		say "SKIPPED: kernel $name: ${reason:-it could not be fetched}"

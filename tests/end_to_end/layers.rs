@@ -3,9 +3,10 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::process::Command;
 
-use fathom_tests::environment::must_run;
-use fathom_tests::session::meta;
+use fathom_tests::environment::{fathom, must_run};
+use fathom_tests::session::{meta, report};
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
 
 /// A mount namespace of its own, which takes what is mounted with it when it ends.
@@ -122,6 +123,53 @@ fn counters_agree(fs_type: &str) {
     blamed(&recording);
     depths(&recording);
     cached(&recording);
+    functions(&recording, fs_type);
+}
+
+fn hook(recording: &Recording, name: &str) -> Option<bool> {
+    let hooks = meta(&recording.session)["hooks"].clone();
+    let found = hooks.as_array().unwrap().iter();
+    let found = found.filter(|hook| hook["name"] == name);
+    found.map(|hook| hook["attached"] == true).next()
+}
+
+/// Where programs can hook functions, each read passes through VFS, the file system, and
+/// the page cache or direct I/O, one in the other. Elsewhere it is said what is missing.
+fn functions(recording: &Recording, fs_type: &str) {
+    if let Some(attached) = hook(recording, "layer vfs") {
+        assert!(!attached);
+        let rows = recording.rows("SELECT count(*) AS n FROM slices WHERE layer = 'vfs'");
+        assert_eq!(rows[0].int("n"), Some(0));
+        return;
+    }
+    assert_eq!(hook(recording, "fentry/vfs_read"), Some(true));
+    let own = format!("{fs_type}_file_read_iter");
+    if hook(recording, &format!("fentry/{own}")) != Some(true) {
+        // A module whose types this kernel does not tell.
+        return;
+    }
+    let rows = recording.rows(&format!(
+        "WITH parts AS (
+             SELECT rid, max(depth) FILTER (name = 'vfs_read') AS vfs,
+                 max(depth) FILTER (name = '{own}') AS fs,
+                 max(depth) FILTER (name = 'filemap_read') AS cache,
+                 max(depth) FILTER (name = 'iomap_dio_rw') AS direct
+             FROM slices GROUP BY rid)
+         SELECT count(*) AS reads, count(*) FILTER (vfs = 1) AS vfs,
+             count(*) FILTER (fs = vfs + 1) AS fs,
+             count(*) FILTER (cache = fs + 1) AS cache,
+             count(*) FILTER (direct = fs + 1) AS direct
+         FROM syscalls LEFT JOIN parts USING (rid)
+         WHERE syscall = 'pread64' AND path LIKE '%/write.0.0' AND bytes > 0"
+    ));
+    let reads = rows[0].int("reads").unwrap();
+    assert!(reads >= 300, "{rows:?}");
+    assert_eq!(rows[0].int("vfs"), Some(reads), "{rows:?}");
+    assert_eq!(rows[0].int("fs"), Some(reads), "{rows:?}");
+    assert!(rows[0].int("cache").unwrap() >= 200, "{rows:?}");
+    if hook(recording, "tp_btf/iomap_dio_complete") == Some(true) {
+        assert!(rows[0].int("direct").unwrap() >= 100, "{rows:?}");
+    }
 }
 
 /// A device has no more requests than those that were given to it and had not completed:
@@ -137,6 +185,30 @@ fn depths(recording: &Recording) {
          GROUP BY device HAVING told > most",
     );
     assert!(rows.is_empty(), "{rows:?}");
+    // The report has the same queues, in windows.
+    let report = report(&recording.session);
+    let queues = report["layers"]["queues"].as_array().unwrap();
+    assert!(!queues.is_empty());
+    for queue in queues {
+        let device = queue["device"].as_str().unwrap();
+        let whole = recording.rows(&format!(
+            "SELECT max(in_device)::BIGINT AS most, sum(in_device * (until_ns - ts_ns))::BIGINT AS area
+             FROM (SELECT *, lead(ts_ns) OVER (ORDER BY ts_ns) AS until_ns
+                 FROM device_queue WHERE device = '{device}')
+             WHERE until_ns > ts_ns"
+        ));
+        assert_eq!(queue["max_depth"].as_i64(), whole[0].int("most"), "{queue}");
+        let depths = queue["depths"].as_array().unwrap().iter();
+        let sum: i64 = depths.map(|depth| depth.as_i64().unwrap()).sum();
+        let window = queue["window_ns"].as_i64().unwrap();
+        let (area, told) = (whole[0].int("area").unwrap(), sum * window / 1000);
+        // Each is rounded to thousandths.
+        let rounded = window * 24 / 1000;
+        assert!(
+            (told - area).abs() <= rounded,
+            "{told} is not {area}: {queue}"
+        );
+    }
 }
 
 /// Requests to the device name the requests that fio says it made.
@@ -231,6 +303,13 @@ fn readahead_is_used_or_wasted() {
     let cached: i64 = String::from_utf8(cached).unwrap().trim().parse().unwrap();
     assert!(all.unwrap() >= cached, "{sums:?} {cached}");
     assert!(sums[0].int("wasted").unwrap() > 0, "{sums:?}");
+    let report = report(&recording.session);
+    let file_path = scratch.work().join("data");
+    let mut files = report["layers"]["read_ahead"].as_array().unwrap().iter();
+    let own = files.find(|file| file["path"].as_str() == file_path.to_str());
+    let own = own.unwrap_or_else(|| panic!("{}", report["layers"]["read_ahead"]));
+    assert_eq!(own["used_bytes"].as_i64(), used);
+    assert_eq!(own["wasted_bytes"].as_i64(), sums[0].int("wasted"));
 }
 
 #[test]
@@ -279,6 +358,50 @@ fn waits_have_a_waker() {
          WHERE w.ts_ns < s.ts_ns OR w.ts_ns + w.dur_ns > s.ts_ns + s.dur_ns OR w.tid <> s.tid",
     );
     assert_eq!(outside[0].int("n"), Some(0));
+}
+
+/// The builds for older kernels see the same on every newer one that does not preempt
+/// programs.
+#[test]
+fn programs_for_older_kernels_see_the_layers() {
+    need_root!();
+    need_program!("fio");
+    let doctor = Command::new(fathom()).arg("doctor").output().unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    if !doctor.contains("programs for Linux 6.13") || crate::kernel::release() >= (7, 0) {
+        fathom_tests::skip("the programs for older kernels are used on those");
+        return;
+    }
+    for programs in ["6.2", "5.17", "5.8"] {
+        let scratch = Scratch::new();
+        let recording = Record::new(&scratch)
+            .env("FATHOM_PROGRAMS", programs)
+            .command(["fio", "--output=/dev/null", "--name=read", "--rw=randread"])
+            .command(["--bs=4k", "--size=2M", "--number_ios=200", "--direct=1"])
+            .command([format!("--directory={}", scratch.work().display())])
+            .run()
+            .must_exit(0);
+        recording.complete();
+        adds_up(&recording);
+        let hooks = meta(&recording.session)["hooks"].clone();
+        let chosen = format!("programs for Linux {programs} and newer");
+        assert_eq!(hooks[0]["name"], chosen.as_str());
+        let rows = recording.rows(
+            "SELECT count(*) AS reads, (SELECT count(DISTINCT rid) FROM waits) AS waits,
+                 (SELECT count(*) FROM bios SEMI JOIN syscalls USING (rid)
+                  WHERE origin = 'call' AND submit_rid = rid) AS bios,
+                 (SELECT count(*) FROM block WHERE rid IS NOT NULL AND op = 'read'
+                  AND (issued_ns IS NULL OR issued_ns > completed_ns)) AS untimed
+             FROM syscalls WHERE syscall IN ('read', 'pread64') AND path LIKE '%/read.0.0'
+                 AND bytes = 4096",
+        );
+        assert!(rows[0].int("reads").unwrap() >= 200, "{programs}: {rows:?}");
+        assert!(rows[0].int("waits").unwrap() > 0, "{programs}: {rows:?}");
+        assert_eq!(rows[0].int("untimed"), Some(0), "{programs}: {rows:?}");
+        if recording.number("SELECT count(*) FROM slices WHERE layer = 'device'") > 0 {
+            assert!(rows[0].int("bios").unwrap() >= 200, "{programs}: {rows:?}");
+        }
+    }
 }
 
 #[test]

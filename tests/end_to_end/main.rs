@@ -14,6 +14,7 @@ mod content;
 mod damage;
 mod databases;
 mod detail;
+mod devices;
 mod diagnosis;
 mod diff;
 mod examples;
