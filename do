@@ -20,9 +20,10 @@ usage: ./do COMMAND [ARGUMENTS]
 
   run              build, record a Redis server at work, print the report
   build            build target/release/fathom
-  test             formatting, lints and every test on this kernel
+  test             formatting, lints and every test, some of them on other
+                   kernels, too, in an emulator
   test kernels [NAME [FILTER...]]
-                   only the tests on other kernels, in an emulator
+                   only the tests on other kernels
   bench [ARGS]     measure fathom's cost against other tracers
                    (./do bench --help lists its options)
   bench hooks [NAME...]
@@ -42,6 +43,8 @@ Environment
   FATHOM_CACHE       downloads are kept here (default ~/.cache/fathom)
   FATHOM_DUCKDB_LIB  use this libduckdb.so instead of downloading one
   CLANG              the clang that compiles the BPF programs
+  FATHOM_KERNEL_PATIENCE
+                     seconds that the tests on another kernel may take (900)
 END
 }
 

@@ -115,7 +115,7 @@ fn tests_of_python_at_once_with_strace() {
         .map(PathBuf::from)
         .collect();
     let (recording, text) = both(&scratch, &[], &command);
-    let compared = compare_all(&recording, &text, false); eprintln!("COMPARED {compared}"); assert!(compared > 5000);
+    assert!(compare_all(&recording, &text, false) > 50_000);
 }
 
 /// Every stressor of files that there is, all at once on few processors: threads
