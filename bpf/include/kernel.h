@@ -244,7 +244,8 @@ struct task_struct {
 	void *worker_private;
 	__u32 flags;
 	void *stack;
-	__s32 on_cpu; /* not without SMP */
+	/* Not without SMP. Unsigned, as a byte since 7.x: the loader adjusts the load. */
+	__u32 on_cpu;
 	__s32 pid;
 	__s32 tgid;
 	__s32 exit_code;
