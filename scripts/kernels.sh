@@ -15,11 +15,13 @@ newest  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
 # Modules for what the emulated machine has.
 kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop'
 # Tests that run there: what fathom chooses, and what it sees of calls, of operations
-# of io_uring and AIO, of page faults, files and tasks. The others are left to the
-# host, as emulation is slow.
+# of io_uring and AIO, of page faults, files and tasks, of content and of waits, and
+# what filters leave. The others are left to the host, as emulation is slow: each
+# recording waits for the verifier.
 kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_operation
 	aio::every_storage_operation mapped::every_kind names::paths_follow
-	processes::a_daemon waiting::killed_in_a_read)
+	processes::a_daemon waiting::killed_in_a_read content::hashes_in_the_kernel
+	filters::outcomes::only_slow_calls filters::files::relative_paths layers::waits_have)
 # What running them needs (wants_test in versions.sh).
 kernel_tools='qemu-system-x86_64 busybox depmod modprobe cpio xz'
 # A kernel whose tests take longer than this many seconds is counted as failed.
