@@ -76,6 +76,12 @@ command busybox               busybox-static
 command depmod                kmod
 command cpio                  cpio
 command xz                    xz-utils
+python  pygtail               python3-pygtail
+command logtail2              logtail
+command db_bench              rocksdb-tools
+command mariadbd              mariadb-server-core
+command mariadb               mariadb-client-core
+command sysbench              sysbench
 '
 needs_bench='
 command fio                   fio
