@@ -39,6 +39,9 @@ const PALETTE: readonly Hsl[] = [
 	[50, 70, 66],
 ];
 
+/** Places in it that have a meaning among calls: reading, writing, opening, flushing. */
+const MEANT: ReadonlySet<number> = new Set([SKY, ORANGE, GREEN, PINK].map((hue) => PALETTE.indexOf(hue)));
+
 const READ = 202;
 const WRITE = 41;
 const SYNC = 327;
@@ -79,6 +82,10 @@ const SYSCALLS: Readonly<Record<string, Hsl>> = {
 	newfstatat: [STAT + 4, 55, 44],
 	statx: [STAT - 4, 60, 58],
 	access: [STAT + 12, 35, 66],
+	faccessat2: [STAT + 10, 30, 58],
+	readlink: [STAT - 8, 32, 70],
+	readlinkat: [STAT - 10, 32, 64],
+	statfs: [STAT + 8, 28, 48],
 	lseek: [212, 12, 54],
 	unlink: [NAME, 48, 66],
 	unlinkat: [NAME + 8, 45, 60],
@@ -158,8 +165,13 @@ function slot(kind: Kind, key: string): number {
 		used = new Set();
 		taken.set(kind, used);
 	}
+	// Those of calls mean something: no other call looks like a read or a write.
+	const meant = (at: number) => kind === "syscall" && MEANT.has(at);
 	let place = hash(key) % PALETTE.length;
-	if (used.size < PALETTE.length) while (used.has(place)) place = (place + 1) % PALETTE.length;
+	while (meant(place)) place = (place + 1) % PALETTE.length;
+	for (let step = 0; step < PALETTE.length && (used.has(place) || meant(place)); step += 1) {
+		place = (place + 1) % PALETTE.length;
+	}
 	used.add(place);
 	given.set(name, place);
 	return place;

@@ -277,12 +277,17 @@ onStage(
 				// What was shown stays.
 				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
 				const back = await serve(dir, own.port);
-				// A new start has a new token.
-				await view.page.evaluate((token) => {
-					window.location.hash = `#token=${token}`;
-				}, back.token);
+				// A new start has a new token: the page says so, and what was shown still stays.
+				const refused = view.page.locator(".refused");
+				await expect.poll(() => refused.innerText(), { timeout: 20_000 }).toContain("was started again");
+				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
+				const where = view.page.url();
+				// Its address in another tab is enough.
+				const other = await view.context.newPage();
+				await other.goto(back.url);
 				await expect.poll(() => view.page.locator(".banner, .refused").count(), { timeout: 20_000 }).toBe(0);
 				await settled(view.page);
+				expect(view.page.url()).toBe(where);
 				await view.close();
 				await back.stop();
 			});

@@ -97,6 +97,38 @@ onStage(
 				expect(await figure(5)).toBe(0);
 				expect(await figure(2)).toBe(Number(sums?.["r"]) - 400 * 4096);
 			});
+			it("shows a part of the file by a drag, by keys and by its address; back undoes it", async () => {
+				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
+				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
+				const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
+				if (!plot) throw new Error("no plot");
+				const { x, y, width, height } = plot;
+				await tab.page.mouse.move(x + width / 2, y + height * 0.25);
+				await tab.page.mouse.down();
+				await tab.page.mouse.move(x + width / 2 + 5, y + height * 0.75, { steps: 8 });
+				await tab.page.mouse.up();
+				await expect.poll(() => tab.page.url()).toMatch(/part=\d+-\d+/);
+				// Up and down only: the window of time is as it was.
+				expect(tab.page.url()).not.toContain("from=");
+				const part = () => /part=(\d+)-(\d+)/.exec(tab.page.url())?.slice(1).map(Number) ?? [];
+				const [low = 0, high = 0] = part();
+				const size = 400 * 4096;
+				expect(Math.abs(low / size - 0.25)).toBeLessThan(0.03);
+				expect(Math.abs(high / size - 0.75)).toBeLessThan(0.03);
+				await settled(tab.page);
+				const [row] = await sql(
+					`SELECT count(*)::DOUBLE AS n FROM syscalls WHERE file_id = ${await fileId("/data.bin")} AND bytes > 0
+					AND "offset" < ${high} AND "offset" + bytes > ${low}`,
+				);
+				const note = () => tab.page.locator(".file-plot .note").innerText();
+				await expect.poll(async () => Number((await note()).split(" acc")[0]?.replace(/\D/g, ""))).toBe(row?.["n"]);
+				await tab.page.keyboard.press("W");
+				await expect.poll(() => (part()[1] ?? 0) - (part()[0] ?? 0)).toBeLessThan((high - low) * 0.6);
+				await tab.page.goBack();
+				await expect.poll(part).toEqual([low, high]);
+				await tab.page.keyboard.press("O");
+				await expect.poll(() => tab.page.url()).not.toContain("part=");
+			});
 			it("finds files by a part of their path, and keeps the choice in the address", async () => {
 				await open(tab, server, { ...session, view: "file" });
 				await tab.page.keyboard.press("o");

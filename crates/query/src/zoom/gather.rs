@@ -280,7 +280,7 @@ impl<'a> Gather<'a> {
 
     /// The keys with the most time, and the rest as `None`: buckets in order, with
     /// their sums and whether some of the key's may be in a rest.
-    pub(super) fn finish(mut self) -> Vec<Line> {
+    pub(super) fn finish(self) -> Vec<Line> {
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
         let time = |i: &usize| std::cmp::Reverse(self.times[*i]);
         order.sort_by(|a, b| (time(a), &self.keys[*a]).cmp(&(time(b), &self.keys[*b])));

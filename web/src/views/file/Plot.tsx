@@ -59,7 +59,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 	useShortcut(["S"], "Zoom out along the file's offsets", "File", () => part && zoom(2));
 	useShortcut(["A"], "Lower offsets", "File", () => part && move(-0.25));
 	useShortcut(["D"], "Higher offsets", "File", () => part && move(0.25));
-	useShortcut(["o"], "The whole file", "File", () => part && show(null));
+	useShortcut(["O"], "The whole file", "File", () => part && show(null));
 
 	const brush = (times: Span | null, offsets: Span | null) => {
 		store.go({
@@ -137,7 +137,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 			end={
 				<>
 					{part ? (
-						<button type="button" className="button" title="All offsets of the file (o)" onClick={() => show(null)}>
+						<button type="button" className="button" title="All offsets of the file (O)" onClick={() => show(null)}>
 							Whole file
 						</button>
 					) : null}
@@ -152,7 +152,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 				height={height}
 				empty={(data) => data.rows === 0}
 				emptyTitle={`No reads or writes of this ${part ? "part of the file" : "file"} in this window`}
-				emptyText={`Widen the window (0), ${part ? "show the whole file (o), " : ""}take a filter away, or choose another file. Mapped memory is read and written without calls.`}
+				emptyText={`Widen the window (0), ${part ? "show the whole file (O), " : ""}take a filter away, or choose another file. Mapped memory is read and written without calls.`}
 			>
 				{() =>
 					accesses && draw ? (
