@@ -49,13 +49,12 @@ async function counter(cdp: CDPSession, name: string): Promise<number> {
 	return metrics.find((m) => m.name === name)?.value ?? 0;
 }
 
-/** How long the tab's main thread has worked since it was opened, milliseconds. */
-export async function mainThreadMs(tab: Tab): Promise<number> {
+/** Begins to count how much processor time the tab's main thread takes; what it returns tells, in milliseconds. */
+export async function mainThread(tab: Tab): Promise<() => Promise<number>> {
 	const cdp = await tab.page.context().newCDPSession(tab.page);
 	await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
-	const seconds = await counter(cdp, "TaskDuration");
-	await cdp.detach();
-	return seconds * 1000;
+	const before = await counter(cdp, "TaskDuration");
+	return async () => ((await counter(cdp, "TaskDuration")) - before) * 1000;
 }
 
 export interface Memory {

@@ -1,22 +1,35 @@
 // How fast the page is on a session, in headless Chromium:
 //
-//     ../.deps/node tests/page/speed.ts SESSION.fathom [--minutes 2] [--turns 5] [--only first,addresses,frames,memory]
+//     ../.deps/node tests/page/speed.ts SESSION.fathom [--minutes 2] [--turns 5] [--only first,addresses,frames,live,memory]
 //
 // The first view with nothing open and nothing cached, page weight, frame times while plots are zoomed and moved, every
 // address of the server, and the memory of the tab after looking around for some minutes. Aims stand beside what was
 // measured. `./do bench page` makes a large session and runs this.
 
-import { basename, dirname, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
-import { ask, FATHOM, open, openTab, type Server, serve, startBrowser, type Tab } from "./harness.ts";
-import { at, frames, type Latency, latency, mainThreadMs, memory, processorMs, residentMib, weigh } from "./measure.ts";
+import {
+	ask,
+	FATHOM,
+	folder,
+	open,
+	openTab,
+	recording,
+	remove,
+	type Server,
+	serve,
+	startBrowser,
+	type Tab,
+} from "./harness.ts";
+import { at, frames, type Latency, latency, mainThread, memory, processorMs, residentMib, weigh } from "./measure.ts";
 
 /** What the page is made to reach. */
-const AIMS = { firstMs: 1000, weightKib: 700, frameMs: 1000 / 60, memoryMib: 500 };
+const AIMS = { firstMs: 1000, liveMs: 1000, weightKib: 700, frameMs: 1000 / 60, memoryMib: 500 };
 
 /** What can be left out. */
-const PARTS = ["first", "addresses", "frames", "memory"] as const;
+const PARTS = ["first", "addresses", "frames", "live", "memory"] as const;
 
 function say(text = ""): void {
 	process.stdout.write(`${text}\n`);
@@ -30,6 +43,7 @@ function aim(met: boolean, text: string): string {
 async function firstView(browser: Browser, server: Server, session: string, how: string): Promise<void> {
 	const tab = await openTab(browser, server);
 	const weight = await weigh(tab);
+	const worked = await mainThread(tab);
 	const processor = processorMs(server.pid);
 	const begun = performance.now();
 	const after = () => performance.now() - begun;
@@ -43,7 +57,7 @@ async function firstView(browser: Browser, server: Server, session: string, how:
 	);
 	const lists = after();
 	const work = processorMs(server.pid) - processor;
-	const drawn = await mainThreadMs(tab);
+	const drawn = await worked();
 	const page = weight.page / 1024;
 	// A diagnosis looks at every call: whatever else is there must not wait for it.
 	await tab.page.waitForSelector(".findings-list, .findings .state h3", { timeout: 600_000 });
@@ -168,6 +182,62 @@ async function browse(tab: Tab, minutes: number): Promise<void> {
 	}
 }
 
+/** From a call of a program that is being recorded to the screen: a program makes some, and writes down when. */
+async function live(browser: Browser): Promise<void> {
+	if (process.getuid?.() !== 0) return say("live: left out, as recording needs root");
+	const dir = folder();
+	const log = join(dir, "times");
+	const child = recording(dir, "live", `while sleep 1.3; do date +%s%N >> ${log}; done`);
+	const ended = new Promise((done) => child.on("exit", done));
+	try {
+		const server = await serve(dir);
+		while (((await (await ask(server, "/sessions")).json()) as unknown[]).length === 0) await pause(100);
+		const tab = await openTab(browser, server);
+		await open(tab, server, { s: "live.fathom" });
+		await tab.page.evaluate(watchCalls);
+		const begun = Date.now();
+		const processor = processorMs(server.pid);
+		await pause(20_000);
+		const work = (processorMs(server.pid) - processor) / ((Date.now() - begun) / 1000);
+		const rises = await tab.page.evaluate(() => (window as unknown as { rises: number[] }).rises);
+		// The last one may not be on the screen yet.
+		const made = readFileSync(log, "utf8")
+			.trim()
+			.split("\n")
+			.map((ns) => Number(ns) / 1e6);
+		const lags = made
+			.filter((at) => at > begun && at < begun + 17_000)
+			.map((at) => (rises.find((rise) => rise > at) ?? Number.POSITIVE_INFINITY) - at)
+			.sort((a, b) => a - b);
+		const [median, longest] = [at(lags, 0.5), at(lags, 1)];
+		say(
+			`live: from a call to the screen ${median.toFixed(0)} ms (median of ${lags.length}), longest ${longest.toFixed(0)}, ` +
+				`${aim(longest < AIMS.liveMs, `${AIMS.liveMs} ms`)}; the server's processor time ${work.toFixed(0)} ms a second`,
+		);
+		await tab.close();
+		await server.stop();
+	} finally {
+		child.kill("SIGTERM");
+		await ended;
+		remove(dir);
+	}
+}
+
+/** In the page: notes when the number of calls on the screen grows, milliseconds since 1970. */
+function watchCalls(): void {
+	const own = window as unknown as { rises: number[] };
+	own.rises = [];
+	const calls = () => Number(document.querySelector(".summary > div")?.getAttribute("title")?.replace(/\D/g, "") ?? 0);
+	let before = calls();
+	new MutationObserver(() => {
+		const now = calls();
+		if (now > before) own.rises.push(performance.timeOrigin + performance.now());
+		before = now;
+	}).observe(document.body, { subtree: true, attributes: true, childList: true, characterData: true });
+}
+
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
 /** What is held after so many minutes of looking around. */
 async function afterwards(browser: Browser, server: Server, session: string, minutes: number): Promise<void> {
 	const tab = await openTab(browser, server);
@@ -212,6 +282,7 @@ async function main(): Promise<void> {
 		for (const width of [1280, 2560]) await gestures(browser, server, session, "timeline", width);
 		await gestures(browser, server, session, "overview", 1280);
 	}
+	if (wanted("live")) await live(browser);
 	if (wanted("memory")) await afterwards(browser, server, session, Number(values.minutes));
 	await browser.close();
 	await server.stop();
