@@ -18,7 +18,7 @@ use crate::job::Stop;
 use crate::library::{Library, Stamp, lock};
 
 /// How much nicer than the server's other threads.
-const NICER: i32 = 10;
+const NICER: i32 = 5;
 
 /// A diagnosis, as fathom has it and as the page gets it.
 pub(crate) struct Told {

@@ -79,6 +79,7 @@ function rowsOf(data: Columns): Sum[] {
 		max: value("max_ns", i),
 		p99: value("p99_ns", i),
 		atLeast: false,
+		slight: false,
 	}));
 }
 
@@ -142,7 +143,7 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 							<Name by={by} sum={sum} />
 						</td>
 						<td className="number" title={`${sum.atLeast ? "at least " : ""}${exactDuration(sum.time)}`}>
-							{sum.atLeast ? "≥ " : ""}
+							{sum.atLeast && !sum.slight ? "≥ " : ""}
 							{duration(sum.time)}
 						</td>
 						<td className="number" title={exact(sum.calls)}>
