@@ -29,6 +29,8 @@ usage: ./do COMMAND [ARGUMENTS]
   bench hooks [NAME...]
                    what an empty program costs at each kind of place, on this
                    kernel and on others in an emulator
+  bench page [CALLS|SESSION] [--minutes N] [--turns N]
+                   how fast the page is on a session of so many calls (10 million)
   dist             build release archives under dist/
   fmt              format Rust, C and TypeScript sources
   lint             formatting and lints without the tests
@@ -112,6 +114,15 @@ main() {
 			. scripts/kernels.sh
 			build_fathom
 			hook_costs "${@:2}"
+			return
+		fi
+		if [ "${1:-}" = page ]; then
+			# Chromium, and fio for what is recorded.
+			setup test
+			setup bench
+			build_fathom
+			. scripts/bench_page.sh
+			bench_page "${@:2}"
 			return
 		fi
 		setup bench
