@@ -536,6 +536,7 @@ struct pt_regs {
 #define O_APPEND 00002000
 /* include/uapi/linux/magic.h: files that have no path. */
 #define ANON_INODE_FS 0x09041934
+#define PID_FS 0x50494446
 #define PIPE_FS 0x50495045
 #define SOCK_FS 0x534f434b
 #define AT_FDCWD (-100)

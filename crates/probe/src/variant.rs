@@ -79,7 +79,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \
                    AIO, page faults on mapped files, write-back and the calls of 32-bit programs \
-                   are not recorded",
+                   are not recorded; content, and filters of paths, cgroups and containers, are \
+                   refused",
         });
     }
     if variants.is_empty() {

@@ -146,9 +146,11 @@ impl Hooks {
             wanted.contains(&row.feature) && (functions || row.feature != Feature::Vfs)
         };
         for row in ROWS.iter().filter(is_wanted) {
-            // That a build has nothing of a feature its note says (variant.rs).
+            // What a build does not have of calls, or that it has nothing of a
+            // feature, its note says (variant.rs): the kernel is not to blame.
             let of_feature = |other: &&Row| other.feature == row.feature;
-            if !ROWS.iter().filter(of_feature).any(is_built) {
+            let of_calls = row.feature == Feature::Calls;
+            if !is_built(row) && (of_calls || !ROWS.iter().filter(of_feature).any(is_built)) {
                 continue;
             }
             let fitting = row.forms.iter().find(|form| {
