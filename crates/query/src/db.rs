@@ -277,9 +277,13 @@ fn macros(meta: &SessionMeta) -> String {
         "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
          CREATE MACRO hash_hex(hash) AS lpad(lower(hex(hash::BIGINT)), 16, '0');\n\
          CREATE MACRO duration_bucket(ns) AS \
-             least(39, length(bin(greatest(ns, 1)::BIGINT)) - 1)::INTEGER;\n\
-         CREATE MACRO call_reads(name) AS regexp_full_match(name, {});\n\
-         CREATE MACRO call_writes(name) AS regexp_full_match(name, {});\n\
+             CASE WHEN ns IS NULL THEN NULL \
+             ELSE least(39, length(bin(greatest(ns, 1)::BIGINT)) - 1)::INTEGER END;
+\
+         CREATE MACRO call_reads(name) AS regexp_full_match(name, {});
+\
+         CREATE MACRO call_writes(name) AS regexp_full_match(name, {});
+\
          CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
         names(&|s| moves(s) && !s.writes()),
         names(&|s| moves(s) && s.writes()),
