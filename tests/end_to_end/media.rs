@@ -63,17 +63,28 @@ fn a_failing_disk_and_one_that_cannot_be_written_to() {
     let errors = |name: &str| read(&format!("{name}.err"));
 
     // The program did all it wanted to, fathom says what became of the recording.
-    assert_eq!(fs::metadata(work.join("zeros")).unwrap().len(), 500_000 * 16);
+    assert_eq!(
+        fs::metadata(work.join("zeros")).unwrap().len(),
+        500_000 * 16
+    );
     assert_eq!(status("record"), "125", "{}", errors("record"));
     let said = errors("record");
-    let reasons = ["No space left", "Input/output error", "Read-only file system"];
+    let reasons = [
+        "No space left",
+        "Input/output error",
+        "Read-only file system",
+    ];
     assert!(
         reasons.iter().any(|reason| said.contains(reason)) && said.contains("s.fathom"),
         "{said}"
     );
     // What is there can be read, and nobody can overlook that something is missing.
     assert_eq!(status("report"), "0", "{}", errors("report"));
-    assert!(read("report.out").contains("recorder ended"), "{}", read("report.out"));
+    assert!(
+        read("report.out").contains("recorder ended"),
+        "{}",
+        read("report.out")
+    );
     assert_eq!(status("repair"), "0", "{}", errors("repair"));
     assert_eq!(status("again"), "0", "{}", errors("again"));
 

@@ -46,7 +46,10 @@ fn peak_mib() -> anyhow::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     let kib = line.and_then(|l| l.split_whitespace().next());
-    Ok(kib.context("no VmHWM in /proc/self/status")?.parse::<u64>()? >> 10)
+    Ok(kib
+        .context("no VmHWM in /proc/self/status")?
+        .parse::<u64>()?
+        >> 10)
 }
 
 /// Reads all rows of a query; the error of one that fails.
@@ -95,7 +98,10 @@ pub fn run(session: &Path, turns: usize, only: Option<&str>) -> anyhow::Result<(
     };
     let values = [
         ("START", session.meta().clock.start_monotonic_ns),
-        ("AT", number("SELECT (min(ts_ns) + max(ts_ns)) // 2 FROM S")?),
+        (
+            "AT",
+            number("SELECT (min(ts_ns) + max(ts_ns)) // 2 FROM S")?,
+        ),
         ("FILE", busiest("file_id")?),
         ("THREAD", busiest("tid")?),
     ];

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use fathom_probe::Signals;
 use fathom_query::arrow::datatypes::SchemaRef;
 use fathom_query::arrow::record_batch::RecordBatch;
-use fathom_probe::Signals;
 use fathom_query::{Batches, Interrupter, QueryError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

@@ -168,7 +168,10 @@ fn tables_without_a_folder_are_empty_and_named() {
     three_parts(&dir);
     let told = |session: &Session| {
         let problems = session.problems().iter();
-        problems.filter(|p| p.contains("folder")).cloned().collect::<Vec<_>>()
+        problems
+            .filter(|p| p.contains("folder"))
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert!(told(&Session::open(&dir).unwrap()).is_empty());
     for table in ["counters", "irqs"] {

@@ -45,8 +45,7 @@ fn no_page_uses_the_dictionary_behind_one_that_does_not() {
             columns.clone().position(|c| c.name == name).unwrap()
         };
         let (file_id, path_arg) = (column("file_id"), column("path_arg"));
-        batch.columns[file_id] =
-            ColumnData::I64((0..PAGE).map(|_| number(&mut random)).collect());
+        batch.columns[file_id] = ColumnData::I64((0..PAGE).map(|_| number(&mut random)).collect());
         if law == 0 {
             batch.columns[path_arg] = ColumnData::Str(vec![StrId::NULL; PAGE]);
         }
@@ -79,5 +78,8 @@ fn no_page_uses_the_dictionary_behind_one_that_does_not() {
             }
         }
     }
-    assert!(indices > 0 && others > 0 && both > 0, "{indices} {others} {both}");
+    assert!(
+        indices > 0 && others > 0 && both > 0,
+        "{indices} {others} {both}"
+    );
 }

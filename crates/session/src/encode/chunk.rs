@@ -76,7 +76,8 @@ impl ChunkBuilder {
 
     /// Whether a page may use the chunk's dictionary.
     pub(crate) fn takes_dictionary(&self) -> bool {
-        self.last.is_none_or(|last| last == Encoding::RLE_DICTIONARY)
+        self.last
+            .is_none_or(|last| last == Encoding::RLE_DICTIONARY)
     }
 
     /// Appends a page of a column without lists.
