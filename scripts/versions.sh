@@ -76,6 +76,12 @@ command mkfs.xfs              xfsprogs
 file    /usr/lib32/crt1.o     gcc-multilib
 python  ensurepip             python3-venv
 command chromium              chromium chromium-browser
+python  pygtail               python3-pygtail
+command logtail2              logtail
+command db_bench              rocksdb-tools
+command mariadbd              mariadb-server-core
+command mariadb               mariadb-client-core
+command sysbench              sysbench
 '
 needs_bench='
 command fio                   fio
