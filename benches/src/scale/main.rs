@@ -3,7 +3,7 @@
 //! ```text
 //! fathom-scale generate RECORDED.fathom OUT.fathom 100000000
 //! fathom-scale zoom OUT.fathom [--queries 300] [--plain] [--sqlite FILE]
-//! fathom-scale sql OUT.fathom
+//! fathom-scale sql OUT.fathom [--turns 3] [--only by_file]
 //! fathom-scale cost RECORDED.fathom 10000000
 //! ```
 //!
@@ -12,7 +12,9 @@
 //! windows. `sql` compares views with hand-written SQL in DuckDB alone. `cost` tells what
 //! the pyramid takes of the writer's CPU time.
 
+mod cpu;
 mod generate;
+mod questions;
 mod sql;
 mod zoom;
 
@@ -49,7 +51,15 @@ enum Action {
         sqlite: Option<PathBuf>,
     },
     /// Time views beside hand-written SQL
-    Sql { session: PathBuf },
+    Sql {
+        session: PathBuf,
+        /// Runs of each
+        #[arg(long, default_value_t = 3)]
+        turns: usize,
+        /// Only the questions whose names contain this
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// What the pyramid costs while rows are written
     Cost { recorded: PathBuf, rows: u64 },
 }
@@ -67,7 +77,11 @@ fn main() -> anyhow::Result<()> {
             plain,
             sqlite,
         } => zoom::run(&session, queries, plain, sqlite.as_deref()),
-        Action::Sql { session } => sql::run(&session),
+        Action::Sql {
+            session,
+            turns,
+            only,
+        } => sql::run(&session, turns, only.as_deref()),
         Action::Cost { recorded, rows } => generate::cost(&recorded, rows),
     }
 }

@@ -1,160 +1,154 @@
 //! Views beside hand-written SQL, in DuckDB alone, on the same files.
 
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use anyhow::Context;
 use duckdb::Connection;
 use fathom_query::{Db, Limits};
 use fathom_session::Session;
 
-/// Name, as asked of fathom, as written by hand; `S` stands for the parts.
-const QUESTIONS: &[(&str, &str, &str)] = &[
-    (
-        "by_syscall",
-        "SELECT * FROM by_syscall",
-        "SELECT syscall, any_value(class), count(*), count(*) - count(ret), count(errno), sum(bytes), \
-         sum(dur_ns) AS total, QUANTILE, max(dur_ns) FROM S GROUP BY syscall ORDER BY total DESC",
-    ),
-    (
-        "by_file, top 20",
-        "SELECT * FROM by_file LIMIT 20",
-        "SELECT path, f.* FROM (SELECT file_id, count(*), count(errno), sum(bytes), \
-         sum(bytes) FILTER (syscall IN ('read', 'pread64', 'readv', 'preadv', 'preadv2')), \
-         sum(bytes) FILTER (syscall IN ('write', 'pwrite64', 'writev', 'pwritev', 'pwritev2')), \
-         sum(dur_ns) AS total, QUANTILE, max(dur_ns) FROM S GROUP BY file_id \
-         ORDER BY total DESC LIMIT 20) f LEFT JOIN F USING (file_id)",
-    ),
-    (
-        "by_thread",
-        "SELECT * FROM by_thread",
-        "SELECT pid, tid, arg_max(comm, ts_ns), count(*), count(errno), sum(bytes), \
-         sum(bytes) FILTER (syscall IN ('read', 'pread64', 'readv', 'preadv', 'preadv2')), \
-         sum(bytes) FILTER (syscall IN ('write', 'pwrite64', 'writev', 'pwritev', 'pwritev2')), \
-         sum(dur_ns) AS total, QUANTILE, max(dur_ns), min(ts_ns), max(ts_ns) FROM S GROUP BY pid, tid \
-         ORDER BY total DESC",
-    ),
-    (
-        "by_process",
-        "SELECT * FROM by_process",
-        "SELECT pid, count(DISTINCT tid), count(*), count(errno), sum(bytes), \
-         sum(bytes) FILTER (syscall IN ('read', 'pread64', 'readv', 'preadv', 'preadv2')), \
-         sum(bytes) FILTER (syscall IN ('write', 'pwrite64', 'writev', 'pwritev', 'pwritev2')), \
-         sum(dur_ns) AS total, QUANTILE, max(dur_ns) FROM S GROUP BY pid ORDER BY total DESC",
-    ),
-    (
-        "by_second",
-        "SELECT * FROM by_second",
-        "SELECT ts_ns // 1000000000 AS second, count(*), count(errno), sum(bytes), \
-         sum(bytes) FILTER (syscall IN ('read', 'pread64', 'readv', 'preadv', 'preadv2')), \
-         sum(bytes) FILTER (syscall IN ('write', 'pwrite64', 'writev', 'pwritev', 'pwritev2')), \
-         sum(dur_ns), QUANTILE, max(dur_ns) FROM S GROUP BY 1 ORDER BY 1",
-    ),
-    (
-        "by_error",
-        "SELECT * FROM by_error",
-        "SELECT syscall, errno, count(*), min(ts_ns), max(ts_ns) FROM S WHERE errno IS NOT NULL \
-         GROUP BY 1, 2 ORDER BY 3 DESC",
-    ),
-    (
-        "by_latency",
-        "SELECT * FROM by_latency",
-        "SELECT syscall, floor(log2(greatest(dur_ns, 1))) AS b, count(*), sum(dur_ns) FROM S \
-         GROUP BY 1, 2 ORDER BY 1, 2",
-    ),
-    (
-        "count, sum, max",
-        "SELECT count(*), sum(bytes), max(dur_ns) FROM syscalls",
-        "SELECT count(*), sum(bytes), max(dur_ns) FROM S",
-    ),
-    (
-        "slowest 100 calls",
-        "SELECT * FROM syscalls ORDER BY dur_ns DESC LIMIT 100",
-        "SELECT * FROM S ORDER BY dur_ns DESC LIMIT 100",
-    ),
-    (
-        "sizes of reads",
-        "SELECT size, count(*), sum(dur_ns) FROM syscalls WHERE syscall LIKE '%read%' \
-         GROUP BY 1 ORDER BY 2 DESC LIMIT 20",
-        "SELECT size, count(*), sum(dur_ns) FROM S WHERE syscall LIKE '%read%' \
-         GROUP BY 1 ORDER BY 2 DESC LIMIT 20",
-    ),
-    (
-        "failed opens by path",
-        "SELECT path, errno, count(*) FROM syscalls WHERE syscall = 'openat' AND errno IS NOT NULL \
-         GROUP BY ALL ORDER BY 3 DESC LIMIT 20",
-        "SELECT path, errno, count(*) FROM S WHERE syscall = 'openat' AND errno IS NOT NULL \
-         GROUP BY ALL ORDER BY 3 DESC LIMIT 20",
-    ),
-    (
-        "calls of 1 ms",
-        "SELECT * FROM syscalls WHERE ts_ns BETWEEN AT AND AT + 1000000",
-        "SELECT * FROM S WHERE ts_ns BETWEEN AT AND AT + 1000000",
-    ),
-];
+use crate::cpu::cpu_ms;
+use crate::questions::QUESTIONS;
 
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+/// The least of several runs: other work on the machine only ever adds to one.
+struct Least {
+    wall_ms: f64,
+    cpu_ms: f64,
 }
 
-/// Prints medians of three, fathom and plain DuckDB in turns.
-pub fn run(session: &Path) -> anyhow::Result<()> {
+impl Least {
+    fn new() -> Self {
+        Least {
+            wall_ms: f64::INFINITY,
+            cpu_ms: f64::INFINITY,
+        }
+    }
+
+    /// Adds a run, and returns what it returns.
+    fn time<T>(&mut self, run: impl FnOnce() -> T) -> T {
+        let (wall, cpu) = (Instant::now(), cpu_ms());
+        let result = run();
+        self.wall_ms = self.wall_ms.min(wall.elapsed().as_secs_f64() * 1e3);
+        self.cpu_ms = self.cpu_ms.min(cpu_ms() - cpu);
+        result
+    }
+}
+
+/// Lets the kernel measure the peak of this process's memory anew.
+fn forget_peak() -> std::io::Result<()> {
+    fs::write("/proc/self/clear_refs", "5")
+}
+
+/// The most memory that this process had resident since, MiB.
+fn peak_mib() -> anyhow::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|l| l.split_whitespace().next());
+    Ok(kib
+        .context("no VmHWM in /proc/self/status")?
+        .parse::<u64>()?
+        >> 10)
+}
+
+/// Reads all rows of a query; the error of one that fails.
+fn ask(db: &Db, sql: &str) -> Result<usize, String> {
+    let mut rows = 0;
+    for batch in db.query(sql).map_err(|e| e.to_string())? {
+        rows += batch.map_err(|e| e.to_string())?.num_rows();
+    }
+    Ok(rows)
+}
+
+/// As [`ask`] of a connection.
+fn ask_plain(plain: &Connection, sql: &str) -> Result<usize, String> {
+    let run = || -> duckdb::Result<usize> {
+        let mut statement = plain.prepare(sql)?;
+        Ok(statement.query_arrow([])?.map(|b| b.num_rows()).sum())
+    };
+    run().map_err(|e| e.to_string())
+}
+
+/// Prints the least of `turns` runs of each question, fathom and plain DuckDB in turns.
+/// With `only`, of the questions whose names contain it.
+pub fn run(session: &Path, turns: usize, only: Option<&str>) -> anyhow::Result<()> {
     let session = Session::open(session)?;
     let rows = session.rows("syscalls");
     let db = Db::open(&session, Limits::default())?;
     let plain = Connection::open_in_memory()?;
-    plain.execute_batch("SET memory_limit = '1GiB'; SET temp_directory = ''")?;
+    // As fathom sets its own.
+    plain.execute_batch(
+        "SET memory_limit = '1GiB'; SET temp_directory = ''; SET parquet_metadata_cache = true; \
+         SET enable_external_file_cache = false",
+    )?;
     let list = |table: &str| {
         let parts = session.parts(table);
         let parts: Vec<String> = parts.iter().map(|p| format!("'{}'", p.display())).collect();
         format!("read_parquet([{}])", parts.join(", "))
     };
-    let at: i64 = plain.query_row(
-        &format!(
-            "SELECT (min(ts_ns) + max(ts_ns)) // 2 FROM {}",
-            list("syscalls")
+    let number = |sql: &str| -> anyhow::Result<i64> {
+        let sql = sql.replace("FROM S", &format!("FROM {}", list("syscalls")));
+        Ok(plain.query_row(&sql, [], |row| row.get(0))?)
+    };
+    let busiest = |column: &str| {
+        number(&format!(
+            "SELECT {column} FROM S WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
+        ))
+    };
+    let values = [
+        ("START", session.meta().clock.start_monotonic_ns),
+        (
+            "AT",
+            number("SELECT (min(ts_ns) + max(ts_ns)) // 2 FROM S")?,
         ),
-        [],
-        |row| row.get(0),
-    )?;
+        ("FILE", busiest("file_id")?),
+        ("THREAD", busiest("tid")?),
+    ];
+    let fill = |sql: &str| {
+        let fill = |sql: String, (name, value): &(&str, i64)| sql.replace(name, &value.to_string());
+        values.iter().fold(sql.to_owned(), fill)
+    };
     // The same percentiles as the views take.
-    let quantile = if rows <= 20_000_000 {
+    let quantile = if db.exact_percentiles() {
         "quantile_disc(dur_ns, [0.5, 0.9, 0.99])"
     } else {
         "approx_quantile(dur_ns, [0.5, 0.9, 0.99])"
     };
-    println!("{rows} calls");
+    println!(
+        "{rows} calls, percentiles by {quantile}; milliseconds, the least of {turns} runs\n\
+         {:22} {:>9} {:>9} {:>6}  {:>9} {:>9} {:>6}  {:>8}",
+        "", "fathom", "by hand", "x", "its CPU", "by hand", "x", "peak MiB"
+    );
     for (name, ours, by_hand) in QUESTIONS {
-        let ours = ours.replace("AT", &at.to_string());
-        let by_hand = by_hand
-            .replace("AT", &at.to_string())
+        if only.is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        let ours = fill(ours);
+        let by_hand = fill(by_hand)
             .replace("QUANTILE", quantile)
             .replace("FROM S", &format!("FROM {}", list("syscalls")))
             .replace("JOIN F ", &format!("JOIN {} ", list("files")));
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        let mut failed = None;
-        for _ in 0..3 {
-            let started = Instant::now();
-            match db.query(&ours) {
-                Ok(rows) => {
-                    for batch in rows {
-                        if let Err(e) = batch {
-                            failed = Some(e.to_string());
-                        }
-                    }
-                }
-                Err(e) => failed = Some(e.to_string()),
-            }
-            a.push(started.elapsed().as_secs_f64() * 1e3);
-            let started = Instant::now();
-            let mut statement = plain.prepare(&by_hand)?;
-            let rows: usize = statement.query_arrow([])?.map(|b| b.num_rows()).sum();
-            std::hint::black_box(rows);
-            b.push(started.elapsed().as_secs_f64() * 1e3);
+        let (mut a, mut b) = (Least::new(), Least::new());
+        let mut peak = 0;
+        let mut failed = Vec::new();
+        for _ in 0..turns {
+            forget_peak()?;
+            failed.extend(a.time(|| ask(&db, &ours)).err());
+            peak = peak.max(peak_mib()?);
+            let result = b.time(|| ask_plain(&plain, &by_hand));
+            failed.extend(result.err().map(|e| format!("by hand: {e}")));
         }
-        let (a, b) = (median(&mut a), median(&mut b));
-        println!("{name:22} {a:9.1} ms  by hand {b:9.1} ms  x {:.2}", a / b);
-        if let Some(failed) = failed {
+        println!(
+            "{name:22} {:9.1} {:9.1} {:6.2}  {:9.1} {:9.1} {:6.2}  {peak:8}",
+            a.wall_ms,
+            b.wall_ms,
+            a.wall_ms / b.wall_ms,
+            a.cpu_ms,
+            b.cpu_ms,
+            a.cpu_ms / b.cpu_ms,
+        );
+        for failed in failed.iter().take(1) {
             println!("    failed: {failed}");
         }
     }

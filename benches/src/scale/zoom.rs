@@ -10,6 +10,8 @@ use fathom_query::Limits;
 use fathom_query::zoom::{By, Request, Zoom};
 use fathom_session::Session;
 
+use crate::cpu::cpu_ms;
+
 /// Buckets that are asked for.
 const PIXELS: u32 = 1000;
 
@@ -118,12 +120,6 @@ pub fn run(
     Ok(())
 }
 
-/// CPU time of this process, all threads.
-fn cpu_ms() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
-}
-
 fn statement(source: &str, request: &Request, divide: &str) -> String {
     let (from, to) = (request.from_ns.unwrap_or(0), request.to_ns.unwrap_or(0));
     let width = ((to - from) / i64::from(PIXELS)).max(1);
@@ -148,7 +144,10 @@ fn list(parts: &[PathBuf]) -> String {
 
 fn duckdb(parts: &[PathBuf], requests: &[Request]) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let connection = Connection::open_in_memory()?;
-    connection.execute_batch("SET parquet_metadata_cache = true; SET memory_limit = '1GiB'")?;
+    connection.execute_batch(
+        "SET parquet_metadata_cache = true; SET memory_limit = '1GiB'; \
+         SET enable_external_file_cache = false",
+    )?;
     let source = list(parts);
     let (mut times, mut cpu) = (Vec::new(), Vec::new());
     for request in requests {

@@ -9,12 +9,14 @@ use fathom_session::Session;
 
 use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFormat};
 use crate::exit::Failure;
+use crate::patience::Patience;
 
 /// Width of a terminal that does not tell.
 pub const DEFAULT_WIDTH: usize = 100;
 
 /// Runs `query` and returns the exit status.
 pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
+    let patience = Patience::new()?;
     let mut session = open(&args.session)?;
     let limits = Limits {
         memory_bytes: args.memory_mib << 20,
@@ -22,16 +24,26 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         ..Limits::default()
     };
     let db = database(&mut session, limits)?;
+    let watch = patience.watch(db.interrupter())?;
     if fathom_query::names_findings(&args.sql) {
         let diagnosis = fathom_diagnose::diagnose(&session).map_err(Failure::input)?;
         fathom_report::fill_findings(&db, &diagnosis).map_err(Failure::input)?;
     }
-    let rows = db.query(&args.sql).map_err(Failure::input)?;
-    print(rows, args.format)
+    let rows = db.query(&args.sql).map_err(|error| watch.failure(error))?;
+    write(watch.rows(rows), args.format, |error| watch.failure(error))
 }
 
 /// Writes rows to standard output.
 pub fn print(rows: impl Batches, format: Format) -> Result<u8, Failure> {
+    write(rows, format, Failure::input)
+}
+
+/// As [`print`], with failures as `failure` makes them.
+fn write(
+    rows: impl Batches,
+    format: Format,
+    failure: impl Fn(QueryError) -> Failure,
+) -> Result<u8, Failure> {
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     if terminal && format.is_binary() {
@@ -45,7 +57,7 @@ pub fn print(rows: impl Batches, format: Format) -> Result<u8, Failure> {
         color: terminal && color(),
         terminal,
     };
-    output::write(rows, format, &options, BufWriter::new(stdout)).map_err(Failure::input)?;
+    output::write(rows, format, &options, BufWriter::new(stdout)).map_err(failure)?;
     Ok(0)
 }
 

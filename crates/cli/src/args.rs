@@ -364,8 +364,8 @@ pub struct ZoomArgs {
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub from: Option<std::time::Duration>,
     /// End of the window [default: after the last call]
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    pub to: Option<std::time::Duration>,
+    #[arg(long, alias = "to", value_name = "TIME", value_parser = moment)]
+    pub until: Option<std::time::Duration>,
     /// Buckets of time, at least
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub pixels: u32,

@@ -23,6 +23,8 @@ mod analyse;
 mod diff;
 mod export;
 #[cfg(feature = "analyse")]
+mod patience;
+#[cfg(feature = "analyse")]
 mod sizes;
 #[cfg(feature = "analyse")]
 mod ui;

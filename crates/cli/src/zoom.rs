@@ -36,12 +36,12 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
     }
     let start = session.meta().clock.start_monotonic_ns;
     let time = |d: Duration| start.saturating_add(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
-    let (from, to) = (args.from.map(time), args.to.map(time));
+    let (from, to) = (args.from.map(time), args.until.map(time));
     if let (Some(from), Some(to)) = (from, to)
         && from >= to
     {
         return Err(Failure::input(anyhow::anyhow!(
-            "the window ends before it begins: --to must be later than --from"
+            "the window ends before it begins: --until must be later than --from"
         )));
     }
     let filter = Filter {

@@ -14,12 +14,19 @@ WITH sequences AS (
     SELECT rid, string_agg(DISTINCT layer, ',' ORDER BY layer) AS layers
     FROM slices WHERE layer NOT IN ('irq', 'sched') GROUP BY rid
 ),
-timed AS (
-    SELECT
-        pid, tid, comm, ts_ns, dur_ns,
-        dur_ns - min(dur_ns) OVER (PARTITION BY syscall, bytes, layers) AS slower_ns
+calls AS (
+    SELECT pid, tid, comm, ts_ns, dur_ns, syscall, bytes, layers
     FROM syscalls LEFT JOIN sequences USING (rid)
     WHERE errno IS NULL AND ret IS NOT NULL AND api = 'syscall'
+),
+-- Joined rather than a window, which would hold all calls in memory.
+fastest AS (
+    SELECT syscall, bytes, layers, min(dur_ns) AS least_ns FROM calls GROUP BY ALL
+),
+timed AS (
+    SELECT pid, tid, comm, ts_ns, dur_ns, dur_ns - least_ns AS slower_ns
+    FROM calls c JOIN fastest f ON c.syscall = f.syscall
+        AND c.bytes IS NOT DISTINCT FROM f.bytes AND c.layers IS NOT DISTINCT FROM f.layers
 )
 SELECT
     pid, tid, arg_max(comm, ts_ns) AS comm, count(*) AS calls, sum(dur_ns)::BIGINT AS total_ns,

@@ -258,24 +258,32 @@ fn macros(meta: &SessionMeta) -> String {
         .wrapping_sub(meta.clock.start_monotonic_ns);
     let moves = |s: &Syscall| s.class == Class::Data && s.returns == Returns::Bytes;
     let names = |keep: &dyn Fn(&Syscall) -> bool| {
-        let names: Vec<String> = SYSCALLS
+        let names: Vec<&str> = SYSCALLS
             .iter()
             .filter(|s| keep(s))
-            .map(|s| sql_string(s.name))
+            .map(|s| s.name)
             .collect();
-        names.join(", ")
+        sql_string(&names.join("|"))
     };
     let classes: Vec<String> = SYSCALLS
         .iter()
         .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
         .collect();
     format!(
+        // A function of one column runs once for each entry of the column's dictionary,
+        // where IN compares every row with every name: the sums of reads and writes by
+        // file took three times as long. The digits of a number in base 2 tell its power
+        // exactly, and in half the time of a logarithm.
         "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
          CREATE MACRO hash_hex(hash) AS lpad(lower(hex(hash::BIGINT)), 16, '0');\n\
          CREATE MACRO duration_bucket(ns) AS \
-             CASE WHEN ns IS NULL THEN NULL ELSE least(39, floor(log2(greatest(ns, 1))))::INTEGER END;\n\
-         CREATE MACRO call_reads(name) AS name IN ({});\n\
-         CREATE MACRO call_writes(name) AS name IN ({});\n\
+             CASE WHEN ns IS NULL THEN NULL \
+             ELSE least(39, length(bin(greatest(ns, 1)::BIGINT)) - 1)::INTEGER END;
+\
+         CREATE MACRO call_reads(name) AS regexp_full_match(name, {});
+\
+         CREATE MACRO call_writes(name) AS regexp_full_match(name, {});
+\
          CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
         names(&|s| moves(s) && !s.writes()),
         names(&|s| moves(s) && s.writes()),

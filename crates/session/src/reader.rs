@@ -143,6 +143,7 @@ impl Session {
             let parts = self.scan_quietly(table)?;
             self.parts.push(parts);
         }
+        self.missing_folders();
         if let Some(reason) = &self.rebuilt {
             self.problems.push(format!(
                 "{reason}: shown is what the session said of itself at its start; `fathom repair` \
@@ -178,6 +179,28 @@ impl Session {
         Ok(())
     }
 
+    /// Tables without a folder: those that the fathom that recorded the session did not
+    /// know yet, or somebody has removed them.
+    fn missing_folders(&mut self) {
+        let missing: Vec<&str> = TABLES
+            .iter()
+            .map(|table| table.name)
+            .filter(|name| !self.dir.join(name).exists())
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        let (tables, they) = match missing.len() {
+            1 => ("table", "it counts"),
+            _ => ("tables", "they count"),
+        };
+        self.problems.push(format!(
+            "there is no folder for {tables} {}: the session was recorded by an older fathom, or \
+             is not complete; {they} as empty",
+            missing.join(", ")
+        ));
+    }
+
     /// The parts of a table at one moment. A merge may take place while the folder
     /// is read, so that neither the merged part nor what it was merged from is
     /// seen: as long as that leaves a hole, and it moves, the folder is read again.
@@ -209,11 +232,8 @@ impl Session {
         let dir = self.dir.join(table.name);
         let mut found = BTreeMap::new();
         let entries = match fs::read_dir(&dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                self.problems
-                    .push(format!("folder {} is missing", table.name));
-                return Ok(Vec::new());
-            }
+            // [`Session::scan`] tells of all folders that are missing at once.
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             result => result.map_err(SessionError::io("read", &dir))?,
         };
         for entry in entries {

@@ -160,6 +160,37 @@ fn damaged_parts_are_named_and_left_out() {
     );
 }
 
+/// A session of an older fathom lacks the tables that it did not know.
+#[test]
+fn tables_without_a_folder_are_empty_and_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("s.fathom");
+    three_parts(&dir);
+    let told = |session: &Session| {
+        let problems = session.problems().iter();
+        problems
+            .filter(|p| p.contains("folder"))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert!(told(&Session::open(&dir).unwrap()).is_empty());
+    for table in ["counters", "irqs"] {
+        fs::remove_dir_all(dir.join(table)).unwrap();
+    }
+    let session = Session::open(&dir).unwrap();
+    let problems = told(&session);
+    let [problem] = problems.as_slice() else {
+        panic!("{problems:?}");
+    };
+    assert!(
+        problem.contains("tables counters, irqs") || problem.contains("tables irqs, counters"),
+        "{problem}"
+    );
+    assert!(problem.contains("older fathom"), "{problem}");
+    assert_eq!(session.rows("counters"), 0);
+    assert!(session.rows("syscalls") > 0);
+}
+
 #[test]
 fn what_is_not_a_part_is_not_read() {
     let temp = tempfile::tempdir().unwrap();

@@ -198,7 +198,8 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
             // The program is not to suffer from what happened to its recorder.
             let status = target.wait_for_command(&mut signals);
             eprintln!(
-                "fathom: the recording failed: {error:#}; {} has what was stored before",
+                "fathom: the recording failed: {}; {} has what was stored before",
+                Failure::recording(error),
                 output.display()
             );
             return Ok(status.map_or(125, |status| if status == 0 { 125 } else { status }));

@@ -42,9 +42,24 @@ pub(crate) struct Chunk {
     pub(crate) close: ColumnCloseResult,
 }
 
+/// A page without values.
+struct NullPage {
+    definition: Vec<u8>,
+    rows: usize,
+}
+
 /// Collects the data pages of a column chunk.
+///
+/// Pages that use the chunk's dictionary come before all others, as other writers have it
+/// too: out of those behind a page in another encoding DuckDB 1.5.6 with several threads
+/// takes wrong values at times, or crashes. Pages without values are written as those
+/// beside them are, so that they do not come between.
 #[derive(Default)]
 pub(crate) struct ChunkBuilder {
+    /// Encoding of the last page with values.
+    last: Option<Encoding>,
+    /// Pages without values in front of the first with some.
+    null_pages: Vec<NullPage>,
     /// Data pages with their headers.
     pages: Vec<u8>,
     uncompressed: usize,
@@ -59,8 +74,62 @@ impl ChunkBuilder {
         self.pages.len()
     }
 
-    /// Appends a page. Returns whether compression paid.
-    pub(crate) fn page(&mut self, page: &DataPage<'_>, zstd: &mut Zstd) -> Result<bool> {
+    /// Whether a page may use the chunk's dictionary.
+    pub(crate) fn takes_dictionary(&self) -> bool {
+        self.last
+            .is_none_or(|last| last == Encoding::RLE_DICTIONARY)
+    }
+
+    /// Appends a page of a column without lists.
+    pub(crate) fn page(&mut self, page: &DataPage<'_>, zstd: &mut Zstd) -> Result<()> {
+        if page.nulls == page.count {
+            let nulls = NullPage {
+                definition: page.definition.to_vec(),
+                rows: page.rows,
+            };
+            return match self.last {
+                None => {
+                    self.null_pages.push(nulls);
+                    Ok(())
+                }
+                Some(encoding) => self.nulls(&nulls, encoding, zstd),
+            };
+        }
+        self.waiting_nulls(page.encoding, zstd)?;
+        self.last = Some(page.encoding);
+        self.write(page, zstd)
+    }
+
+    /// Writes the pages without values that waited for one with some.
+    fn waiting_nulls(&mut self, encoding: Encoding, zstd: &mut Zstd) -> Result<()> {
+        for nulls in std::mem::take(&mut self.null_pages) {
+            self.nulls(&nulls, encoding, zstd)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a page without values beside pages in `encoding`.
+    fn nulls(&mut self, nulls: &NullPage, encoding: Encoding, zstd: &mut Zstd) -> Result<()> {
+        // Indices begin with their width, even when there are none.
+        let (encoding, values): (_, &[u8]) = match encoding {
+            Encoding::RLE_DICTIONARY => (encoding, &[1]),
+            _ => (Encoding::PLAIN, &[]),
+        };
+        let page = DataPage {
+            repetition: &[],
+            definition: &nulls.definition,
+            values,
+            encoding,
+            count: nulls.rows,
+            nulls: nulls.rows,
+            rows: nulls.rows,
+            compress: false,
+        };
+        self.write(&page, zstd)
+    }
+
+    /// Appends a page as it is.
+    pub(crate) fn write(&mut self, page: &DataPage<'_>, zstd: &mut Zstd) -> Result<()> {
         let levels = page.repetition.len() + page.definition.len();
         let mut buf = Vec::with_capacity(levels + page.values.len());
         buf.extend_from_slice(page.repetition);
@@ -89,7 +158,7 @@ impl ChunkBuilder {
         if !self.encodings.contains(&page.encoding) {
             self.encodings.push(page.encoding);
         }
-        Ok(is_compressed)
+        Ok(())
     }
 
     /// Closes the chunk, and leaves the builder empty for the next.
@@ -100,6 +169,7 @@ impl ChunkBuilder {
         statistics: Option<Statistics>,
         zstd: &mut Zstd,
     ) -> Result<Chunk> {
+        self.waiting_nulls(Encoding::PLAIN, zstd)?;
         let this = std::mem::take(self);
         let mut encodings = this.encodings;
         encodings.push(Encoding::RLE);

@@ -16,7 +16,7 @@ use super::levels::compact;
 use super::zstd::Zstd;
 use super::{delta, levels};
 
-/// Full pages after which the encodings are compared again.
+/// Pages after which the encodings are compared again, as soon as the chunk takes all of them.
 const TRIAL_EVERY: u32 = 32;
 
 /// PLAIN costs the most time, at writing and at reading: it has to save this
@@ -153,7 +153,7 @@ impl IntColumn {
         };
         let result = self.chunk.page(&page, zstd);
         self.values = compacted;
-        result.map(drop)
+        result
     }
 
     /// Leaves `values` encoded in `self.encoded`.
@@ -162,17 +162,21 @@ impl IntColumn {
         if values.is_empty() {
             return Ok(Choice::Plain);
         }
-        if constant && let Some(index) = values.first().and_then(|v| self.dict.index(*v)) {
+        let takes_dictionary = self.chunk.takes_dictionary();
+        if constant
+            && takes_dictionary
+            && let Some(index) = values.first().and_then(|v| self.dict.index(*v))
+        {
             let width = self.index_width();
             self.encoded.push(width as u8);
             hybrid_run(index, values.len(), width, &mut self.encoded);
             return Ok(Choice::Dictionary);
         }
-        if self.pages_to_trial == 0 {
+        if self.pages_to_trial > 0 {
+            self.pages_to_trial -= 1;
+        } else if takes_dictionary {
             self.try_all(values, zstd)?;
             self.pages_to_trial = TRIAL_EVERY;
-        } else {
-            self.pages_to_trial -= 1;
         }
         if self.choice == Choice::Dictionary {
             let before = self.dict.values().len();

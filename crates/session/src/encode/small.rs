@@ -135,7 +135,7 @@ impl ListColumn {
             rows: self.rows,
             compress: true,
         };
-        self.chunk.page(&page, zstd)?;
+        self.chunk.write(&page, zstd)?;
         self.rows = 0;
         self.lengths.clear();
         self.elements.clear();

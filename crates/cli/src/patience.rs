@@ -1,0 +1,156 @@
+//! While a query runs: Ctrl-C stops it, and one that takes long says on a terminal that
+//! it is at work.
+
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fathom_probe::Signals;
+use fathom_query::arrow::datatypes::SchemaRef;
+use fathom_query::arrow::record_batch::RecordBatch;
+use fathom_query::{Batches, Interrupter, QueryError};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::exit::Failure;
+
+/// How long a query may take before anything is said of it.
+const QUIET: Duration = Duration::from_secs(1);
+/// How often the signals are looked at.
+const TURN: Duration = Duration::from_millis(50);
+/// How long the database may take to give the query up.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Signals, from before the database starts its threads: those inherit the mask.
+pub struct Patience(Signals);
+
+impl Patience {
+    /// Holds the signals that end a program back.
+    pub fn new() -> Result<Self, Failure> {
+        Signals::block().map(Self).map_err(Failure::input)
+    }
+
+    /// Watches over a query until what is returned is dropped.
+    pub fn watch(self, interrupter: Interrupter) -> Result<Watch, Failure> {
+        let state = Arc::new(State::default());
+        let shared = state.clone();
+        let thread = std::thread::Builder::new()
+            .name("query-watch".into())
+            .spawn(move || run(self.0, &interrupter, &shared))
+            .map_err(Failure::input)?;
+        Ok(Watch {
+            state,
+            thread: Some(thread),
+        })
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// The query has ended.
+    over: AtomicBool,
+    /// The first rows are there.
+    rows: AtomicBool,
+    /// The signal that came, or 0.
+    signal: AtomicI32,
+}
+
+/// The thread that watches over a query.
+pub struct Watch {
+    state: Arc<State>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// The failure that `error` is: when a signal stopped the query, with the status that
+    /// the signal gives.
+    pub fn failure(&self, error: QueryError) -> Failure {
+        match self.state.signal.load(Ordering::Relaxed) {
+            0 => Failure::input(error),
+            signal => Failure::with_status(128 + signal, error),
+        }
+    }
+
+    /// `rows`, the first of which end the display.
+    pub fn rows<R>(&self, rows: R) -> Watched<'_, R> {
+        Watched { rows, watch: self }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.state.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It does not panic, and ends within a turn.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Rows of a query that is watched over.
+pub struct Watched<'a, R> {
+    rows: R,
+    watch: &'a Watch,
+}
+
+impl<R: Batches> Batches for Watched<'_, R> {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
+        let batch = self.rows.next_batch();
+        self.watch.state.rows.store(true, Ordering::Relaxed);
+        batch
+    }
+}
+
+fn run(mut signals: Signals, interrupter: &Interrupter, state: &State) {
+    let began = Instant::now();
+    let mut display: Option<ProgressBar> = None;
+    let mut stopped: Option<Instant> = None;
+    while !state.over.load(Ordering::Relaxed) {
+        // A failure to wait is no reason to end the query: it goes on without.
+        let _ = signals.wait(TURN, None);
+        let arrived = signals.take().unwrap_or_default();
+        if let Some(first) = arrived.iter().find(|signal| !signal.asks_to_save()) {
+            state.signal.store(first.number, Ordering::Relaxed);
+            if stopped.is_some() {
+                finish(&mut display);
+                exit(128 + first.number);
+            }
+            stopped = Some(Instant::now());
+        }
+        if let Some(since) = stopped {
+            // Again and again: it is lost when it comes just before the query begins.
+            interrupter.interrupt();
+            if since.elapsed() > GRACE {
+                finish(&mut display);
+                exit(128 + state.signal.load(Ordering::Relaxed));
+            }
+        }
+        if state.rows.load(Ordering::Relaxed) {
+            finish(&mut display);
+        } else if began.elapsed() > QUIET {
+            display.get_or_insert_with(spinner).tick();
+        }
+    }
+    finish(&mut display);
+}
+
+fn finish(display: &mut Option<ProgressBar>) {
+    if let Some(display) = display.take() {
+        display.finish_and_clear();
+    }
+}
+
+/// Invisible where standard error is no terminal.
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let template = "fathom: {spinner} the query is running, {elapsed} (Ctrl-C stops it)";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.with_elapsed(QUIET)
+}
