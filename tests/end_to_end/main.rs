@@ -34,6 +34,7 @@ mod page;
 mod places;
 mod processes;
 mod running;
+mod stacks;
 mod starved;
 mod stored;
 mod strace_compared;

@@ -25,6 +25,7 @@ use crate::plan::{Plan, String1, String2, plans};
 use crate::positions::{Positions, Raced};
 use crate::tasks::Tasks;
 use crate::{id, paths, signed, text, vocab};
+use crate::stacks::Stacks;
 
 /// Keys of decoded arguments begin here, keys of flags at 0.
 const ARGS_KEYS: u16 = 1 << 15;
@@ -92,6 +93,7 @@ pub struct Enricher {
     calls: u64,
     faults: Faults,
     layers: Layers,
+    stacks: Stacks,
     contents: Contents,
     names: Small,
     classes: Small,
@@ -132,6 +134,7 @@ impl Enricher {
             calls: 0,
             faults: Faults::new(),
             layers: Layers::default(),
+            stacks: Stacks::default(),
             contents: Contents::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
@@ -262,6 +265,10 @@ impl Enricher {
             Event::Irq(record) => self.layers.irq(cpu, record, &mut self.tasks),
             Event::Cache(record) => self.layers.cache(record, &mut self.files, &mut self.tasks),
             Event::Span(record) => self.layers.span(record),
+            Event::Stack(record) => self.stacks.stack(self.layers.requests.ended(Key { tid: record.tid, ns: record.request_ns }), record),
+            Event::Frame { record, object, build_id, function, source } => {
+                self.stacks.frame(record, [object, build_id, function, source]);
+            }
             Event::Mount {
                 record,
                 root,
@@ -272,7 +279,7 @@ impl Enricher {
 
     /// Rows of requests and of the layers below them that were not taken yet.
     pub fn pending_rows(&self) -> usize {
-        self.rows.rid.len() + self.faults.pending_rows() + self.layers.pending_rows()
+        self.rows.rid.len() + self.faults.pending_rows() + self.layers.pending_rows() + self.stacks.pending_rows()
     }
 
     /// Bytes of strings of these rows.
@@ -324,6 +331,7 @@ impl Enricher {
             writeback,
         ];
         batches.extend(self.layers.take());
+        batches.extend(self.stacks.take());
         batches.retain(|b| !b.is_empty());
         batches
     }

@@ -40,12 +40,14 @@ pub(crate) enum Feature {
     Irq,
     /// Waits.
     Sched,
+    /// From where in their programs calls were made.
+    Stacks,
 }
 
 impl Feature {
     /// Features without which the programs are loaded again when the kernel
     /// refuses them, and what is missing then.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 6] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 7] = [
         (
             Feature::Faults,
             "page faults",
@@ -74,6 +76,11 @@ impl Feature {
              what woke another",
         ),
         (Feature::Sched, "layer sched", "waits are not recorded"),
+        (
+            Feature::Stacks,
+            "stacks",
+            "from where in its program a call was made is not recorded",
+        ),
     ];
 }
 

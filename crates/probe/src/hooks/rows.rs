@@ -326,4 +326,10 @@ pub(super) const ROWS: &[Row] = &[
     ),
     tracepoint!(Sched, "layer_waking", "who woke a thread is missing"),
     tracepoint!(Sched, "layer_switch", "waits are not recorded"),
+    // Behind the program that records the call.
+    tracepoint!(
+        Stacks,
+        "call_stack",
+        "from where in its program a call was made is not recorded"
+    ),
 ];
