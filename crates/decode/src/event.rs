@@ -1,6 +1,13 @@
 //! One record of a ring.
 
-use fathom_model::abi::{BioRecord, BlockRecord, CacheRecord, CallRecord, DataCallRecord, FaultRecord, FileRecord, FrameRecord, IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK, RECORD_CACHE, RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_IRQ, RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES, SpanRecord, StackRecord, TaskRecord, WaitRecord, WideCallRecord, WritebackRecord};
+use fathom_model::abi::{
+    BioRecord, BlockRecord, CacheRecord, CallRecord, DataCallRecord, FaultRecord, FileRecord,
+    FrameRecord, IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK,
+    RECORD_CACHE, RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE,
+    RECORD_FRAME, RECORD_IRQ, RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK,
+    RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES, SpanRecord,
+    StackRecord, TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
+};
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
 use thiserror::Error;

@@ -57,7 +57,15 @@ impl Site {
             return false;
         };
         let name = object.rsplit('/').next().unwrap_or_default();
-        let parts = ["libc.so", "libc-", "ld-", "libpthread", "libstdc++", "libc++", "libm.so"];
+        let parts = [
+            "libc.so",
+            "libc-",
+            "ld-",
+            "libpthread",
+            "libstdc++",
+            "libc++",
+            "libm.so",
+        ];
         parts.iter().any(|part| name.starts_with(part))
     }
 }
@@ -165,8 +173,13 @@ mod tests {
             at("/opt/app", "main"),
         ];
         let frames = (0..).zip(frames).collect();
-        assert_eq!(site(&frames).and_then(|s| s.function.as_deref()), Some("save"));
-        let only = (0..).zip([at("/lib/ld-linux.so.2", "a"), at("/lib/libc.so.6", "b")]).collect();
+        assert_eq!(
+            site(&frames).and_then(|s| s.function.as_deref()),
+            Some("save")
+        );
+        let only = (0..)
+            .zip([at("/lib/ld-linux.so.2", "a"), at("/lib/libc.so.6", "b")])
+            .collect();
         assert_eq!(site(&only).and_then(|s| s.function.as_deref()), Some("b"));
     }
 

@@ -279,7 +279,9 @@ impl Diagnosis {
     /// What engines with a part of the rules each said of the same rows.
     pub(crate) fn of_parts(parts: impl IntoIterator<Item = Diagnosis>) -> Self {
         let mut parts = parts.into_iter();
-        let mut all = parts.next().unwrap_or_else(|| Engine::new(Vec::new()).diagnosis());
+        let mut all = parts
+            .next()
+            .unwrap_or_else(|| Engine::new(Vec::new()).diagnosis());
         for part in parts {
             all.findings.extend(part.findings);
             all.not_observable.extend(part.not_observable);

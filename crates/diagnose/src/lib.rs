@@ -46,5 +46,5 @@ pub use layers::{Below, Bio, Fault, Interrupt, Layer, Origin, Request, Row};
 pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};
 pub use rules::catalogue;
-pub use text::Text;
 pub use session::{DiagnoseError, diagnose, diagnose_while};
+pub use text::Text;

@@ -48,7 +48,8 @@ impl Durations {
         let bucket = bucket(ns).min(BUCKETS - 1);
         if self.buckets.len() <= bucket {
             // To a multiple of some powers of two, so that a few steps do.
-            self.buckets.resize((bucket + 1).next_multiple_of(GROWTH), 0);
+            self.buckets
+                .resize((bucket + 1).next_multiple_of(GROWTH), 0);
         }
         if let Some(count) = self.buckets.get_mut(bucket) {
             *count = count.saturating_add(1);

@@ -6,11 +6,11 @@ use fathom_model::abi::{
     CALL_HAS_HOW, CALL_NO_STRINGS, CALL_POSITION_RACED, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
     CallRecord, DataCallRecord, NO_OFFSET, WideCallRecord,
 };
+use fathom_model::bytes::quote_like_strace;
 use fathom_model::syscalls::Place;
 
 use crate::plan::{ArgText, Plan, String1, String2, Value};
 use crate::structs;
-use crate::text::quote_like_strace;
 use crate::vocab::{self, Kind};
 
 const AT_FDCWD: i32 = -100;

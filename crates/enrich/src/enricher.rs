@@ -7,6 +7,7 @@ use fathom_model::abi::{
     ShedValue,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::bytes::lossless;
 use fathom_model::syscalls::{Returns, SYSCALLS};
 use fathom_model::tables::SyscallRows;
 use fathom_model::{StrId, StringTable, errno};
@@ -23,9 +24,9 @@ use crate::losses::{self, Losses};
 use crate::operations;
 use crate::plan::{Plan, String1, String2, plans};
 use crate::positions::{Positions, Raced};
-use crate::tasks::Tasks;
-use crate::{id, paths, signed, text, vocab};
 use crate::stacks::Stacks;
+use crate::tasks::Tasks;
+use crate::{id, paths, signed, vocab};
 
 /// Keys of decoded arguments begin here, keys of flags at 0.
 const ARGS_KEYS: u16 = 1 << 15;
@@ -265,9 +266,22 @@ impl Enricher {
             Event::Irq(record) => self.layers.irq(cpu, record, &mut self.tasks),
             Event::Cache(record) => self.layers.cache(record, &mut self.files, &mut self.tasks),
             Event::Span(record) => self.layers.span(record),
-            Event::Stack(record) => self.stacks.stack(self.layers.requests.ended(Key { tid: record.tid, ns: record.request_ns }), record),
-            Event::Frame { record, object, build_id, function, source } => {
-                self.stacks.frame(record, [object, build_id, function, source]);
+            Event::Stack(record) => self.stacks.stack(
+                self.layers.requests.ended(Key {
+                    tid: record.tid,
+                    ns: record.request_ns,
+                }),
+                record,
+            ),
+            Event::Frame {
+                record,
+                object,
+                build_id,
+                function,
+                source,
+            } => {
+                self.stacks
+                    .frame(record, [object, build_id, function, source]);
             }
             Event::Mount {
                 record,
@@ -279,7 +293,10 @@ impl Enricher {
 
     /// Rows of requests and of the layers below them that were not taken yet.
     pub fn pending_rows(&self) -> usize {
-        self.rows.rid.len() + self.faults.pending_rows() + self.layers.pending_rows() + self.stacks.pending_rows()
+        self.rows.rid.len()
+            + self.faults.pending_rows()
+            + self.layers.pending_rows()
+            + self.stacks.pending_rows()
     }
 
     /// Bytes of strings of these rows.
@@ -565,7 +582,7 @@ impl Enricher {
             ..Named::default()
         };
         if string1 != String1::None && !(partial1 && call.string1.is_empty()) {
-            named.path_arg = self.strings.intern(text::lossless(call.string1).as_bytes());
+            named.path_arg = self.strings.intern(lossless(call.string1).as_bytes());
         }
         let mut resolved = false;
         if string1 == String1::Path && !partial1 {
@@ -585,7 +602,7 @@ impl Enricher {
         let own = r.file != 0 && named.file.path != StrId::NULL;
         named.path = match string1 {
             String1::Path if resolved && !own => {
-                self.strings.intern(text::lossless(&self.path).as_bytes())
+                self.strings.intern(lossless(&self.path).as_bytes())
             }
             String1::Path | String1::None => named.file.path,
             String1::Target => StrId::NULL,
@@ -593,11 +610,11 @@ impl Enricher {
         match string2 {
             String2::Path => {
                 if !(partial2 && call.string2.is_empty()) {
-                    named.path_arg2 = self.strings.intern(text::lossless(call.string2).as_bytes());
+                    named.path_arg2 = self.strings.intern(lossless(call.string2).as_bytes());
                 }
                 let base = self.files.path_of(dir2);
                 if !partial2 && paths::absolute(base, call.string2, &mut self.path) {
-                    named.path2 = self.strings.intern(text::lossless(&self.path).as_bytes());
+                    named.path2 = self.strings.intern(lossless(&self.path).as_bytes());
                 }
             }
             String2::None | String2::Name if file2 != 0 => named.path2 = self.file(file2).path,
@@ -625,7 +642,7 @@ impl Enricher {
     fn look_up_file(&mut self, handle: u32) -> FileMemo {
         let file = self.files.by_handle(handle, self.last_ns);
         let path = match &file.path {
-            Some(path) => self.strings.intern(text::lossless(path).as_bytes()),
+            Some(path) => self.strings.intern(lossless(path).as_bytes()),
             None => StrId::NULL,
         };
         let memo = FileMemo {

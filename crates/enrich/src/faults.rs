@@ -6,6 +6,7 @@ use fathom_model::abi::{
     WRITEBACK_IN_CALL, WritebackRecord,
 };
 use fathom_model::batch::{Batch, NULL_I64};
+use fathom_model::bytes::lossless;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::{FaultRows, WritebackRows};
 use fathom_model::{StrId, StringTable};
@@ -13,7 +14,7 @@ use fathom_model::{StrId, StringTable};
 use crate::cache::{self, FileMemo, Recent, Small};
 use crate::files::Files;
 use crate::tasks::Tasks;
-use crate::{id, signed, text};
+use crate::{id, signed};
 
 /// The words that the text columns of table `faults` have.
 const WORDS: [&str; 12] = [
@@ -152,11 +153,11 @@ impl Faults {
             let file = files.by_handle(r.file, r.ts_ns);
             file_id = file.id;
             if let Some(bytes) = &file.path {
-                path = strings.intern(text::lossless(bytes).as_bytes());
+                path = strings.intern(lossless(bytes).as_bytes());
             }
         }
         let name = r.comm.split(|b| *b == 0).next().unwrap_or_default();
-        let comm = strings.intern(text::lossless(name).as_bytes());
+        let comm = strings.intern(lossless(name).as_bytes());
         let syscall = SYSCALLS
             .get(usize::from(r.syscall))
             .filter(|_| flags & WRITEBACK_IN_CALL != 0)
@@ -213,7 +214,7 @@ impl Faults {
         }
         let file = files.by_handle(handle, now_ns);
         let path = file.path.as_ref().map_or(StrId::NULL, |path| {
-            self.strings.intern(text::lossless(path).as_bytes())
+            self.strings.intern(lossless(path).as_bytes())
         });
         let memo = FileMemo {
             file_id: file.id,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use fathom_decode::{absolute_path, append_absolute_path};
 use fathom_model::abi::{FILE_DELETED, FILE_PATH_PARTIAL, FileRecord, MountRecord};
 use fathom_model::batch::NULL_I64;
+use fathom_model::bytes::lossless;
 use fathom_model::tables::{FilePathRows, FileRows};
 use fathom_model::{StrId, StringTable};
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -19,7 +20,7 @@ use std::hash::BuildHasher;
 use crate::fs::{self, ANON_INODE_FS, FileType, PIPE_FS, SOCK_FS};
 use crate::mounts::Mounts;
 use crate::tasks::{namespace, put};
-use crate::{paths, signed, text};
+use crate::{paths, signed};
 
 mod aliases;
 
@@ -201,7 +202,7 @@ impl Files {
             if file.known_paths.len() < MAX_KNOWN_PATHS {
                 file.known_paths.push(hash);
             }
-            let text = text::lossless(&path);
+            let text = lossless(&path);
             self.path_rows.file_id.push(file.id);
             self.path_rows.ts_ns.push(signed(record.ts_ns));
             self.path_rows
@@ -296,7 +297,7 @@ impl Files {
         self.write(slot);
         let known = self.handles.get(&handle).filter(|_| has_path);
         if let Some(path) = known.and_then(|handle| handle.path.clone()) {
-            let text = text::lossless(&path);
+            let text = lossless(&path);
             self.path_rows.file_id.push(id);
             self.path_rows.ts_ns.push(signed(now_ns));
             self.path_rows
@@ -579,7 +580,7 @@ impl Files {
         let tag = format!("{dev}|{ino}|{}", file.first_seen_ns);
         let (mut path, mut raw) = (StrId::NULL, StrId::NULL);
         if let Some(bytes) = &file.path {
-            path = strings.intern(text::lossless(bytes).as_bytes());
+            path = strings.intern(lossless(bytes).as_bytes());
             if std::str::from_utf8(bytes).is_err() {
                 raw = strings.intern(bytes);
             }
@@ -611,7 +612,7 @@ impl Files {
         let host_path = file
             .host_path
             .as_ref()
-            .map(|path| strings.intern(text::lossless(path).as_bytes()));
+            .map(|path| strings.intern(lossless(path).as_bytes()));
         put(&mut rows.host_path, at, host_path.unwrap_or(StrId::NULL));
     }
 }

@@ -2,10 +2,11 @@
 
 use fathom_model::abi::{FrameRecord, NO_OFFSET, StackRecord};
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::bytes::lossless;
 use fathom_model::tables::{FrameRows, StackRows};
 use fathom_model::{StrId, StringTable};
 
-use crate::{id, signed, text};
+use crate::{id, signed};
 
 /// Rows that were not taken yet.
 #[derive(Debug, Default)]
@@ -37,9 +38,15 @@ impl Stacks {
         let (rows, strings) = &mut self.frames;
         let mut intern = |bytes: &[u8]| match bytes {
             [] => StrId::NULL,
-            bytes => strings.intern(text::lossless(bytes).as_bytes()),
+            bytes => strings.intern(lossless(bytes).as_bytes()),
         };
-        let known = |offset| if offset == NO_OFFSET { NULL_I64 } else { offset };
+        let known = |offset| {
+            if offset == NO_OFFSET {
+                NULL_I64
+            } else {
+                offset
+            }
+        };
         let [object, build_id, function, source] = texts;
         rows.stack_id.push(i64::from(record.stack));
         rows.frame.push(i32::from(record.frame));

@@ -8,6 +8,7 @@ use fathom_model::abi::{
     TASK_COMM, TASK_DESCRIBED, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord,
 };
 use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::bytes::lossless;
 use fathom_model::tables::ProcessRows;
 use fathom_model::{StrId, StringTable};
 use hashbrown::HashMap;
@@ -125,7 +126,7 @@ impl Tasks {
         if record.mnt_ns != 0 {
             thread.mnt_ns = record.mnt_ns;
         }
-        let comm = text::lossless(text::until_nul(&record.comm));
+        let comm = lossless(text::until_nul(&record.comm));
         if *thread.comm != *comm {
             thread.comm = comm.into();
         }
@@ -328,7 +329,7 @@ pub(crate) fn put<T>(column: &mut Vec<T>, at: usize, value: T) {
 }
 
 fn program(cmdline: &[u8], exe: &[u8], cgroup: &[u8]) -> Program {
-    let path = |components: &[u8]| text::lossless(&absolute_path(components)).into_owned();
+    let path = |components: &[u8]| lossless(&absolute_path(components)).into_owned();
     let cgroup = path(cgroup);
     Program {
         exe: if exe.is_empty() {

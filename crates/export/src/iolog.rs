@@ -9,7 +9,6 @@ use std::io::Write;
 
 use fathom_model::syscalls::{SYSCALLS, Syscall};
 
-use crate::args::bytes_of;
 use crate::error::Result;
 use crate::row::Row;
 use crate::{Exporter, counted};
@@ -106,7 +105,7 @@ impl Exporter for Iolog {
         if moves && row.bytes.unwrap_or(0) <= 0 {
             return Ok(());
         }
-        let path = bytes_of(row.path.unwrap_or(""));
+        let path = fathom_model::bytes::of_text(row.path.unwrap_or(""));
         let readable = path.starts_with(b"/")
             && path.len() <= MAX_NAME
             && !path

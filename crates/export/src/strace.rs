@@ -10,11 +10,12 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
+use fathom_model::bytes::{self, quote_like_strace};
 use fathom_model::errno;
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Arg, Returns, SYSCALLS, Syscall};
 
-use crate::args::{angled, bytes_of, quote, value};
+use crate::args::value;
 use crate::error::Result;
 use crate::lanes::Ends;
 use crate::row::{Layer, Row};
@@ -276,14 +277,14 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg) -> Option<String> {
 fn descriptor(fd: i64, path: Option<&str>) -> String {
     let mut text = fd.to_string();
     if let Some(path) = path.filter(|_| fd >= 0) {
-        angled(&bytes_of(path), &mut text);
+        bytes::angle_like_strace(&bytes::of_text(path), &mut text);
     }
     text
 }
 
 fn quoted(text: &str) -> String {
     let mut out = String::new();
-    quote(&bytes_of(text), &mut out);
+    quote_like_strace(&bytes::of_text(text), &mut out);
     out
 }
 
@@ -291,7 +292,7 @@ fn buffer(row: &Row<'_>) -> String {
     let mut out = String::new();
     let content = row.content.unwrap_or_default();
     let shown = content.get(..SHOWN_BYTES).unwrap_or(content);
-    quote(shown, &mut out);
+    quote_like_strace(shown, &mut out);
     let all = row.bytes.unwrap_or(0) <= shown.len() as i64;
     // A write that failed had bytes to write.
     if !all || (row.bytes.is_none() && row.size.unwrap_or(0) > 0) {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::bytes::lossless;
 use fathom_model::errno;
 use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, Source, State, Totals};
 use fathom_model::syscalls::Syscall;
@@ -13,7 +14,6 @@ use fathom_session::SessionWriter;
 
 use crate::Format;
 use crate::error::ImportError;
-use crate::text::lossless;
 
 /// Rows that are handed to the writer at once.
 const BATCH_ROWS: usize = 32 * 1024;

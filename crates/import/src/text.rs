@@ -1,30 +1,4 @@
-//! Bytes from a log as text of a session.
-
-use std::borrow::Cow;
-use std::fmt::Write as _;
-
-/// `bytes` as text. Valid UTF-8 stays as it is; otherwise each byte that is not
-/// part of valid UTF-8 becomes `\xHH` and each backslash is doubled.
-pub(crate) fn lossless(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            let mut out = String::with_capacity(bytes.len() + 8);
-            for chunk in bytes.utf8_chunks() {
-                for c in chunk.valid().chars() {
-                    out.push(c);
-                    if c == '\\' {
-                        out.push(c);
-                    }
-                }
-                for byte in chunk.invalid() {
-                    let _ = write!(out, "\\x{byte:02x}");
-                }
-            }
-            Cow::Owned(out)
-        }
-    }
-}
+//! Paths from a log, and its lines for a terminal.
 
 /// The absolute form of `arg` from directory `base`, as recordings have it:
 /// empty components and `.` go, `..` at the beginning goes up from the base, one

@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod batch;
+pub mod bytes;
 pub mod container;
 pub mod errno;
 pub mod escape;

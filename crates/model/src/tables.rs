@@ -754,11 +754,11 @@ tables! {
         /// Processor, -1 when not known.
         cpu: i32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for
-        /// those of table writeback, block_request, wait, interrupt, page_cache and
-        /// fs_span for those of tables block, waits, irqs and pagecache and for parts
-        /// of file systems.
+        /// those of table writeback, block_request, wait, interrupt, page_cache, stack
+        /// and fs_span for those of tables block, waits, irqs, pagecache and stacks and
+        /// for parts of file systems.
         syscall: str set,
-        /// Layer of the event: syscall, pagecache, block, sched, irq or fs; slices for
+        /// Layer of the event: user, syscall, pagecache, block, sched, irq or fs; slices for
         /// rows of table slices that found no room on the disk.
         layer: str set,
         /// Calls lost.

@@ -11,7 +11,7 @@ use crate::counted::Counted;
 use crate::counters::{Counters, Losses};
 use crate::error::ProbeError;
 use crate::filter::Filters;
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, NO_STACKS};
 use crate::layers::Layers;
 use crate::load::{self, Loaded, Room, map};
 use crate::mounts::Mounts;
@@ -113,6 +113,12 @@ impl Probe {
     /// left out.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks.list
+    }
+
+    /// Why no stacks are recorded although the options ask for them.
+    pub fn missing_stacks(&self) -> Option<&Hook> {
+        let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
+        missing.find(|hook| hook.note.starts_with(NO_STACKS))
     }
 
     /// Records task `pidfd` from the moment when it executes a program.

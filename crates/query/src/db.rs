@@ -273,7 +273,7 @@ fn macros(meta: &SessionMeta) -> String {
         "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
          CREATE MACRO hash_hex(hash) AS lpad(lower(hex(hash::BIGINT)), 16, '0');\n\
          CREATE MACRO duration_bucket(ns) AS \
-             least(39, floor(log2(greatest(ns, 1))))::INTEGER;\n\
+             CASE WHEN ns IS NULL THEN NULL ELSE least(39, floor(log2(greatest(ns, 1))))::INTEGER END;\n\
          CREATE MACRO call_reads(name) AS name IN ({});\n\
          CREATE MACRO call_writes(name) AS name IN ({});\n\
          CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",

@@ -140,7 +140,7 @@ fn expected(
     let sql = format!(
         "SELECT k, b * {width} AS t, sum(n)::BIGINT, sum(e)::BIGINT, sum(y)::BIGINT, \
          sum(d)::BIGINT, max(m), max(l), list(l ORDER BY l), list(n ORDER BY l) FROM (\
-         SELECT {key} AS k, ts_ns // {width} AS b, duration_bucket(dur_ns)::BIGINT AS l, count(*) AS n, \
+         SELECT {key} AS k, ts_ns // {width} AS b, coalesce(duration_bucket(dur_ns), 0)::BIGINT AS l, count(*) AS n, \
          count(errno) AS e, coalesce(sum(bytes), 0) AS y, sum(dur_ns) AS d, max(dur_ns) AS m \
          FROM syscalls WHERE ts_ns >= {} AND ts_ns < {} AND {filter} GROUP BY ALL) GROUP BY ALL",
         window.start, window.end

@@ -6,7 +6,8 @@ use std::collections::hash_map::Entry;
 use fathom_model::abi::HIST_BUCKETS;
 use fathom_model::batch::NULL_I64;
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, SLICES, STACKS, SYSCALLS, Table, WAITS, WRITEBACK,
+    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, SLICES, STACKS, SYSCALLS, Table, WAITS,
+    WRITEBACK,
 };
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::{ColumnType, SCHEMA_VERSION, SYSCALLS, TABLES, Table};
+use fathom_model::tables::{ColumnType, FRAMES, SCHEMA_VERSION, STACKS, SYSCALLS, TABLES, Table};
 use parquet::basic::Type as Physical;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
@@ -209,6 +209,13 @@ impl Session {
         let dir = self.dir.join(table.name);
         let mut found = BTreeMap::new();
         let entries = match fs::read_dir(&dir) {
+            // Sessions of recorders that knew no stacks.
+            Err(e)
+                if e.kind() == ErrorKind::NotFound
+                    && [STACKS.name, FRAMES.name].contains(&table.name) =>
+            {
+                return Ok(Vec::new());
+            }
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 self.problems
                     .push(format!("folder {} is missing", table.name));

@@ -128,6 +128,9 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         eprintln!("fathom: {warning}");
     }
     meta.hooks = probe.hooks().to_vec();
+    if let (true, Some(hook)) = (args.stacks, probe.missing_stacks()) {
+        eprintln!("fathom: --stacks: {}", hook.note);
+    }
     let (feed, findings) = rules(&args, &meta, &output).map_err(Failure::recording)?;
     let destination = Destination {
         output: output.clone(),

@@ -13,6 +13,7 @@ use fathom_model::abi::{
     WAIT_WOKEN, WaitRecord,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::bytes::lossless;
 use fathom_model::tables::{BioRows, BlockRows, IrqRows, PagecacheRows, SliceRows, WaitRows};
 use fathom_model::{StrId, StringTable};
 
@@ -259,7 +260,7 @@ impl Layers {
     pub(crate) fn block(&mut self, cpu: u32, r: &BlockRecord, bio_bytes: &[u8], files: &mut Files) {
         self.block_id += 1;
         let block_id = self.block_id;
-        let device: Arc<str> = Arc::from(&*text::lossless(text::until_nul(&r.disk)));
+        let device: Arc<str> = Arc::from(&*lossless(text::until_nul(&r.disk)));
         let mut first: Option<(BioRecord, i64)> = None;
         let mut queued_ns = 0;
         let mut submitters: Vec<Key> = Vec::new();
@@ -337,7 +338,7 @@ impl Layers {
         rows.tid
             .push(submitter.map_or(NULL_I32, |b| id(b.submit_tid)));
         rows.comm.push(submitter.map_or(StrId::NULL, |b| {
-            strings.intern(text::lossless(text::until_nul(&b.comm)).as_bytes())
+            strings.intern(lossless(text::until_nul(&b.comm)).as_bytes())
         }));
         rows.cpu.push(id(cpu));
         rows.file_id.push(file_id);
@@ -381,7 +382,7 @@ impl Layers {
         rows.pid.push(number(seen, bio.submit_pid));
         rows.tid.push(number(seen, bio.submit_tid));
         rows.comm.push(if seen {
-            strings.intern(text::lossless(text::until_nul(&bio.comm)).as_bytes())
+            strings.intern(lossless(text::until_nul(&bio.comm)).as_bytes())
         } else {
             StrId::NULL
         });
@@ -436,7 +437,7 @@ fn file(files: &mut Files, handle: u32, now_ns: u64, strings: &mut StringTable) 
     }
     let file = files.by_handle(handle, now_ns);
     let path = file.path.as_ref().map_or(StrId::NULL, |path| {
-        strings.intern(text::lossless(path).as_bytes())
+        strings.intern(lossless(path).as_bytes())
     });
     (file.id, path)
 }

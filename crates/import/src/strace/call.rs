@@ -1,13 +1,14 @@
 //! A call of a log as a row: what each argument means is told by the same table
 //! as for recordings (`fathom_model::syscalls`).
 
+use fathom_model::bytes::lossless;
 use fathom_model::syscalls::{Api, Arg, Returns, SYSCALLS, Syscall};
 
 use super::line::find;
 use super::tasks::Task;
 use super::value::{Answer, descriptor, inside, integer, string, without_comment};
 use crate::builder::{Builder, Call};
-use crate::text::{absolute, lossless};
+use crate::text::absolute;
 
 /// The call that strace calls `name`, in a form of 32-bit programs or without a
 /// name too.

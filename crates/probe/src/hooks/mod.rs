@@ -18,6 +18,9 @@ use rows::{At, ROWS, Row};
 pub(crate) use faults::fault_config;
 pub(crate) use layers::layer_config;
 
+/// What is missing without stacks.
+pub(crate) const NO_STACKS: &str = "from where in its program a call was made is not recorded";
+
 /// What hooks serve. The programs of a feature that is not wanted are not
 /// loaded; of those, the optional ones, that the kernel refuses neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +79,7 @@ impl Feature {
              what woke another",
         ),
         (Feature::Sched, "layer sched", "waits are not recorded"),
-        (
-            Feature::Stacks,
-            "stacks",
-            "from where in its program a call was made is not recorded",
-        ),
+        (Feature::Stacks, "stacks", NO_STACKS),
     ];
 }
 

@@ -1,7 +1,7 @@
 //! Every place where programs hang, in the order in which they are attached:
 //! what is missing without it, and what the kernel must have for it.
 
-use super::Feature;
+use super::{Feature, NO_STACKS};
 
 /// A place that is hooked while recording.
 pub(super) struct Row {
@@ -327,9 +327,5 @@ pub(super) const ROWS: &[Row] = &[
     tracepoint!(Sched, "layer_waking", "who woke a thread is missing"),
     tracepoint!(Sched, "layer_switch", "waits are not recorded"),
     // Behind the program that records the call.
-    tracepoint!(
-        Stacks,
-        "call_stack",
-        "from where in its program a call was made is not recorded"
-    ),
+    tracepoint!(Stacks, "call_stack", NO_STACKS),
 ];

@@ -121,12 +121,10 @@ impl Stacks {
             let word = bytes.get(at..at.saturating_add(8)).ok_or(())?;
             Ok(u64::from_ne_bytes(word.try_into().map_err(|_| ())?))
         };
-        let mut frames = process.unwinder.iter_frames(
-            record.ip,
-            process::registers(record),
-            cache,
-            &mut read,
-        );
+        let mut frames =
+            process
+                .unwinder
+                .iter_frames(record.ip, process::registers(record), cache, &mut read);
         let mut places = Vec::new();
         // It ends where the bytes do.
         while let Ok(Some(frame)) = frames.next() {

@@ -138,13 +138,23 @@ mod tests {
 
     #[test]
     fn lines_of_maps() {
-        let line = "7f00a000-7f00c000 r-xp 0002a000 fe:00 1234                       /usr/lib/a b.so";
-        assert_eq!(code(line), Some(("7f00a000-7f00c000", 0x2a000, "/usr/lib/a b.so")));
-        assert_eq!(bounds("7f00a000-7f00c000"), Some((0x7f00_a000, 0x7f00_c000)));
+        let line =
+            "7f00a000-7f00c000 r-xp 0002a000 fe:00 1234                       /usr/lib/a b.so";
+        assert_eq!(
+            code(line),
+            Some(("7f00a000-7f00c000", 0x2a000, "/usr/lib/a b.so"))
+        );
+        assert_eq!(
+            bounds("7f00a000-7f00c000"),
+            Some((0x7f00_a000, 0x7f00_c000))
+        );
         assert_eq!(code("7f00a000-7f00c000 rw-p 00000000 00:00 0"), None);
         let gone = "400000-401000 r-xp 00000000 fe:00 7 /tmp/x (deleted)";
         assert_eq!(code(gone), Some(("400000-401000", 0, "/tmp/x")));
-        assert_eq!(code("7ff0000-7ff1000 r-xp 00000000 00:00 0 [vdso]").map(|c| c.2), Some("[vdso]"));
+        assert_eq!(
+            code("7ff0000-7ff1000 r-xp 00000000 00:00 0 [vdso]").map(|c| c.2),
+            Some("[vdso]")
+        );
     }
 
     #[test]
@@ -161,7 +171,9 @@ mod tests {
         let names = super::super::symbols::of(vec![place], &objects);
         let function = &names[&place][names[&place].len() - 1];
         assert!(
-            function.name.contains("a_thread_of_this_process_is_unwound"),
+            function
+                .name
+                .contains("a_thread_of_this_process_is_unwound"),
             "{function:?}"
         );
     }

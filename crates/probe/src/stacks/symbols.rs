@@ -47,10 +47,15 @@ pub(crate) fn of(places: Vec<Place>, objects: &Objects) -> HashMap<Place, Vec<Fu
         let source = Source::Elf(Elf::new(path));
         // The file may be anything: a panic in its reader must not be ours.
         let symbols = catch_unwind(AssertUnwindSafe(|| {
-            let symbols = symbolizer.symbolize(&source, Input::FileOffset(&calls)).ok()?;
+            let symbols = symbolizer
+                .symbolize(&source, Input::FileOffset(&calls))
+                .ok()?;
             Some(symbols.iter().map(functions).collect::<Vec<_>>())
         }));
-        for (at, functions) in offsets.iter().zip(symbols.ok().flatten().unwrap_or_default()) {
+        for (at, functions) in offsets
+            .iter()
+            .zip(symbols.ok().flatten().unwrap_or_default())
+        {
             let place = Place {
                 object: Some(object),
                 at: *at,
@@ -69,6 +74,7 @@ fn functions(symbol: &Symbolized) -> Vec<Function> {
     };
     let Sym {
         name,
+        addr,
         offset,
         code_info,
         inlined,
@@ -77,8 +83,11 @@ fn functions(symbol: &Symbolized) -> Vec<Function> {
     // From the outside in: each has the line at which the next one was inlined.
     let outer = Function {
         name: name.to_string(),
-        // That of the return address.
-        offset: i64::try_from(*offset).ok().map(|offset| offset + 1),
+        // That of the return address. Functions in several pieces have no beginning.
+        offset: i64::try_from(*offset)
+            .ok()
+            .filter(|_| *addr != 0)
+            .map(|offset| offset + 1),
         ..at(code_info.as_deref())
     };
     let inner = inlined.iter().map(|function| Function {

@@ -104,7 +104,7 @@ pub(super) fn sums(
         (By::Nothing, None) => "NULL::BIGINT",
     };
     let latency = if request.latency {
-        "duration_bucket(dur_ns)"
+        "coalesce(duration_bucket(dur_ns), 0)"
     } else {
         "-1"
     };

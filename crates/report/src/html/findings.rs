@@ -48,7 +48,10 @@ pub(super) fn section(out: &mut String, report: &Report) {
         let sites: Vec<String> = finding.code.iter().map(Site::text).collect();
         let code = match sites.as_slice() {
             [] => String::new(),
-            sites => format!("<p>In the code: <code>{}</code></p>", esc(&sites.join(", "))),
+            sites => format!(
+                "<p>In the code: <code>{}</code></p>",
+                esc(&sites.join(", "))
+            ),
         };
         let _ = writeln!(
             out,

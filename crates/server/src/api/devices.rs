@@ -230,7 +230,7 @@ fn over_time(
 fn histogram(duration: &str) -> String {
     let columns: Vec<String> = (0..BUCKETS)
         .map(|power| {
-            format!("count(*) FILTER (duration_bucket({duration}) = {power} AND {duration} IS NOT NULL)::DOUBLE AS l{power}")
+            format!("count(*) FILTER (duration_bucket({duration}) = {power})::DOUBLE AS l{power}")
         })
         .collect();
     columns.join(", ")

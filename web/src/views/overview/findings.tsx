@@ -125,7 +125,9 @@ function siteText(site: Site): string {
 	if (site.source !== undefined) return `${name}${name ? " at " : ""}${site.source}${site.line ? `:${site.line}` : ""}`;
 	const object = site.object ?? "code of no file";
 	if (!name) return `${object}+0x${(site.offset ?? 0).toString(16)}`;
-	return site.function_offset === undefined ? `${name} in ${object}` : `${name}+0x${site.function_offset.toString(16)} in ${object}`;
+	return site.function_offset === undefined
+		? `${name} in ${object}`
+		: `${name}+0x${site.function_offset.toString(16)} in ${object}`;
 }
 
 /** What a finding is about, as a filter. */
