@@ -61,6 +61,11 @@ fn busy() -> Scenario {
             s.close(fd);
         }
     }
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        s.write(fd, 100);
+        s.fsync(fd);
+    }
     s
 }
 
@@ -76,7 +81,7 @@ fn known_files_and_threads_cost_little_memory() {
     assert!(calls > 10_000);
     let each = allocations as f64 / calls as f64;
     // One, mostly for the sets of bytes that rules begin anew at each read or sync.
-    assert!(each < 1.3, "{each} allocations a call");
+    assert!(each < 1.5, "{each} allocations a call");
 }
 
 #[test]
