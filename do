@@ -20,14 +20,17 @@ usage: ./do COMMAND [ARGUMENTS]
 
   run              build, record a Redis server at work, print the report
   build            build target/release/fathom
-  test             formatting, lints and every test on this kernel
+  test             formatting, lints and every test, some of them on other
+                   kernels, too, in an emulator
   test kernels [NAME [FILTER...]]
-                   only the tests on other kernels, in an emulator
+                   only the tests on other kernels
   bench [ARGS]     measure fathom's cost against other tracers
                    (./do bench --help lists its options)
   bench hooks [NAME...]
                    what an empty program costs at each kind of place, on this
                    kernel and on others in an emulator
+  bench page [CALLS|SESSION] [--minutes N] [--turns N]
+                   how fast the page is on a session of so many calls (10 million)
   dist             build release archives under dist/
   fmt              format Rust, C and TypeScript sources
   lint             formatting and lints without the tests
@@ -42,6 +45,8 @@ Environment
   FATHOM_CACHE       downloads are kept here (default ~/.cache/fathom)
   FATHOM_DUCKDB_LIB  use this libduckdb.so instead of downloading one
   CLANG              the clang that compiles the BPF programs
+  FATHOM_KERNEL_PATIENCE
+                     seconds that the tests on another kernel may take (900)
 END
 }
 
@@ -109,6 +114,15 @@ main() {
 			. scripts/kernels.sh
 			build_fathom
 			hook_costs "${@:2}"
+			return
+		fi
+		if [ "${1:-}" = page ]; then
+			# Chromium, and fio for what is recorded.
+			setup test
+			setup bench
+			build_fathom
+			. scripts/bench_page.sh
+			bench_page "${@:2}"
 			return
 		fi
 		setup bench

@@ -1,5 +1,12 @@
 # shellcheck shell=bash
-# What the examples share: the program, a directory on a device, and its end.
+# What the examples share: the program, the programs that it records, a directory on a
+# device, and its end.
+
+root=$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")
+# shellcheck source=scripts/lib.sh
+. "$root/scripts/lib.sh"
+# shellcheck source=scripts/packages.sh
+. "$root/scripts/packages.sh"
 
 # begin NAME [--quick] [DIR]: sets $fathom, $quick (1 or nothing), $work (a new directory in
 # DIR, which has to lie on a device) and $sessions. Both directories are removed at the end,
@@ -18,18 +25,44 @@ begin() {
 		*) dir=$word ;;
 		esac
 	done
+	# shellcheck disable=SC2034 # where an example finds its own programs
 	here=$(dirname -- "$(readlink -f -- "$0")")
-	fathom=${FATHOM:-$here/../../target/release/fathom}
+	fathom=${FATHOM:-$root/target/release/fathom}
 	[ -x "$fathom" ] || fail "no fathom at $fathom" "build it with ./do build, or set FATHOM"
 	[ "$(id -u)" = 0 ] || fail "recording needs root" "run this with sudo"
-	command -v fio >/dev/null || fail "fio is not installed" "install it with your packages"
+	PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 	work=$(mktemp -d "${dir:-/var/tmp}/fathom-$name.XXXXXX")
 	sessions=$work
 	[ -n "$quick" ] || {
 		sessions=$PWD/$name
 		mkdir -p "$sessions"
 	}
-	trap 'rm -rf -- "$work"' EXIT
+	servers=()
+	trap finish EXIT
+}
+
+# Ends servers that still run, the last first, and removes what was made.
+finish() {
+	local server
+	for server in "${servers[@]}"; do kill "$server" 2>/dev/null || true; done
+	wait 2>/dev/null || true
+	rm -rf -- "$work"
+}
+
+# need KIND NAME PACKAGE...: installs the first of the packages that there is when the
+# command, the file or the module of Python is missing.
+need() {
+	install_packages "$*" ''
+}
+
+# await SECONDS COMMAND...: until the command succeeds.
+await() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || fail "waited in vain for: $*" "see what it says by hand"
+		sleep 0.1
+	done
 }
 
 fail() {
@@ -56,4 +89,23 @@ value() { "$fathom" query "$sessions/$1.fathom" --format csv "$2" | tail -n 1; }
 # balance SESSION: seen, stored, lost.
 balance() {
 	table "$1" "SELECT seen, stored, lost FROM session"
+}
+
+# findings SESSION: what the diagnosis says of it, a line each.
+findings() {
+	table "$1" "SELECT rule, severity, round(lost_ns / 1e6)::BIGINT AS lost_ms, title FROM findings"
+}
+
+# diagnose SESSION: all of it. Its exit status tells whether there is something.
+diagnose() { "$fathom" diagnose "$sessions/$1.fathom" || [ $? -eq 1 ]; }
+
+# compare BEFORE AFTER: what changed, the beginning. Its exit status tells whether it got worse.
+compare() {
+	"$fathom" diff "$sessions/$1.fathom" "$sessions/$2.fathom" >"$work/diff" || [ $? -eq 1 ]
+	head -n "${3:-40}" "$work/diff"
+}
+
+# The last line of a long run.
+where_sessions_are() {
+	[ -n "$quick" ] || printf '\nSessions are in %s: fathom report, fathom query, fathom ui.\n' "$sessions"
 }

@@ -25,7 +25,7 @@ run_lints() {
 	check "formatting of Rust sources" cargo fmt --all --check
 	check "formatting of C sources" check_c_format
 	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root \
-		scripts/guest-tests examples/*/run.sh benches/*.sh
+		scripts/guest-tests examples/*/*.sh benches/*.sh
 	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
 	check "formatting and lints of the page (biome)" page_tool biome check --error-on-warnings .
 	check "types of the page (tsc)" page_tool tsc --noEmit
@@ -149,6 +149,7 @@ all_tests() {
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
 	run_tests
+	test_kernels
 	run_page_tests
 	conclude
 }

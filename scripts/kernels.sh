@@ -5,23 +5,28 @@
 # program that was built here.
 
 # The kernels: name, archive of Debian (main or security), suite, and what the
-# package is called. The newest that matches is taken, as Debian drops older ones.
+# package is called. The newest that matches is taken, as Debian drops older ones. The
+# slowest first, so that no machine is left alone at the end.
 kernel_table='
-5.10    security  bullseye-security   5[.]10[.]0-[0-9]+
-6.1     security  bookworm-security   6[.]1[.]0-[0-9]+
-6.12    security  bookworm-security   6[.]12[.][0-9]+[+]deb12
 newest  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
+6.12    security  bookworm-security   6[.]12[.][0-9]+[+]deb12
+6.1     security  bookworm-security   6[.]1[.]0-[0-9]+
+5.10    security  bullseye-security   5[.]10[.]0-[0-9]+
 '
 # Modules for what the emulated machine has.
 kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop'
 # Tests that run there: what fathom chooses, and what it sees of calls, of operations
-# of io_uring and AIO, of page faults, files and tasks. The others are left to the
-# host, as emulation is slow.
+# of io_uring and AIO, of page faults, files and tasks, of content and of waits, and
+# what filters leave. The others are left to the host, as emulation is slow: each
+# recording waits for the verifier.
 kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_operation
 	aio::every_storage_operation mapped::every_kind names::paths_follow
-	processes::a_daemon waiting::killed_in_a_read)
+	processes::a_daemon waiting::killed_in_a_read content::hashes_of_few
+	filters::outcomes::only_slow_calls filters::files::relative_paths layers::waits_have)
+# What running them needs (wants_test in versions.sh).
+kernel_tools='qemu-system-x86_64 busybox depmod modprobe cpio xz'
 # A kernel whose tests take longer than this many seconds is counted as failed.
-kernel_patience=900
+kernel_patience=${FATHOM_KERNEL_PATIENCE:-900}
 # Machines at a time: each has one processor and 3 GiB of memory.
 kernel_machines=2
 
@@ -115,9 +120,10 @@ make_initramfs() {
 	mkdir -p "$tree/bin"
 	cp -- "$(command -v busybox)" "$tree/bin/busybox"
 	# None when it is linked statically.
-	{ ldd "$tree/bin/busybox" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r library; do
-		install -D -- "$library" "$tree$library"
-	done
+	{ ldd "$tree/bin/busybox" 2>/dev/null || true; } | sed -n 's#^[^/]*\(/[^ ]*\).*#\1#p' |
+		while read -r library; do
+			install -D -- "$library" "$tree$library"
+		done
 	cp -r -- "$dir/modules" "$tree/modules"
 	install -m 755 scripts/guest-init "$tree/init"
 	(cd -- "$tree" && find . | cpio -o -H newc --quiet) | gzip -1 >"$dir/initramfs.gz"
@@ -206,18 +212,28 @@ test_kernel() {
 	kernel_counts "$counts" "$passed" "$failed" "$((ignored + skipped))"
 }
 
+# Prints why no machine can be emulated here; nothing when one can.
+no_machine() {
+	local tool
+	[ "$(uname -m)" = x86_64 ] || { say "the emulated machine is an x86-64 one" && return; }
+	for tool in $kernel_tools; do
+		have "$tool" || { say "$tool is not installed" && return; }
+	done
+}
+
 # test_kernels [NAME [FILTER...]]: the tests on one kernel or on all.
 test_kernels() {
-	local names name program results passed failed skipped running=0
+	local names name program reason results passed failed skipped running=0
 	names=$(kernel_names)
 	if [ $# -gt 0 ]; then
 		grep -qx -- "$1" <<<"$names" || die 2 "no kernel named $1" "one of: $(tr '\n' ' ' <<<"$names")"
 		names=$1
 		shift
 	fi
-	if [ "$(uname -m)" != x86_64 ]; then
+	reason=$(no_machine)
+	if [ -n "$reason" ]; then
 		for name in $names; do
-			say "SKIPPED: kernel $name: the emulated machine is an x86-64 one"
+			say "SKIPPED: kernel $name: $reason"
 			tests_skipped=$((tests_skipped + 1))
 		done
 		return

@@ -111,11 +111,6 @@ demo_cleanup() {
 	rm -rf -- "$demo_dir"
 }
 
-# Sessions are written by root; whoever called sudo reads them.
-own_session() {
-	is_root || as_root chown -R "$(id -u):$(id -g)" "$1"
-}
-
 absolute() { case $1 in /*) say "$1" ;; *) say "$root/$1" ;; esac; }
 
 # Throughput without and with fathom, alternating so that drift of the machine

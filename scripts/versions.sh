@@ -63,12 +63,6 @@ command unshare               util-linux
 command stress-ng             stress-ng
 command mkfs.btrfs            btrfs-progs
 file    /usr/bin/python3      python3
-python  test.test_os          libpython3.11-testsuite libpython3.13-testsuite libpython3.12-testsuite
-command qemu-system-x86_64    qemu-system-x86
-command busybox               busybox-static
-command depmod                kmod
-command cpio                  cpio
-command xz                    xz-utils
 '
 # Tests are skipped without them; arm64 has no gcc-multilib.
 wants_test='
@@ -76,6 +70,18 @@ command mkfs.xfs              xfsprogs
 file    /usr/lib32/crt1.o     gcc-multilib
 python  ensurepip             python3-venv
 command chromium              chromium chromium-browser
+python  test.test_os          libpython3.11-testsuite libpython3.13-testsuite libpython3.12-testsuite
+command qemu-system-x86_64    qemu-system-x86
+command busybox               busybox-static
+command depmod                kmod
+command cpio                  cpio
+command xz                    xz-utils
+python  pygtail               python3-pygtail
+command logtail2              logtail
+command db_bench              rocksdb-tools
+command mariadbd              mariadb-server-core
+command mariadb               mariadb-client-core
+command sysbench              sysbench
 '
 needs_bench='
 command fio                   fio

@@ -16,7 +16,7 @@ static __always_inline bool type_passes(struct inode *inode, __u32 mode)
 {
 	if (filter.file_types)
 		return filter.file_types & type_bit(inode);
-	return config.all_file_types || is_storage(mode);
+	return config.all_file_types || is_storage(inode, mode);
 }
 
 /* Calls that have no file, or none that is known, are not recorded. */

@@ -400,12 +400,11 @@ static __always_inline __u32 handle_of_root(struct task_state *state, struct tas
 	return handle_of_name(state, root.mnt, root.dentry, READ_TYPED(root.dentry, d_inode), now);
 }
 
-/* Files and directories: not sockets, pipes and anonymous inodes (which have
- * no type at all). */
-static __always_inline bool is_storage(__u32 mode)
+/* Files and directories: not sockets, pipes and anonymous inodes. */
+static __always_inline bool is_storage(struct inode *inode, __u32 mode)
 {
 	__u32 type = mode & S_IFMT;
-	return type && type != S_IFSOCK && type != S_IFIFO;
+	return type != S_IFSOCK && type != S_IFIFO && !is_anonymous(inode, mode);
 }
 
 static __always_inline bool is_seekable(__u32 mode)

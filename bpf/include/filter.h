@@ -57,13 +57,26 @@ static __always_inline bool passes(__u32 kind, __u32 signs)
 	return signs & RULE_TAKES || !(filter.takes & (1 << kind));
 }
 
-/* The type of a file as a bit. Anonymous inodes have no type, or, in newer
- * kernels, that of a regular file. */
+/* Whether an inode is an anonymous one: they have no type, or, in newer kernels, that
+ * of a regular file; so have descriptors of processes there. */
+static __always_inline bool is_anonymous(struct inode *inode, __u32 mode)
+{
+	__u32 type = mode & S_IFMT;
+#if HAVE_CASTS
+	if (type == S_IFREG) {
+		struct super_block *sb = READ(inode, i_sb);
+		unsigned long magic = READ(sb, s_magic);
+		return magic == ANON_INODE_FS || magic == PID_FS;
+	}
+#endif
+	return !type;
+}
+
+/* The type of a file as a bit. */
 static __always_inline __u32 type_bit(struct inode *inode)
 {
-	__u32 type = (READ(inode, i_mode) & S_IFMT) >> 12;
-	if (type == S_IFREG >> 12 && BPF_CORE_READ(inode, i_sb, s_magic) == ANON_INODE_FS)
-		type = 0;
+	__u32 mode = READ(inode, i_mode);
+	__u32 type = is_anonymous(inode, mode) ? 0 : (mode & S_IFMT) >> 12;
 	return 1 << (type & 15);
 }
 

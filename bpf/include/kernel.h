@@ -244,7 +244,8 @@ struct task_struct {
 	void *worker_private;
 	__u32 flags;
 	void *stack;
-	__s32 on_cpu; /* not without SMP */
+	/* Not without SMP. Unsigned, as a byte since 7.x: the loader adjusts the load. */
+	__u32 on_cpu;
 	__s32 pid;
 	__s32 tgid;
 	__s32 exit_code;
@@ -518,6 +519,7 @@ struct pt_regs {
 #define O_APPEND 00002000
 /* include/uapi/linux/magic.h: files that have no path. */
 #define ANON_INODE_FS 0x09041934
+#define PID_FS 0x50494446
 #define PIPE_FS 0x50495045
 #define SOCK_FS 0x534f434b
 #define AT_FDCWD (-100)

@@ -7,6 +7,7 @@ set -euo pipefail
 # shellcheck source=examples/lib.sh
 . "$(dirname -- "$(readlink -f -- "$0")")/../lib.sh"
 begin request-breakdown "$@"
+need command fio fio
 
 size=${quick:+4m}
 size=${size:-16m}
@@ -118,7 +119,7 @@ heading "What each depth costs"
 if [ -n "$quick" ]; then
 	echo "left out: it takes minutes"
 else
-	"$here/../../benches/layers_cost.sh" 5 "$(dirname -- "$work")"
+	"$root/benches/layers_cost.sh" 5 "$(dirname -- "$work")"
 	echo
 	echo "Sessions are in $sessions: fathom report, fathom query, fathom ui."
 fi

@@ -8,6 +8,7 @@ set -euo pipefail
 # shellcheck source=examples/lib.sh
 . "$(dirname -- "$(readlink -f -- "$0")")/../lib.sh"
 begin slow-requests "$@"
+need command fio fio
 
 seconds=${quick:+3}
 seconds=${seconds:-12}

@@ -8,6 +8,7 @@ set -euo pipefail
 # shellcheck source=examples/lib.sh
 . "$(dirname -- "$(readlink -f -- "$0")")/../lib.sh"
 begin thread-contention "$@"
+need command fio fio
 
 counts=(1 2 4 8 16 32 64)
 declare -A sizes=([buffered]=8m [direct]=1m)

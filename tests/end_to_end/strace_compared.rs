@@ -53,13 +53,16 @@ fn rows(recording: &Recording, tid: i64) -> Vec<Row> {
     ))
 }
 
-/// Whether the calls work on what a recording of storage calls leaves out.
+/// Whether the calls work on what a recording of storage calls leaves out: all the
+/// descriptors that they take.
 fn not_storage(known: &Syscall, call: &Call) -> bool {
-    let Some(arg) = known.position(Arg::Fd).and_then(|at| call.args.get(at)) else {
-        return false;
-    };
     let other = ["socket:", "pipe:", "anon_inode:", "TCP", "UNIX"];
-    strace::behind(arg).is_some_and(|b| other.iter().any(|o| b.starts_with(o)))
+    let is_other = |role| {
+        let arg = call.args.get(known.position(role)?)?;
+        let behind = strace::behind(arg)?;
+        Some(other.iter().any(|o| behind.starts_with(o)))
+    };
+    is_other(Arg::Fd) == Some(true) && is_other(Arg::Fd2) != Some(false)
 }
 
 fn compare(known: &Syscall, call: &Call, row: &Row) -> Result<(), String> {

@@ -1,10 +1,12 @@
 //! Programs that were not written for these tests: their results are the same
 //! with fathom, and nothing is lost.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root, skip};
+
+use crate::strace_compared::{both, compare_all};
 
 /// The distribution's Python, which has the test suite.
 const PYTHON: &str = "/usr/bin/python3";
@@ -25,6 +27,17 @@ const MODULES: [&str; 14] = [
     "test_mailbox",
     "test_shelve",
 ];
+/// Those of them that are compared with strace, which makes them slow.
+const SAMPLED: [&str; 8] = [
+    "test_os",
+    "test_fileio",
+    "test_posix",
+    "test_fcntl",
+    "test_tempfile",
+    "test_shutil",
+    "test_mmap",
+    "test_dbm_dumb",
+];
 
 /// How many tests each module ran, and how they ended, without times.
 fn outcomes(output: &str) -> Vec<String> {
@@ -39,28 +52,36 @@ fn outcomes(output: &str) -> Vec<String> {
         .collect()
 }
 
-fn python_tests(dir: &Path) -> Vec<String> {
+fn python_tests(dir: &Path, modules: &[&str]) -> Vec<String> {
     let mut line = vec![PYTHON.to_owned(), "-m".into(), "test".into(), "-v".into()];
     // Its own directory for temporary files: the suites must not meet.
     line.push(format!("--tempdir={}", dir.display()));
-    line.extend(MODULES.map(str::to_owned));
+    line.extend(modules.iter().map(|name| (*name).to_owned()));
     line
 }
 
-#[test]
-fn the_tests_of_python_end_as_they_do_alone() {
-    need_root!();
+/// Whether the distribution's Python has its test suite; says so when not.
+fn python_has_tests() -> bool {
     let installed = Command::new(PYTHON)
         .args(["-c", "import test.test_os"])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    if !installed.is_ok_and(|status| status.success()) {
+    let has = installed.is_ok_and(|status| status.success());
+    if !has {
         skip("the test suite of Python is not installed");
+    }
+    has
+}
+
+#[test]
+fn the_tests_of_python_end_as_they_do_alone() {
+    need_root!();
+    if !python_has_tests() {
         return;
     }
     let (alone, traced) = (Scratch::new(), Scratch::new());
-    let line = python_tests(&alone.work());
+    let line = python_tests(&alone.work(), &MODULES);
     let output = Command::new(&line[0])
         .args(&line[1..])
         .stdin(Stdio::null())
@@ -71,12 +92,30 @@ fn the_tests_of_python_end_as_they_do_alone() {
     assert_eq!(expected.len(), 2 * MODULES.len(), "{expected:?}");
 
     let recording = Record::new(&traced)
-        .command(python_tests(&traced.work()))
+        .command(python_tests(&traced.work(), &MODULES))
         .run();
     assert_eq!(recording.status.code(), output.status.code());
     let text = format!("{}{}", recording.text(), recording.stderr);
     assert_eq!(outcomes(&text), expected);
     recording.complete();
+    identities_hold(&recording);
+}
+
+/// Call by call, with every argument that strace writes.
+#[test]
+fn tests_of_python_at_once_with_strace() {
+    need_root!();
+    need_program!("strace");
+    if !python_has_tests() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let command: Vec<PathBuf> = python_tests(&scratch.work(), &SAMPLED)
+        .iter()
+        .map(PathBuf::from)
+        .collect();
+    let (recording, text) = both(&scratch, &[], &command);
+    assert!(compare_all(&recording, &text, false) > 50_000);
 }
 
 /// Every stressor of files that there is, all at once on few processors: threads

@@ -1,7 +1,7 @@
 import { createRoot } from "react-dom/client";
 import { Shell } from "./app/Shell";
 import { listenForKeys } from "./state/keys";
-import { takeToken } from "./state/server";
+import { followToken, takeToken } from "./state/server";
 import { startTheme } from "./state/theme";
 import "./styles/base.css";
 import "./styles/shell.css";
@@ -9,6 +9,7 @@ import "./styles/parts.css";
 
 takeToken();
 window.addEventListener("hashchange", takeToken);
+followToken();
 startTheme();
 listenForKeys();
 const page = document.getElementById("page");

@@ -17,7 +17,7 @@ use fathom_model::{StrId, StringTable};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
 
-use crate::fs::{self, ANON_INODE_FS, FileType, PIPE_FS, SOCK_FS};
+use crate::fs::{self, ANON_INODE_FS, FileType, NS_FS, PID_FS, PIPE_FS, SOCK_FS};
 use crate::mounts::Mounts;
 use crate::tasks::{namespace, put};
 use crate::{paths, signed};
@@ -623,6 +623,10 @@ fn display_path(record: &FileRecord, components: &[u8]) -> Vec<u8> {
     match record.fs_magic {
         PIPE_FS => format!("pipe:[{ino}]").into_bytes(),
         SOCK_FS => format!("socket:[{ino}]").into_bytes(),
+        // As /proc/PID/fd shows it.
+        PID_FS => b"anon_inode:[pidfd]".to_vec(),
+        // There the kind of the namespace stands before its number.
+        NS_FS => format!("ns:[{ino}]").into_bytes(),
         ANON_INODE_FS => {
             let name = components.split(|b| *b == b'/').next().unwrap_or_default();
             [b"anon_inode:", name].concat()

@@ -4,6 +4,10 @@ use std::borrow::Cow;
 
 /// Type of the file system that holds anonymous inodes (eventfd, epoll, ...).
 pub(crate) const ANON_INODE_FS: u32 = 0x0904_1934;
+/// Descriptors of processes, since Linux 6.9; they were anonymous inodes before.
+pub(crate) const PID_FS: u32 = 0x5049_4446;
+/// Namespaces.
+pub(crate) const NS_FS: u32 = 0x6e73_6673;
 pub(crate) const PIPE_FS: u32 = 0x5049_5045;
 pub(crate) const SOCK_FS: u32 = 0x534f_434b;
 
@@ -35,7 +39,7 @@ impl FileType {
     /// From st_mode. Anonymous inodes have no type in their mode, or, in newer
     /// kernels, that of a regular file.
     pub(crate) fn of(mode: u32, fs_magic: u32) -> FileType {
-        if fs_magic == ANON_INODE_FS {
+        if matches!(fs_magic, ANON_INODE_FS | PID_FS) {
             return FileType::Anonymous;
         }
         match mode & 0o170000 {
@@ -130,8 +134,8 @@ static NAMES: &[(u32, &str)] = &[
     (0xde5e_81e4, "efivarfs"),
     (0x0187, "autofs"),
     (0x4249_4e4d, "binfmt_misc"),
-    (0x6e73_6673, "nsfs"),
-    (0x5049_4446, "pidfs"),
+    (NS_FS, "nsfs"),
+    (PID_FS, "pidfs"),
     (0xf97c_ff8c, "selinuxfs"),
     (0x6462_6576, "bdev"),
     (0x444d_4142, "dmabuf"),
@@ -161,6 +165,7 @@ mod tests {
         assert_eq!(FileType::of(0o600, ANON_INODE_FS).name(), "anonymous");
         assert_eq!(FileType::of(0o100600, ANON_INODE_FS).name(), "anonymous");
         assert_eq!(FileType::of(0o600, 0).name(), "anonymous");
+        assert_eq!(FileType::of(0o100700, PID_FS).name(), "anonymous");
         assert_eq!(FileType::of(0o150000, 0).name(), "unknown");
         assert_eq!(fs_type(0xef53), "ext4");
         assert_eq!(fs_type(0x12345), "0x12345");

@@ -80,7 +80,8 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             cost: "recorded calls cost more: kernel objects are read through calls of the \
                    kernel, the state of a task is looked up; operations of io_uring and \
                    AIO, page faults on mapped files, write-back, the calls of 32-bit programs \
-                   and the layers below the calls are not recorded",
+                   and the layers below the calls are not recorded; content, and filters of \
+                   paths, cgroups and containers, are refused",
         });
     }
     if variants.is_empty() {

@@ -151,6 +151,11 @@ impl Stop {
         self.0.asked.load(Ordering::Relaxed)
     }
 
+    /// Asks for it. A query of the database needs [`Stop::insist`].
+    pub fn ask(&self) {
+        self.0.asked.store(true, Ordering::Relaxed);
+    }
+
     /// An error when it is time to stop.
     pub fn check(&self) -> Result<(), ApiError> {
         match self.is_asked() {

@@ -12,6 +12,7 @@
 mod api;
 mod calls;
 mod columns;
+mod diagnoses;
 mod error;
 mod filter;
 mod guard;

@@ -3,12 +3,12 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
+use fathom_diagnose::Diagnosis;
 use fathom_query::zoom::Zoom;
 use fathom_query::{Db, Limits};
 use fathom_session::Session;
 
 use crate::error::ApiError;
-use crate::job::Stop;
 use crate::library::lock;
 
 /// Connections that are kept for the next queries.
@@ -85,16 +85,12 @@ impl Reader {
     }
 
     /// Fills table `findings`, unless that was done before.
-    pub fn fill_findings(&self, stop: &Stop) -> Result<(), ApiError> {
+    pub fn fill_findings(&self, diagnosis: &Diagnosis) -> Result<(), ApiError> {
         let mut filled = lock(&self.view.findings);
-        if *filled {
-            return Ok(());
+        if !*filled {
+            fathom_report::fill_findings(self.db(), diagnosis)?;
+            *filled = true;
         }
-        let diagnosis = fathom_diagnose::diagnose_while(&self.session, &|| !stop.is_asked());
-        stop.check()?;
-        let diagnosis = diagnosis.map_err(|e| ApiError::internal(e.to_string()))?;
-        fathom_report::fill_findings(self.db(), &diagnosis)?;
-        *filled = true;
         Ok(())
     }
 

@@ -66,6 +66,9 @@ fn paths_in_every_way_to_reach_them() {
 #[test]
 fn relative_paths_start_from_the_working_directory() {
     need_root!();
+    if crate::kernel::skips_for_oldest_programs() {
+        return;
+    }
     let scratch = Scratch::new();
     let work = scratch.work();
     let output = Command::new(fathom_tests::environment::fathom())

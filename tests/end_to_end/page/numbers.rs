@@ -344,6 +344,18 @@ fn offsets_layers_devices_and_cache() {
     let writes = points.rows.iter().filter(|r| r["write"] == true).count();
     assert_eq!(writes, 50);
 
+    // A part of the file: calls that touch it.
+    let (low, high) = (10_000_i32, 50_000_i32);
+    let part = page.table(&format!("{base}/offsets?file={file}&low={low}&high={high}"));
+    let touching = recording.number(&format!(
+        "SELECT count(*) AS n FROM syscalls WHERE file_id = {file} AND bytes > 0 \
+         AND \"offset\" < {high} AND \"offset\" + bytes > {low}"
+    ));
+    assert!(touching > 20);
+    assert_eq!(part.rows.len() as i64, touching);
+    assert_eq!(part.meta["offset_from"].as_f64(), Some(f64::from(low)));
+    assert_eq!(part.meta["offset_to"].as_f64(), Some(f64::from(high)));
+
     let all = page.table(&format!("{base}/layers?mode=windows&pixels=20"));
     let rows = recording.rows(
         "SELECT layer AS key, sum(self_ns)::BIGINT AS ns FROM all_slices

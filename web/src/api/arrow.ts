@@ -103,6 +103,11 @@ export class Columns {
 		return typeof value === "number" && Number.isFinite(value) ? value : null;
 	}
 
+	metaFlag(name: string): boolean | null {
+		const value = this.meta[name];
+		return typeof value === "boolean" ? value : null;
+	}
+
 	metaText(name: string): string | null {
 		const value = this.meta[name];
 		return typeof value === "string" ? value : null;

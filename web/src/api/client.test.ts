@@ -51,6 +51,28 @@ describe("the client", () => {
 		expect(client.getGeneration()).toBe(before + 1);
 	});
 
+	it("takes the token that another tab was given meanwhile", async () => {
+		const kept = storage();
+		const tokens: (string | null)[] = [];
+		let right = "old";
+		const client = new Client(kept, async (_url, init) => {
+			const sent = new Headers(init?.headers).get("Authorization");
+			tokens.push(sent);
+			return answer(sent === `Bearer ${right}` ? 200 : 401, {});
+		});
+		client.setToken("old");
+		expect(client.wasAccepted()).toBe(false);
+		await client.json("/sessions");
+		expect(client.wasAccepted()).toBe(true);
+		right = "new";
+		await expect(client.json("/sessions")).rejects.toMatchObject({ status: 401 });
+		expect(client.getConnection()).toBe("refused");
+		kept.setItem("fathom.token", "new");
+		await client.json("/sessions");
+		expect(client.getConnection()).toBe("up");
+		expect(tokens).toEqual(["Bearer old", "Bearer old", "Bearer old", "Bearer new"]);
+	});
+
 	it("looks for a server that went away until it is back, and has what failed asked again", async () => {
 		let there = false;
 		const send = vi.fn(async () => {

@@ -16,7 +16,8 @@ export class ApiError extends Error {
 
 export type Connection = "up" | "down" | "refused";
 
-const TOKEN = "fathom.token";
+/** Where the token is kept: all tabs of one server share it. */
+export const TOKEN = "fathom.token";
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 5000;
 
@@ -26,6 +27,8 @@ type Listener = () => void;
 export class Client {
 	private token: string | null;
 	private connection: Connection = "up";
+	/** Whether the server has taken a token of this page. */
+	private accepted = false;
 	/** Grows whenever the server is back, or the token was changed: what failed is to be asked again. */
 	private generation = 0;
 	private retry: ReturnType<typeof setTimeout> | null = null;
@@ -45,6 +48,9 @@ export class Client {
 
 	getConnection = (): Connection => this.connection;
 
+	/** Whether this page was shown something before: refused after that, the server was started anew. */
+	wasAccepted = (): boolean => this.accepted;
+
 	getGeneration = (): number => this.generation;
 
 	setToken(token: string): void {
@@ -61,7 +67,8 @@ export class Client {
 	/** Sends a request; the answer is one of success. Throws `ApiError`, or an `AbortError` when it was cancelled. */
 	async request(path: string, init: RequestInit = {}): Promise<Response> {
 		const headers = new Headers(init.headers);
-		if (this.token !== null) headers.set("Authorization", `Bearer ${this.token}`);
+		const token = this.token;
+		if (token !== null) headers.set("Authorization", `Bearer ${token}`);
 		let answer: Response;
 		try {
 			answer = await this.send(`/api${path}`, { ...init, headers, credentials: "omit", cache: "no-store" });
@@ -73,6 +80,7 @@ export class Client {
 			return answer;
 		}
 		const problem = await explain(answer, path);
+		if (problem.status === 401 && this.takeNewer(token)) return this.request(path, init);
 		if (problem.status === 401 && this.connection !== "refused") {
 			this.connection = "refused";
 			this.tell();
@@ -114,7 +122,17 @@ export class Client {
 		);
 	}
 
+	/** Another tab may have got the token of a server that was started anew. */
+	private takeNewer(refused: string | null): boolean {
+		const stored = read(this.storage);
+		const newer = this.token !== refused ? this.token : stored;
+		if (newer === null || newer === refused) return false;
+		this.token = newer;
+		return true;
+	}
+
 	private found(): void {
+		this.accepted = true;
 		if (this.connection === "up") return;
 		const wasDown = this.connection;
 		this.connection = "up";

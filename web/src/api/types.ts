@@ -331,7 +331,7 @@ export type OffsetsMeta = {
   mode: OffsetsMode,
   /** The window. */
   from: number, to: number,
-  /** Range of the file that was used in it. */
+  /** Range of the file that was used in it; with `low` and `high` these. */
   offset_from: number, offset_to: number,
   /** Cells of a grid across (time) and down (offset). */
   width: number, height: number,

@@ -54,7 +54,8 @@ export function Shell() {
 	}, [page.session, view]);
 	// The view's code comes while the session is being opened.
 	const code = useView(view);
-	if (connection === "refused") return <TokenSheet />;
+	const refused = connection === "refused";
+	if (refused && !client.wasAccepted()) return <TokenSheet />;
 	const frame = (opening: Opening | null) => (
 		<div className="shell">
 			<Top view={view} />
@@ -64,6 +65,11 @@ export function Shell() {
 			</main>
 			<Banner />
 			<HelpSheet />
+			{refused ? (
+				<div className="sheet-back">
+					<TokenSheet anew />
+				</div>
+			) : null}
 		</div>
 	);
 	return page.session === null ? frame(null) : <SessionProvider key={page.session} id={page.session} render={frame} />;
@@ -337,7 +343,8 @@ function Banner() {
 		return (
 			<div className="banner" role="status">
 				<span className="dot" />
-				The server does not answer. What is shown stays; the page goes on when it is back.
+				The server does not answer. What is shown stays; the page goes on when it is back. If you start fathom anew,
+				open the address that it prints.
 			</div>
 		);
 	}
@@ -348,19 +355,22 @@ function Banner() {
 	) : null;
 }
 
-/** The token was refused, or there is none. */
-function TokenSheet() {
+/** The token was refused, or there is none. `anew`: another one was taken before, so the server was started again. */
+function TokenSheet({ anew = false }: { anew?: boolean }) {
 	const [text, setText] = useState("");
 	const token = useMemo(() => {
 		const hash = text.indexOf("#");
 		return (hash >= 0 ? tokenOf(text.slice(hash)) : text.trim()) ?? "";
 	}, [text]);
 	return (
-		<div className="state refused" role="alert">
-			<h3>The server wants its token</h3>
+		<div className={anew ? "state refused sheet" : "state refused"} role="alert">
+			<h3>{anew ? "fathom was started again: this page needs its new token" : "The server wants its token"}</h3>
 			<p>
 				Every start of fathom makes a new one. Open the address that <code>fathom ui</code> or{" "}
-				<code>fathom record --ui</code> has printed, or paste it here.
+				<code>fathom record --ui</code> has printed{anew ? " now" : ""}, or paste it here.
+				{anew
+					? " Opened in any tab of this browser it is enough for all: this page goes on where it was, with the same window and filter."
+					: null}
 			</p>
 			<form
 				className="token-form"

@@ -58,6 +58,8 @@ interface Props {
 	/** Instead of the session's time. */
 	axis?: Axis | undefined;
 	sheet?: Sheet | undefined;
+	/** A drag up or down, or both ways, over a part of the plot; null for what was not dragged over. */
+	onBrush?: ((time: Span | null, values: Span | null) => void) | undefined;
 	/** A click on the plot. */
 	onPick?: ((at: Pointed) => void) | undefined;
 }
@@ -65,6 +67,8 @@ interface Props {
 /** Room for the vertical axis, the same in every plot, so that times stand in line. */
 export const AXIS_WIDTH = 64;
 const RIGHT = 12;
+/** A drag that leaves its line by less is a drag along it. */
+const UNMEANT = 24;
 
 export function TimeChart(props: Props) {
 	const { label, height, times = true } = props;
@@ -232,7 +236,13 @@ function options(
 		legend: { show: false },
 		cursor: {
 			sync: { key: props.axis ? (props.axis.sync ?? "none") : "time", setSeries: false },
-			drag: { x: props.axis === undefined || props.axis.brush !== undefined, y: false, setScale: false },
+			drag: {
+				x: props.axis === undefined || props.axis.brush !== undefined,
+				y: props.onBrush !== undefined,
+				// Less than this many pixels across or down were not meant.
+				uni: UNMEANT,
+				setScale: false,
+			},
 			points: { show: false },
 			y: false,
 		},
@@ -283,13 +293,18 @@ function options(
 			ready: [(u) => listenForClicks(u, latest)],
 			setSelect: [
 				(u) => {
-					if (u.select.width < 3) return;
-					const from = u.posToVal(u.select.left, "x");
-					const to = u.posToVal(u.select.left + u.select.width, "x");
+					const { left, top, width: wide, height: tall } = u.select;
+					if (wide < 3 || tall < 3) return;
+					const times = { from: u.posToVal(left, "x"), to: u.posToVal(left + wide, "x") };
+					const values = { from: u.posToVal(top + tall, "y"), to: u.posToVal(top, "y") };
 					u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-					const { axis } = latest.current;
-					if (axis) axis.brush?.({ from, to });
-					else showSpan({ from, to });
+					const { axis, onBrush } = latest.current;
+					if (onBrush) {
+						// A drag one way spans the plot the other way.
+						const whole = { wide: wide >= u.over.clientWidth - 1, tall: tall >= u.over.clientHeight - 1 };
+						onBrush(whole.wide ? null : times, whole.tall ? null : values);
+					} else if (axis) axis.brush?.(times);
+					else showSpan(times);
 				},
 			],
 			setCursor: [

@@ -8,23 +8,39 @@ export type Kind = "syscall" | "class" | "layer" | "thread" | "process" | "comm"
 
 type Hsl = readonly [hue: number, saturation: number, lightness: number];
 
+const SKY: Hsl = [202, 77, 60];
+const ORANGE: Hsl = [41, 100, 45];
+const GREEN: Hsl = [160, 60, 42];
+const PINK: Hsl = [327, 45, 64];
+const BLUE: Hsl = [222, 64, 62];
+const OLIVE: Hsl = [62, 55, 45];
+const VIOLET: Hsl = [265, 48, 66];
+const TEAL: Hsl = [184, 48, 50];
+const BROWN: Hsl = [25, 38, 54];
+const GREY: Hsl = [212, 22, 64];
+const MOSS: Hsl = [97, 37, 53];
+const ROSE: Hsl = [348, 62, 71];
+
 /** Hues for things without one of their own; neighbours differ in lightness as well. */
 const PALETTE: readonly Hsl[] = [
-	[202, 77, 60],
-	[41, 100, 45],
-	[160, 60, 42],
-	[327, 45, 64],
-	[222, 64, 62],
-	[62, 55, 45],
-	[265, 48, 66],
-	[184, 48, 50],
-	[25, 38, 54],
-	[212, 22, 64],
-	[97, 37, 53],
-	[348, 62, 71],
+	SKY,
+	ORANGE,
+	GREEN,
+	PINK,
+	BLUE,
+	OLIVE,
+	VIOLET,
+	TEAL,
+	BROWN,
+	GREY,
+	MOSS,
+	ROSE,
 	[240, 30, 74],
 	[50, 70, 66],
 ];
+
+/** Places in it that have a meaning among calls: reading, writing, opening, flushing. */
+const MEANT: ReadonlySet<number> = new Set([SKY, ORANGE, GREEN, PINK].map((hue) => PALETTE.indexOf(hue)));
 
 const READ = 202;
 const WRITE = 41;
@@ -59,13 +75,17 @@ const SYSCALLS: Readonly<Record<string, Hsl>> = {
 	openat: [OPEN, 60, 42],
 	openat2: [OPEN + 8, 50, 55],
 	creat: [OPEN - 20, 45, 58],
-	close: [212, 22, 64],
+	close: GREY,
 	stat: [STAT + 6, 48, 60],
 	fstat: [STAT, 48, 50],
 	lstat: [STAT - 6, 40, 62],
 	newfstatat: [STAT + 4, 55, 44],
 	statx: [STAT - 4, 60, 58],
 	access: [STAT + 12, 35, 66],
+	faccessat2: [STAT + 10, 30, 58],
+	readlink: [STAT - 8, 32, 70],
+	readlinkat: [STAT - 10, 32, 64],
+	statfs: [STAT + 8, 28, 48],
 	lseek: [212, 12, 54],
 	unlink: [NAME, 48, 66],
 	unlinkat: [NAME + 8, 45, 60],
@@ -73,31 +93,31 @@ const SYSCALLS: Readonly<Record<string, Hsl>> = {
 	renameat: [NAME - 14, 45, 64],
 	renameat2: [NAME - 18, 40, 70],
 	mkdir: [NAME + 16, 35, 70],
-	getdents64: [25, 38, 54],
-	mmap: [97, 37, 53],
-	ftruncate: [62, 55, 45],
+	getdents64: BROWN,
+	mmap: MOSS,
+	ftruncate: OLIVE,
 	fallocate: [62, 45, 56],
 };
 
 const CLASSES: Readonly<Record<string, Hsl>> = {
-	data: [222, 64, 62],
+	data: BLUE,
 	metadata: [160, 55, 45],
-	directory: [265, 48, 66],
-	xattr: [25, 38, 54],
-	memory: [97, 37, 53],
+	directory: VIOLET,
+	xattr: BROWN,
+	memory: MOSS,
 	async: [41, 90, 50],
 };
 
 const LAYERS: Readonly<Record<string, Hsl>> = {
-	user: [212, 22, 64],
-	syscall: [202, 77, 60],
-	vfs: [184, 48, 50],
-	fs: [160, 60, 42],
-	pagecache: [62, 55, 45],
-	block: [41, 100, 45],
+	user: GREY,
+	syscall: SKY,
+	vfs: TEAL,
+	fs: GREEN,
+	pagecache: OLIVE,
+	block: ORANGE,
 	device: [327, 45, 60],
 	sched: [240, 22, 68],
-	irq: [348, 62, 71],
+	irq: ROSE,
 };
 
 /** The series that plots of every view share. */
@@ -109,7 +129,7 @@ const SERIES: Readonly<Record<string, Hsl>> = {
 	p50: [160, 55, 48],
 	p99: [327, 50, 64],
 	max: [265, 48, 70],
-	time: [184, 48, 50],
+	time: TEAL,
 	rest: [212, 8, 50],
 	before: [212, 14, 62],
 	after: [184, 62, 48],
@@ -145,8 +165,13 @@ function slot(kind: Kind, key: string): number {
 		used = new Set();
 		taken.set(kind, used);
 	}
+	// Those of calls mean something: no other call looks like a read or a write.
+	const meant = (at: number) => kind === "syscall" && MEANT.has(at);
 	let place = hash(key) % PALETTE.length;
-	if (used.size < PALETTE.length) while (used.has(place)) place = (place + 1) % PALETTE.length;
+	while (meant(place)) place = (place + 1) % PALETTE.length;
+	for (let step = 0; step < PALETTE.length && (used.has(place) || meant(place)); step += 1) {
+		place = (place + 1) % PALETTE.length;
+	}
 	used.add(place);
 	given.set(name, place);
 	return place;

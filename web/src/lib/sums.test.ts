@@ -34,7 +34,26 @@ it("adds buckets up by key, tells the rest from calls without a key, and keeps t
 		[null, false, 5, 7],
 		[null, true, 100, 1000],
 	]);
-	expect(sums[0]).toMatchObject({ label: "/a", errors: 1, bytes: 10, max: 50, atLeast: true });
+	expect(sums[0]).toMatchObject({ label: "/a", errors: 1, bytes: 10, max: 50, atLeast: true, slight: false });
 	expect(sums[0]?.p99).toBeGreaterThan(32);
 	expect(sums[0]?.p99).toBeLessThanOrEqual(64);
+});
+
+it("says when what may be missing makes no difference", () => {
+	const of = (rest: number) =>
+		sumsOf(
+			tiles({
+				key: ["7", null],
+				label: ["/a", null],
+				rest: [false, true],
+				at_least: [true, false],
+				calls: [1, 1],
+				errors: [0, 0],
+				bytes: [0, 0],
+				time_ns: [1000, rest],
+				max_ns: [1000, rest],
+			}),
+		)[0];
+	expect(of(4)).toMatchObject({ atLeast: true, slight: true });
+	expect(of(400)).toMatchObject({ atLeast: true, slight: false });
 });

@@ -18,7 +18,12 @@ export interface Sum {
 	p99: number | null;
 	/** Some calls of this key may be in the rest. */
 	atLeast: boolean;
+	/** What is in the rest makes no difference to its time. */
+	slight: boolean;
 }
+
+/** Part of a sum of time that makes no difference to who reads it. */
+const UNSEEN = 0.005;
 
 /** One sum a key, most time first, the rest last. */
 export function sumsOf(tiles: TileColumns): Sum[] {
@@ -52,6 +57,7 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 				max: 0,
 				p99: null,
 				atLeast: false,
+				slight: false,
 				histogram: [],
 			};
 			found.set(name, sum);
@@ -65,7 +71,13 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 		const list = lists?.[i];
 		if (list) for (let b = 0; b < list.length; b += 1) sum.histogram[b] = (sum.histogram[b] ?? 0) + (list[b] ?? 0);
 	}
+	// What may be missing is in the rest: less than can be seen is not worth a mark.
+	const inRest = found.get("rest")?.time ?? 0;
 	return [...found.values()]
-		.map(({ histogram, ...sum }) => ({ ...sum, p99: quantile(histogram, 0.99) }))
+		.map(({ histogram, ...sum }) => ({
+			...sum,
+			slight: inRest <= sum.time * UNSEEN,
+			p99: quantile(histogram, 0.99),
+		}))
 		.sort((a, b) => Number(a.rest) - Number(b.rest) || b.time - a.time);
 }

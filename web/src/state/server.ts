@@ -1,7 +1,7 @@
 // The one server that this page talks to.
 
 import { useSyncExternalStore } from "react";
-import { Client, type Connection } from "../api/client";
+import { Client, type Connection, TOKEN } from "../api/client";
 import { tokenOf } from "./url";
 
 function storage(): Storage | null {
@@ -20,6 +20,13 @@ export function takeToken(): void {
 	if (token === null) return;
 	client.setToken(token);
 	window.history.replaceState(null, "", window.location.pathname + window.location.search);
+}
+
+/** Takes a token that another tab has got, as its server was started anew. */
+export function followToken(): void {
+	window.addEventListener("storage", (event) => {
+		if (event.key === TOKEN && event.newValue) client.setToken(event.newValue);
+	});
 }
 
 export function useConnection(): Connection {

@@ -74,6 +74,7 @@ export interface Server {
 	origin: string;
 	port: number;
 	token: string;
+	pid: number;
 	stop: () => Promise<void>;
 }
 
@@ -97,6 +98,7 @@ export async function serve(dir: string, port = 0): Promise<Server> {
 		origin: parsed.origin,
 		port: Number(parsed.port),
 		token: new URLSearchParams(parsed.hash.slice(1)).get("token") ?? "",
+		pid: child.pid ?? 0,
 		stop: () =>
 			new Promise((done) => {
 				if (child.exitCode !== null) return done();

@@ -1,23 +1,8 @@
 import { readFileSync } from "node:fs";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import {
-	ask,
-	folder,
-	open,
-	openTab,
-	record,
-	recording,
-	remove,
-	type Server,
-	serve,
-	settled,
-	startBrowser,
-	type Tab,
-	whyNot,
-} from "./harness.ts";
-
-const HOSTILE = "<img src=x onerror=alert(1)>";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { ask, open, openTab, recording, serve, settled, type Tab } from "./harness.ts";
+import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
 /** Files that are written, read, looked for in vain, and one with a hostile name. */
 const WORK = `
@@ -29,352 +14,335 @@ printf x > "$(printf 'line\\nbreak')"
 mkdir d && mv data.bin d/moved.bin && ls -l d
 `;
 
-const reason = whyNot();
-if (reason !== null) process.stdout.write(`SKIPPED: tests of the page in a browser: ${reason}\n`);
+onStage(
+	"the page",
+	[
+		["work", WORK, ["--layers", "all"]],
+		["other", "echo hello > x; cat x"],
+	],
+	() => {
+		const session = { s: "work.fathom" };
 
-describe.skipIf(reason !== null)("the page", () => {
-	let dir: string;
-	let server: Server;
-	let browser: Browser;
-	let tab: Tab;
-
-	beforeAll(async () => {
-		dir = folder();
-		record(dir, "work", WORK, ["--layers", "all"]);
-		record(dir, "other", "echo hello > x; cat x");
-		server = await serve(dir);
-		browser = await startBrowser();
-	});
-	afterAll(async () => {
-		await browser?.close();
-		await server?.stop();
-		if (dir) remove(dir);
-	});
-	beforeEach(async () => {
-		tab = await openTab(browser, server);
-		return async () => {
-			const { faults, strangers } = tab;
-			await tab.close();
-			expect(faults).toEqual([]);
-			expect(strangers).toEqual([]);
-		};
-	});
-
-	const session = { s: "work.fathom" };
-	const text = () => tab.page.locator("body").innerText();
-
-	describe("sessions", () => {
-		it("are listed with what each was, and open by a click", async () => {
-			await open(tab, server);
-			await expect.poll(text).toContain("work.fathom");
-			expect(await text()).toContain("other.fathom");
-			await tab.page.getByRole("link", { name: "work.fathom" }).click();
-			await expect.poll(() => tab.page.url()).toContain("view=overview");
-			await expect.poll(text).toContain("Calls, bytes and errors");
-		});
-		it("that do not exist say so and what to do", async () => {
-			await open(tab, server, { s: "nothing.fathom" });
-			await expect.poll(text).toMatch(/no such|not found|there is no/i);
-		});
-	});
-
-	describe("the overview", () => {
-		it("has the figures that SQL has", async () => {
-			await open(tab, server, session);
-			const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { stored: number };
-			const calls = tab.page.locator(".summary > div").filter({ hasText: "Calls" }).first();
-			await expect.poll(async () => (await calls.getAttribute("title"))?.replace(/\D/g, "")).toBe(String(about.stored));
-			await expect.poll(text).toContain("nothing lost");
-		});
-		it("filters by a click in a list, and back undoes it", async () => {
-			await open(tab, server, session);
-			await tab.page.locator(".top-syscall tbody tr", { hasText: "openat" }).click();
-			await expect.poll(() => tab.page.url()).toContain("openat");
-			await expect.poll(async () => tab.page.locator(".chip").innerText()).toContain("openat");
-			await tab.page.goBack();
-			await expect.poll(() => tab.page.locator(".chip").count()).toBe(0);
-		});
-		it("zooms by a drag over a plot, in every plot at once", async () => {
-			await open(tab, server, session);
-			const plot = tab.page.locator(".u-over").first();
-			const box = await plot.boundingBox();
-			if (!box) throw new Error("no plot");
-			await tab.page.mouse.move(box.x + box.width * 0.3, box.y + 20);
-			await tab.page.mouse.down();
-			await tab.page.mouse.move(box.x + box.width * 0.6, box.y + 25, { steps: 4 });
-			await tab.page.mouse.up();
-			await expect.poll(() => tab.page.url()).toMatch(/from=\d.*to=\d/);
-			await expect.poll(() => tab.page.locator(".minimap .frame").count()).toBe(1);
-			await tab.page.keyboard.press("0");
-			await expect.poll(() => tab.page.url()).not.toContain("from=");
-		});
-	});
-
-	describe("a link", () => {
-		it("holds the whole state: session, view, window, filter, selection and order", async () => {
-			const state = {
-				...session,
-				view: "table",
-				from: 1000,
-				to: 60_000_000_000,
-				f: JSON.stringify({ class: ["data"], not_syscall: ["lseek"], dur: [1, null] }),
-				sort: "-bytes",
-				columns: "ts_ns,syscall,bytes",
-			};
-			await open(tab, server, state);
-			await tab.page.locator(".grid-row").first().click();
-			await expect.poll(() => tab.page.url()).toContain("rid=");
-			const link = tab.page.url();
-			const shown = async (page: Page) => ({
-				chips: await page.locator(".chip").allInnerTexts(),
-				rows: await page.locator(".grid-row").allInnerTexts(),
-				window: await page.locator(".window-text").innerText(),
-				call: await page.locator(".request-head h2").innerText(),
+		describe("sessions", () => {
+			it("are listed with what each was, and open by a click", async () => {
+				await open(tab, server);
+				await expect.poll(text).toContain("work.fathom");
+				expect(await text()).toContain("other.fathom");
+				await tab.page.getByRole("link", { name: "work.fathom" }).click();
+				await expect.poll(() => tab.page.url()).toContain("view=overview");
+				await expect.poll(text).toContain("Calls, bytes and errors");
 			});
-			const before = await shown(tab.page);
-			expect(before.chips).toHaveLength(3);
-			const other = await openTab(browser, server);
-			await open(other, server);
-			await other.page.goto(link);
-			await settled(other.page);
-			await expect.poll(() => shown(other.page)).toEqual(before);
-			await other.close();
-		});
-	});
-
-	it("saves plots as pictures", async () => {
-		await open(tab, server, session);
-		const download = tab.page.waitForEvent("download");
-		await tab.page.locator(".overview-plots").getByRole("button", { name: "PNG" }).first().click();
-		const path = await (await download).path();
-		const head = readFileSync(path).subarray(0, 24);
-		expect(head.subarray(1, 4).toString()).toBe("PNG");
-		expect(head.readUInt32BE(16)).toBeGreaterThan(800);
-	});
-
-	it("tells findings with the calls that show them", async () => {
-		await open(tab, server, session);
-		const told = (await (await ask(server, "/sessions/work.fathom/findings")).json()) as { findings: unknown[] };
-		const panel = tab.page.getByRole("region", { name: "Findings" });
-		await expect.poll(() => panel.innerText()).toContain(`${told.findings.length} in the whole session`);
-		expect(await panel.locator(".finding").count()).toBe(told.findings.length);
-	});
-
-	describe("the filter", () => {
-		it("takes typed conditions, and the table shows only calls that hold", async () => {
-			await open(tab, server, { ...session, view: "table" });
-			await tab.page.keyboard.press("/");
-			await tab.page.keyboard.type("ENOENT");
-			await tab.page.keyboard.press("Enter");
-			await expect.poll(() => tab.page.url()).toContain("ENOENT");
-			await tab.page.keyboard.press("Escape");
-			await settled(tab.page);
-			const rows = tab.page.locator(".grid-row");
-			await expect.poll(() => rows.count()).toBeGreaterThan(4);
-			await expect.poll(async () => (await rows.allInnerTexts()).every((row) => row.includes("ENOENT"))).toBe(true);
-		});
-		it("says what to do when nothing is left", async () => {
-			await open(tab, server, {
-				...session,
-				view: "table",
-				f: JSON.stringify({ syscall: ["fsync"], error: ["EXDEV"] }),
+			it("that do not exist say so and what to do", async () => {
+				await open(tab, server, { s: "nothing.fathom" });
+				await expect.poll(text).toMatch(/no such|not found|there is no/i);
 			});
-			await expect.poll(text).toContain("No calls like these in this window");
 		});
-	});
 
-	describe("the table", () => {
-		it("sorts by a click on a head", async () => {
-			await open(tab, server, { ...session, view: "table" });
-			await tab.page.getByRole("button", { name: "Took" }).click();
-			await expect.poll(() => tab.page.url()).toContain("sort=-dur_ns");
-			await settled(tab.page);
-			const took = async () => {
-				const cells = await tab.page
-					.locator(".grid-row > :nth-child(2)")
-					.evaluateAll((all) => all.map((c) => c.getAttribute("title")));
-				return cells.slice(0, 20).map((c) => Number((c ?? "").replace(/\D/g, "")));
-			};
-			await expect
-				.poll(async () => {
-					const values = await took();
-					return values.length > 5 && values.every((v, i) => i === 0 || v <= (values[i - 1] ?? 0));
-				})
-				.toBe(true);
-		});
-		it("opens a call, which links to the timeline", async () => {
-			await open(tab, server, { ...session, view: "table", sort: "-dur_ns" });
-			await tab.page.locator(".grid-row").first().click();
-			await expect.poll(() => tab.page.url()).toContain("rid=");
-			await expect.poll(text).toContain("Calls of the thread around it");
-		});
-		it("has its columns in the address", async () => {
-			await open(tab, server, { ...session, view: "table", columns: "syscall,ret" });
-			expect(await tab.page.getByRole("columnheader").count()).toBe(2);
-		});
-	});
-
-	describe("the timeline", () => {
-		it("draws lanes, zooms by keys, and a click opens the call", async () => {
-			await open(tab, server, { ...session, view: "timeline" });
-			const board = tab.page.locator(".board");
-			await expect.poll(() => painted(tab)).toBeGreaterThan(200);
-			const box = await board.boundingBox();
-			if (!box) throw new Error("no board");
-			// Somewhere in the first lanes there is a call: one that is found by its pointer.
-			await tab.page.keyboard.press("w", { delay: 300 });
-			await expect.poll(() => tab.page.url()).toContain("from=");
-			const found = await findCall(tab, box);
-			expect(found).toBe(true);
-			await expect.poll(() => tab.page.url()).toContain("rid=");
-			await expect.poll(text).toContain("Through the layers");
-			await tab.page.keyboard.press("Escape");
-			await expect.poll(() => tab.page.url()).not.toContain("rid=");
-		});
-		it("selects by keys and shows layers", async () => {
-			await open(tab, server, { ...session, view: "timeline", f: JSON.stringify({ syscall: ["fsync"] }) });
-			await expect.poll(() => painted(tab)).toBeGreaterThan(0);
-			await tab.page.keyboard.press("Enter");
-			await expect.poll(() => tab.page.url()).toContain("rid=");
-			await expect.poll(text).toContain("Through the layers");
-			await tab.page.keyboard.press("z");
-			await expect.poll(() => tab.page.url()).toContain("from=");
-			await tab.page.waitForTimeout(800);
-			const without = await painted(tab);
-			await tab.page.keyboard.press("l");
-			await expect.poll(() => painted(tab)).not.toBe(without);
-		});
-		it("goes down to nanoseconds and back", async () => {
-			await open(tab, server, { ...session, view: "timeline", from: 1_000_000, to: 1_000_100 });
-			await expect.poll(() => tab.page.locator(".window-text").innerText()).toContain("100 ns");
-			await tab.page.goBack();
-		});
-	});
-
-	describe("a request", () => {
-		it("has its layers, which add up, and its neighbours", async () => {
-			const rows = await ask(server, `/sessions/work.fathom/threads`);
-			expect(rows.ok).toBe(true);
-			await open(tab, server, {
-				...session,
-				view: "table",
-				sort: "-dur_ns",
-				f: JSON.stringify({ syscall: ["fsync"] }),
+		describe("the overview", () => {
+			it("has the figures that SQL has", async () => {
+				await open(tab, server, session);
+				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { stored: number };
+				const calls = tab.page.locator(".summary > div").filter({ hasText: "Calls" }).first();
+				await expect
+					.poll(async () => (await calls.getAttribute("title"))?.replace(/\D/g, ""))
+					.toBe(String(about.stored));
+				await expect.poll(text).toContain("nothing lost");
 			});
-			await tab.page.locator(".grid-row").first().click();
-			await tab.page.getByRole("link", { name: "Whole page" }).click();
-			await expect.poll(text).toContain("Through the layers");
-			await expect.poll(() => tab.page.locator(".waterfall svg").count()).toBe(1);
-			const before = tab.page.url();
-			await tab.page.keyboard.press(",");
-			await expect.poll(() => tab.page.url()).not.toBe(before);
+			it("filters by a click in a list, and back undoes it", async () => {
+				await open(tab, server, session);
+				await tab.page.locator(".top-syscall tbody tr", { hasText: "openat" }).click();
+				await expect.poll(() => tab.page.url()).toContain("openat");
+				await expect.poll(async () => tab.page.locator(".chip").innerText()).toContain("openat");
+				await tab.page.goBack();
+				await expect.poll(() => tab.page.locator(".chip").count()).toBe(0);
+			});
+			it("zooms by a drag over a plot, in every plot at once", async () => {
+				await open(tab, server, session);
+				const plot = tab.page.locator(".u-over").first();
+				const box = await plot.boundingBox();
+				if (!box) throw new Error("no plot");
+				await tab.page.mouse.move(box.x + box.width * 0.3, box.y + 20);
+				await tab.page.mouse.down();
+				await tab.page.mouse.move(box.x + box.width * 0.6, box.y + 25, { steps: 4 });
+				await tab.page.mouse.up();
+				await expect.poll(() => tab.page.url()).toMatch(/from=\d.*to=\d/);
+				await expect.poll(() => tab.page.locator(".minimap .frame").count()).toBe(1);
+				await tab.page.keyboard.press("0");
+				await expect.poll(() => tab.page.url()).not.toContain("from=");
+			});
 		});
-		it("that does not exist says so", async () => {
-			await open(tab, server, { ...session, view: "request", rid: 999_999_999 });
-			await expect.poll(() => tab.page.locator('[role="alert"]').count()).toBeGreaterThan(0);
-		});
-	});
 
-	describe("hostile names", () => {
-		it("are text in every view", async () => {
-			for (const view of ["overview", "timeline", "table"]) {
-				await open(tab, server, { ...session, view, f: JSON.stringify({ path: "onerror" }) });
-				if (view !== "timeline") await expect.poll(text).toContain(HOSTILE);
+		describe("a link", () => {
+			it("holds the whole state: session, view, window, filter, selection and order", async () => {
+				const state = {
+					...session,
+					view: "table",
+					from: 1000,
+					to: 60_000_000_000,
+					f: JSON.stringify({ class: ["data"], not_syscall: ["lseek"], dur: [1, null] }),
+					sort: "-bytes",
+					columns: "ts_ns,syscall,bytes",
+				};
+				await open(tab, server, state);
+				await tab.page.locator(".grid-row").first().click();
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+				const link = tab.page.url();
+				const shown = async (page: Page) => ({
+					chips: await page.locator(".chip").allInnerTexts(),
+					rows: await page.locator(".grid-row").allInnerTexts(),
+					window: await page.locator(".window-text").innerText(),
+					call: await page.locator(".request-head h2").innerText(),
+				});
+				const before = await shown(tab.page);
+				expect(before.chips).toHaveLength(3);
+				const other = await openTab(browser, server);
+				await open(other, server);
+				await other.page.goto(link);
+				await settled(other.page);
+				await expect.poll(() => shown(other.page)).toEqual(before);
+				await other.close();
+			});
+		});
+
+		it("saves plots as pictures", async () => {
+			await open(tab, server, session);
+			const download = tab.page.waitForEvent("download");
+			await tab.page.locator(".overview-plots").getByRole("button", { name: "PNG" }).first().click();
+			const path = await (await download).path();
+			const head = readFileSync(path).subarray(0, 24);
+			expect(head.subarray(1, 4).toString()).toBe("PNG");
+			expect(head.readUInt32BE(16)).toBeGreaterThan(800);
+		});
+
+		it("tells findings with the calls that show them", async () => {
+			await open(tab, server, session);
+			const told = (await (await ask(server, "/sessions/work.fathom/findings")).json()) as { findings: unknown[] };
+			const panel = tab.page.getByRole("region", { name: "Findings" });
+			await expect.poll(() => panel.innerText()).toContain(`${told.findings.length} in the whole session`);
+			expect(await panel.locator(".finding").count()).toBe(told.findings.length);
+		});
+
+		describe("the filter", () => {
+			it("takes typed conditions, and the table shows only calls that hold", async () => {
+				await open(tab, server, { ...session, view: "table" });
+				await tab.page.keyboard.press("/");
+				await tab.page.keyboard.type("ENOENT");
+				await tab.page.keyboard.press("Enter");
+				await expect.poll(() => tab.page.url()).toContain("ENOENT");
+				await tab.page.keyboard.press("Escape");
+				await settled(tab.page);
+				const rows = tab.page.locator(".grid-row");
+				await expect.poll(() => rows.count()).toBeGreaterThan(4);
+				await expect.poll(async () => (await rows.allInnerTexts()).every((row) => row.includes("ENOENT"))).toBe(true);
+			});
+			it("says what to do when nothing is left", async () => {
+				await open(tab, server, {
+					...session,
+					view: "table",
+					f: JSON.stringify({ syscall: ["fsync"], error: ["EXDEV"] }),
+				});
+				await expect.poll(text).toContain("No calls like these in this window");
+			});
+		});
+
+		describe("the table", () => {
+			it("sorts by a click on a head", async () => {
+				await open(tab, server, { ...session, view: "table" });
+				await tab.page.getByRole("button", { name: "Took" }).click();
+				await expect.poll(() => tab.page.url()).toContain("sort=-dur_ns");
+				await settled(tab.page);
+				const took = async () => {
+					const cells = await tab.page
+						.locator(".grid-row > :nth-child(2)")
+						.evaluateAll((all) => all.map((c) => c.getAttribute("title")));
+					return cells.slice(0, 20).map((c) => Number((c ?? "").replace(/\D/g, "")));
+				};
+				await expect
+					.poll(async () => {
+						const values = await took();
+						return values.length > 5 && values.every((v, i) => i === 0 || v <= (values[i - 1] ?? 0));
+					})
+					.toBe(true);
+			});
+			it("opens a call, which links to the timeline", async () => {
+				await open(tab, server, { ...session, view: "table", sort: "-dur_ns" });
+				await tab.page.locator(".grid-row").first().click();
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+				await expect.poll(text).toContain("Calls of the thread around it");
+			});
+			it("has its columns in the address", async () => {
+				await open(tab, server, { ...session, view: "table", columns: "syscall,ret" });
+				expect(await tab.page.getByRole("columnheader").count()).toBe(2);
+			});
+		});
+
+		describe("the timeline", () => {
+			it("draws lanes, zooms by keys, and a click opens the call", async () => {
+				await open(tab, server, { ...session, view: "timeline" });
+				const board = tab.page.locator(".board");
+				await expect.poll(() => painted(tab)).toBeGreaterThan(200);
+				const box = await board.boundingBox();
+				if (!box) throw new Error("no board");
+				// Somewhere in the first lanes there is a call: one that is found by its pointer.
+				await tab.page.keyboard.press("w", { delay: 300 });
+				await expect.poll(() => tab.page.url()).toContain("from=");
+				const found = await findCall(tab, box);
+				expect(found).toBe(true);
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+				await expect.poll(text).toContain("Through the layers");
+				await tab.page.keyboard.press("Escape");
+				await expect.poll(() => tab.page.url()).not.toContain("rid=");
+			});
+			it("selects by keys and shows layers", async () => {
+				await open(tab, server, { ...session, view: "timeline", f: JSON.stringify({ syscall: ["fsync"] }) });
+				await expect.poll(() => painted(tab)).toBeGreaterThan(0);
+				await tab.page.keyboard.press("Enter");
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+				await expect.poll(text).toContain("Through the layers");
+				await tab.page.keyboard.press("z");
+				await expect.poll(() => tab.page.url()).toContain("from=");
+				await tab.page.waitForTimeout(800);
+				const without = await painted(tab);
+				await tab.page.keyboard.press("l");
+				await expect.poll(() => painted(tab)).not.toBe(without);
+			});
+			it("goes down to nanoseconds and back", async () => {
+				await open(tab, server, { ...session, view: "timeline", from: 1_000_000, to: 1_000_100 });
+				await expect.poll(() => tab.page.locator(".window-text").innerText()).toContain("100 ns");
+				await tab.page.goBack();
+			});
+		});
+
+		describe("a request", () => {
+			it("has its layers, which add up, and its neighbours", async () => {
+				const rows = await ask(server, `/sessions/work.fathom/threads`);
+				expect(rows.ok).toBe(true);
+				await open(tab, server, {
+					...session,
+					view: "table",
+					sort: "-dur_ns",
+					f: JSON.stringify({ syscall: ["fsync"] }),
+				});
+				await tab.page.locator(".grid-row").first().click();
+				await tab.page.getByRole("link", { name: "Whole page" }).click();
+				await expect.poll(text).toContain("Through the layers");
+				await expect.poll(() => tab.page.locator(".waterfall svg").count()).toBe(1);
+				const before = tab.page.url();
+				await tab.page.keyboard.press(",");
+				await expect.poll(() => tab.page.url()).not.toBe(before);
+			});
+			it("that does not exist says so", async () => {
+				await open(tab, server, { ...session, view: "request", rid: 999_999_999 });
+				await expect.poll(() => tab.page.locator('[role="alert"]').count()).toBeGreaterThan(0);
+			});
+		});
+
+		describe("hostile names", () => {
+			it("are text in every view", async () => {
+				for (const view of ["overview", "timeline", "table"]) {
+					await open(tab, server, { ...session, view, f: JSON.stringify({ path: "onerror" }) });
+					if (view !== "timeline") await expect.poll(text).toContain(HOSTILE);
+					expect(await tab.page.locator("img[src=x]").count()).toBe(0);
+				}
+				await open(tab, server, { ...session, view: "table", f: JSON.stringify({ path: "line" }) });
+				await expect.poll(text).toContain("line\\nbreak");
+			});
+			it("in addresses do nothing", async () => {
+				await open(tab, server, { s: HOSTILE, view: "overview", f: '{"path":"<script>alert(2)</script>"}' });
 				expect(await tab.page.locator("img[src=x]").count()).toBe(0);
+			});
+		});
+
+		describe("the server", () => {
+			it("that refuses the token is told a new one", async () => {
+				await tab.page.goto(`${server.origin}/#token=wrong`);
+				await expect.poll(text).toContain("The server wants its token");
+				await tab.page.getByRole("textbox").fill(server.url);
+				await tab.page.getByRole("button", { name: "Open" }).click();
+				await expect.poll(text).toContain("work.fathom");
+			});
+			it("keeps its token out of the address", async () => {
+				await open(tab, server);
+				expect(tab.page.url()).not.toContain(server.token);
+			});
+			it("that goes away is said quietly, and the page goes on when it is back", async () => {
+				const own = await serve(dir);
+				const view = await openTab(browser, own);
+				await open(view, own, session);
+				await own.stop();
+				await view.page.keyboard.press("w");
+				await expect
+					.poll(() => view.page.locator(".banner").innerText(), { timeout: 10_000 })
+					.toContain("does not answer");
+				// What was shown stays.
+				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
+				const back = await serve(dir, own.port);
+				// A new start has a new token: the page says so, and what was shown still stays.
+				const refused = view.page.locator(".refused");
+				await expect.poll(() => refused.innerText(), { timeout: 20_000 }).toContain("was started again");
+				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
+				const where = view.page.url();
+				// Its address in another tab is enough.
+				const other = await view.context.newPage();
+				await other.goto(back.url);
+				await expect.poll(() => view.page.locator(".banner, .refused").count(), { timeout: 20_000 }).toBe(0);
+				await settled(view.page);
+				expect(view.page.url()).toBe(where);
+				await view.close();
+				await back.stop();
+			});
+		});
+
+		it("shows its keys, and closes that sheet with Escape", async () => {
+			await open(tab, server, session);
+			await tab.page.keyboard.press("?");
+			await expect.poll(() => tab.page.getByRole("dialog").innerText()).toContain("Zoom in");
+			await tab.page.keyboard.press("Escape");
+			await expect.poll(() => tab.page.getByRole("dialog").count()).toBe(0);
+		});
+
+		it("switches between dark and light and keeps the choice", async () => {
+			await open(tab, server, session);
+			const ground = () => tab.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+			const dark = await ground();
+			await tab.page.keyboard.press("t");
+			await expect.poll(ground).not.toBe(dark);
+			const light = await ground();
+			await tab.page.reload();
+			await settled(tab.page);
+			expect(await ground()).toBe(light);
+		});
+
+		it("is light where the system is", async () => {
+			const light = await openTab(browser, server, { theme: "light" });
+			await open(light, server);
+			expect(await light.page.evaluate(() => document.documentElement.dataset["theme"])).toBe("light");
+			await light.close();
+		});
+
+		it("follows a recording, and notices its end", { timeout: 90_000 }, async () => {
+			const script = "i=0; while [ $i -lt 400 ]; do echo $i >> live.txt; sleep 0.05; i=$((i+1)); done";
+			const child = recording(dir, "live", script);
+			try {
+				await open(tab, server);
+				await expect.poll(text, { timeout: 15_000 }).toContain("live.fathom");
+				await tab.page.getByRole("link", { name: "live.fathom" }).click();
+				await expect.poll(() => tab.page.locator(".badge.live").count(), { timeout: 15_000 }).toBe(1);
+				const calls = async () => {
+					const title = await tab.page.locator(".summary > div").first().getAttribute("title");
+					return Number((title ?? "").replace(/\D/g, ""));
+				};
+				await expect.poll(calls).toBeGreaterThan(0);
+				const before = await calls();
+				await expect.poll(calls).toBeGreaterThan(before);
+			} finally {
+				child.kill("SIGTERM");
+				await new Promise((done) => child.on("exit", done));
 			}
-			await open(tab, server, { ...session, view: "table", f: JSON.stringify({ path: "line" }) });
-			await expect.poll(text).toContain("line\\nbreak");
+			await expect.poll(() => tab.page.locator(".badge.live").count(), { timeout: 15_000 }).toBe(0);
 		});
-		it("in addresses do nothing", async () => {
-			await open(tab, server, { s: HOSTILE, view: "overview", f: '{"path":"<script>alert(2)</script>"}' });
-			expect(await tab.page.locator("img[src=x]").count()).toBe(0);
-		});
-	});
-
-	describe("the server", () => {
-		it("that refuses the token is told a new one", async () => {
-			await tab.page.goto(`${server.origin}/#token=wrong`);
-			await expect.poll(text).toContain("The server wants its token");
-			await tab.page.getByRole("textbox").fill(server.url);
-			await tab.page.getByRole("button", { name: "Open" }).click();
-			await expect.poll(text).toContain("work.fathom");
-		});
-		it("keeps its token out of the address", async () => {
-			await open(tab, server);
-			expect(tab.page.url()).not.toContain(server.token);
-		});
-		it("that goes away is said quietly, and the page goes on when it is back", async () => {
-			const own = await serve(dir);
-			const view = await openTab(browser, own);
-			await open(view, own, session);
-			await own.stop();
-			await view.page.keyboard.press("w");
-			await expect
-				.poll(() => view.page.locator(".banner").innerText(), { timeout: 10_000 })
-				.toContain("does not answer");
-			// What was shown stays.
-			expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
-			const back = await serve(dir, own.port);
-			// A new start has a new token.
-			await view.page.evaluate((token) => {
-				window.location.hash = `#token=${token}`;
-			}, back.token);
-			await expect.poll(() => view.page.locator(".banner, .refused").count(), { timeout: 20_000 }).toBe(0);
-			await settled(view.page);
-			await view.close();
-			await back.stop();
-		});
-	});
-
-	it("shows its keys, and closes that sheet with Escape", async () => {
-		await open(tab, server, session);
-		await tab.page.keyboard.press("?");
-		await expect.poll(() => tab.page.getByRole("dialog").innerText()).toContain("Zoom in");
-		await tab.page.keyboard.press("Escape");
-		await expect.poll(() => tab.page.getByRole("dialog").count()).toBe(0);
-	});
-
-	it("switches between dark and light and keeps the choice", async () => {
-		await open(tab, server, session);
-		const ground = () => tab.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-		const dark = await ground();
-		await tab.page.keyboard.press("t");
-		await expect.poll(ground).not.toBe(dark);
-		const light = await ground();
-		await tab.page.reload();
-		await settled(tab.page);
-		expect(await ground()).toBe(light);
-	});
-
-	it("is light where the system is", async () => {
-		const light = await openTab(browser, server, { theme: "light" });
-		await open(light, server);
-		expect(await light.page.evaluate(() => document.documentElement.dataset["theme"])).toBe("light");
-		await light.close();
-	});
-
-	it("follows a recording, and notices its end", { timeout: 90_000 }, async () => {
-		const script = "i=0; while [ $i -lt 400 ]; do echo $i >> live.txt; sleep 0.05; i=$((i+1)); done";
-		const child = recording(dir, "live", script);
-		try {
-			await open(tab, server);
-			await expect.poll(text, { timeout: 15_000 }).toContain("live.fathom");
-			await tab.page.getByRole("link", { name: "live.fathom" }).click();
-			await expect.poll(() => tab.page.locator(".badge.live").count(), { timeout: 15_000 }).toBe(1);
-			const calls = async () => {
-				const title = await tab.page.locator(".summary > div").first().getAttribute("title");
-				return Number((title ?? "").replace(/\D/g, ""));
-			};
-			await expect.poll(calls).toBeGreaterThan(0);
-			const before = await calls();
-			await expect.poll(calls).toBeGreaterThan(before);
-		} finally {
-			child.kill("SIGTERM");
-			await new Promise((done) => child.on("exit", done));
-		}
-		await expect.poll(() => tab.page.locator(".badge.live").count(), { timeout: 15_000 }).toBe(0);
-	});
-});
+	},
+);
 
 /** Pixels of the board that are neither ground nor lines: calls. */
 async function painted(tab: Tab): Promise<number> {

@@ -1,24 +1,8 @@
 // The views about files, threads, layers, devices, SQL and comparisons, in a browser over sessions that were recorded.
 
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import {
-	ask,
-	folder,
-	open,
-	openTab,
-	record,
-	recording,
-	remove,
-	type Server,
-	serve,
-	settled,
-	startBrowser,
-	type Tab,
-	whyNot,
-} from "./harness";
-
-const HOSTILE = "<img src=x onerror=alert(1)>";
+import { describe, expect, it } from "vitest";
+import { ask, open, openTab, recording, settled } from "./harness.ts";
+import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
 /** A file written from end to end and read here and there, one with a hostile name, a search in vain. */
 const WORK = `
@@ -35,471 +19,480 @@ const SLOWER = `${WORK}
 dd if=/dev/zero of=data.bin bs=512 count=150 oflag=dsync conv=notrunc 2>/dev/null
 `;
 
-const reason = whyNot();
-if (reason !== null) process.stdout.write(`SKIPPED: tests of the page's views in a browser: ${reason}\n`);
+onStage(
+	"the views",
+	[
+		["work", WORK, ["--layers", "all"]],
+		["slower", SLOWER, ["--layers", "all"]],
+		["plain", "echo hello > x; cat x", ["--layers", "syscall"]],
+	],
+	() => {
+		const session = { s: "work.fathom" };
+		/** What SQL says, for what the page must show. */
+		async function sql(statement: string, id = "work.fathom"): Promise<Record<string, unknown>[]> {
+			const { tableFromIPC } = await import("apache-arrow");
+			const answer = await fetch(`${server.origin}/api/sessions/${id}/sql`, {
+				method: "POST",
+				headers: { Authorization: `Bearer ${server.token}`, "Content-Type": "application/json" },
+				body: JSON.stringify({ sql: statement }),
+			});
+			if (!answer.ok) throw new Error(await answer.text());
+			return tableFromIPC(new Uint8Array(await answer.arrayBuffer()))
+				.toArray()
+				.map((row) => row.toJSON());
+		}
 
-describe.skipIf(reason !== null)("the views", () => {
-	let dir: string;
-	let server: Server;
-	let browser: Browser;
-	let tab: Tab;
+		/** The id of a file by the end of its path. */
+		async function fileId(end: string): Promise<number> {
+			const [row] = await sql(`SELECT file_id FROM files WHERE path LIKE '%${end}' LIMIT 1`);
+			return Number(row?.["file_id"]);
+		}
 
-	beforeAll(async () => {
-		dir = folder();
-		record(dir, "work", WORK, ["--layers", "all"]);
-		record(dir, "slower", SLOWER, ["--layers", "all"]);
-		record(dir, "plain", "echo hello > x; cat x", ["--layers", "syscall"]);
-		server = await serve(dir);
-		browser = await startBrowser();
-	});
-	afterAll(async () => {
-		await browser?.close();
-		await server?.stop();
-		if (dir) remove(dir);
-	});
-	beforeEach(async () => {
-		tab = await openTab(browser, server);
-		return async () => {
-			const { faults, strangers } = tab;
-			await tab.close();
-			expect(faults).toEqual([]);
-			expect(strangers).toEqual([]);
-		};
-	});
-
-	const session = { s: "work.fathom" };
-	const text = () => tab.page.locator("body").innerText();
-
-	/** What SQL says, for what the page must show. */
-	async function sql(statement: string, id = "work.fathom"): Promise<Record<string, unknown>[]> {
-		const { tableFromIPC } = await import("apache-arrow");
-		const answer = await fetch(`${server.origin}/api/sessions/${id}/sql`, {
-			method: "POST",
-			headers: { Authorization: `Bearer ${server.token}`, "Content-Type": "application/json" },
-			body: JSON.stringify({ sql: statement }),
-		});
-		if (!answer.ok) throw new Error(await answer.text());
-		return tableFromIPC(new Uint8Array(await answer.arrayBuffer()))
-			.toArray()
-			.map((row) => row.toJSON());
-	}
-
-	/** The id of a file by the end of its path. */
-	async function fileId(end: string): Promise<number> {
-		const [row] = await sql(`SELECT file_id FROM files WHERE path LIKE '%${end}' LIMIT 1`);
-		return Number(row?.["file_id"]);
-	}
-
-	/** How many pixels of a plot are in colour: neither ground, nor lines, nor text. */
-	async function coloured(within: string): Promise<number> {
-		return tab.page.evaluate((selector) => {
-			let found = 0;
-			for (const canvas of document.querySelectorAll<HTMLCanvasElement>(`${selector} canvas`)) {
-				const context = canvas.getContext("2d");
-				if (!context || canvas.width === 0) continue;
-				const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
-				for (let i = 0; i < data.length; i += 4) {
-					const r = data[i] ?? 0;
-					const g = data[i + 1] ?? 0;
-					const b = data[i + 2] ?? 0;
-					if (Math.max(r, g, b) - Math.min(r, g, b) > 60 && (data[i + 3] ?? 0) > 100) found += 1;
+		/** How many pixels of a plot are in colour: neither ground, nor lines, nor text. */
+		async function coloured(within: string): Promise<number> {
+			return tab.page.evaluate((selector) => {
+				let found = 0;
+				for (const canvas of document.querySelectorAll<HTMLCanvasElement>(`${selector} canvas`)) {
+					const context = canvas.getContext("2d");
+					if (!context || canvas.width === 0) continue;
+					const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+					for (let i = 0; i < data.length; i += 4) {
+						const r = data[i] ?? 0;
+						const g = data[i + 1] ?? 0;
+						const b = data[i + 2] ?? 0;
+						if (Math.max(r, g, b) - Math.min(r, g, b) > 60 && (data[i + 3] ?? 0) > 100) found += 1;
+					}
 				}
-			}
-			return found;
-		}, within);
-	}
+				return found;
+			}, within);
+		}
 
-	const isPng = async (panel: string) => {
-		const saved = tab.page.waitForEvent("download");
-		await tab.page.locator(panel).getByRole("button", { name: "PNG" }).first().click();
-		const path = await (await saved).path();
-		const { readFileSync } = await import("node:fs");
-		const bytes = readFileSync(path);
-		expect(bytes.subarray(1, 4).toString()).toBe("PNG");
-		expect(bytes.length).toBeGreaterThan(3000);
-	};
+		const isPng = async (panel: string) => {
+			const saved = tab.page.waitForEvent("download");
+			await tab.page.locator(panel).getByRole("button", { name: "PNG" }).first().click();
+			const path = await (await saved).path();
+			const { readFileSync } = await import("node:fs");
+			const bytes = readFileSync(path);
+			expect(bytes.subarray(1, 4).toString()).toBe("PNG");
+			expect(bytes.length).toBeGreaterThan(3000);
+		};
 
-	describe("file", () => {
-		it("shows the file with the most bytes, with the figures that SQL has", async () => {
-			await open(tab, server, { ...session, view: "file" });
-			await expect.poll(text).toContain("data.bin");
-			await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
-			const id = await fileId("/data.bin");
-			const [sums] = await sql(
-				`SELECT sum(bytes) FILTER (syscall LIKE '%read%')::DOUBLE AS r, sum(bytes) FILTER (syscall LIKE '%write%')::DOUBLE AS w
+		describe("file", () => {
+			it("shows the file with the most bytes, with the figures that SQL has", async () => {
+				await open(tab, server, { ...session, view: "file" });
+				await expect.poll(text).toContain("data.bin");
+				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
+				const id = await fileId("/data.bin");
+				const [sums] = await sql(
+					`SELECT sum(bytes) FILTER (syscall LIKE '%read%')::DOUBLE AS r, sum(bytes) FILTER (syscall LIKE '%write%')::DOUBLE AS w
 				FROM syscalls WHERE file_id = ${id} AND "offset" IS NOT NULL`,
-			);
-			const figure = async (at: number) => {
-				const title = await tab.page.locator(".file-figures > div").nth(at).getAttribute("title");
-				return Number((title ?? "").replace(/.*?: /, "").replace(/\D/g, ""));
-			};
-			await expect.poll(() => figure(0)).toBe(Number(sums?.["r"]));
-			await expect.poll(() => figure(3)).toBe(Number(sums?.["w"]));
-			// Written once from end to end; read more than once.
-			expect(await figure(5)).toBe(0);
-			expect(await figure(2)).toBe(Number(sums?.["r"]) - 400 * 4096);
-		});
-		it("finds files by a part of their path, and keeps the choice in the address", async () => {
-			await open(tab, server, { ...session, view: "file" });
-			await tab.page.keyboard.press("o");
-			await tab.page.keyboard.type("onerror");
-			await expect.poll(() => tab.page.locator(".picker-list li").count()).toBe(1);
-			await tab.page.keyboard.press("Enter");
-			await expect.poll(() => tab.page.url()).toContain("file=");
-			await expect.poll(() => tab.page.locator(".file-head").innerText()).toContain(HOSTILE);
-			expect(await tab.page.locator("img[src=x]").count()).toBe(0);
-			const address = tab.page.url();
-			await tab.page.reload();
-			await settled(tab.page);
-			expect(tab.page.url()).toBe(address);
-			await expect.poll(() => tab.page.locator(".file-head").innerText()).toContain(HOSTILE);
-		});
-		it("opens the request of a point, by a click and by keys", async () => {
-			await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
-			await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
-			await tab.page.keyboard.press("]");
-			await expect.poll(() => tab.page.url()).toContain("rid=");
-			await expect.poll(text).toContain("Through the layers");
-			const first = tab.page.url();
-			await tab.page.keyboard.press("]");
-			await expect.poll(() => tab.page.url()).not.toBe(first);
-			await tab.page.goto("about:blank");
-			await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
-			const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
-			if (!plot) throw new Error("no plot");
-			// Somewhere on the way up of the sequential write there is a point.
-			for (let i = 0; i < 400 && !tab.page.url().includes("rid="); i += 1) {
-				await tab.page.mouse.move(
-					plot.x + ((i * 7) % plot.width),
-					plot.y + plot.height * (1 - ((i * 7) % plot.width) / plot.width),
 				);
-				if (await tab.page.locator(".tip").count())
-					await tab.page.mouse.click(
+				const figure = async (at: number) => {
+					const title = await tab.page.locator(".file-figures > div").nth(at).getAttribute("title");
+					return Number((title ?? "").replace(/.*?: /, "").replace(/\D/g, ""));
+				};
+				await expect.poll(() => figure(0)).toBe(Number(sums?.["r"]));
+				await expect.poll(() => figure(3)).toBe(Number(sums?.["w"]));
+				// Written once from end to end; read more than once.
+				expect(await figure(5)).toBe(0);
+				expect(await figure(2)).toBe(Number(sums?.["r"]) - 400 * 4096);
+			});
+			it("shows a part of the file by a drag, by keys and by its address; back undoes it", async () => {
+				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
+				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
+				const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
+				if (!plot) throw new Error("no plot");
+				const { x, y, width, height } = plot;
+				await tab.page.mouse.move(x + width / 2, y + height * 0.25);
+				await tab.page.mouse.down();
+				await tab.page.mouse.move(x + width / 2 + 5, y + height * 0.75, { steps: 8 });
+				await tab.page.mouse.up();
+				await expect.poll(() => tab.page.url()).toMatch(/part=\d+-\d+/);
+				// Up and down only: the window of time is as it was.
+				expect(tab.page.url()).not.toContain("from=");
+				const part = () => /part=(\d+)-(\d+)/.exec(tab.page.url())?.slice(1).map(Number) ?? [];
+				const [low = 0, high = 0] = part();
+				const size = 400 * 4096;
+				expect(Math.abs(low / size - 0.25)).toBeLessThan(0.03);
+				expect(Math.abs(high / size - 0.75)).toBeLessThan(0.03);
+				await settled(tab.page);
+				const [row] = await sql(
+					`SELECT count(*)::DOUBLE AS n FROM syscalls WHERE file_id = ${await fileId("/data.bin")} AND bytes > 0
+					AND "offset" < ${high} AND "offset" + bytes > ${low}`,
+				);
+				const note = () => tab.page.locator(".file-plot .note").innerText();
+				await expect.poll(async () => Number((await note()).split(" acc")[0]?.replace(/\D/g, ""))).toBe(row?.["n"]);
+				await tab.page.keyboard.press("W");
+				await expect.poll(() => (part()[1] ?? 0) - (part()[0] ?? 0)).toBeLessThan((high - low) * 0.6);
+				await tab.page.goBack();
+				await expect.poll(part).toEqual([low, high]);
+				await tab.page.keyboard.press("O");
+				await expect.poll(() => tab.page.url()).not.toContain("part=");
+			});
+			it("finds files by a part of their path, and keeps the choice in the address", async () => {
+				await open(tab, server, { ...session, view: "file" });
+				await tab.page.keyboard.press("o");
+				await tab.page.keyboard.type("onerror");
+				await expect.poll(() => tab.page.locator(".picker-list li").count()).toBe(1);
+				await tab.page.keyboard.press("Enter");
+				await expect.poll(() => tab.page.url()).toContain("file=");
+				await expect.poll(() => tab.page.locator(".file-head").innerText()).toContain(HOSTILE);
+				expect(await tab.page.locator("img[src=x]").count()).toBe(0);
+				const address = tab.page.url();
+				await tab.page.reload();
+				await settled(tab.page);
+				expect(tab.page.url()).toBe(address);
+				await expect.poll(() => tab.page.locator(".file-head").innerText()).toContain(HOSTILE);
+			});
+			it("opens the request of a point, by a click and by keys", async () => {
+				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
+				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
+				await tab.page.keyboard.press("]");
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+				await expect.poll(text).toContain("Through the layers");
+				const first = tab.page.url();
+				await tab.page.keyboard.press("]");
+				await expect.poll(() => tab.page.url()).not.toBe(first);
+				await tab.page.goto("about:blank");
+				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
+				const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
+				if (!plot) throw new Error("no plot");
+				// Somewhere on the way up of the sequential write there is a point.
+				for (let i = 0; i < 400 && !tab.page.url().includes("rid="); i += 1) {
+					await tab.page.mouse.move(
 						plot.x + ((i * 7) % plot.width),
 						plot.y + plot.height * (1 - ((i * 7) % plot.width) / plot.width),
 					);
-			}
-			await tab.page.waitForTimeout(100);
-			expect(tab.page.url()).toContain("rid=");
-		});
-		it("zooms by a drag and colours by what is chosen", async () => {
-			await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
-			await tab.page.getByRole("button", { name: "latency" }).click();
-			await expect.poll(() => tab.page.url()).toContain("colour=latency");
-			const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
-			if (!plot) throw new Error("no plot");
-			await tab.page.mouse.move(plot.x + plot.width * 0.2, plot.y + 30);
-			await tab.page.mouse.down();
-			await tab.page.mouse.move(plot.x + plot.width * 0.5, plot.y + 40, { steps: 4 });
-			await tab.page.mouse.up();
-			await expect.poll(() => tab.page.url()).toMatch(/from=\d/);
-			await isPng(".file-plot");
-		});
-		it("says so when there is nothing in the window", async () => {
-			await open(tab, server, {
-				...session,
-				view: "file",
-				file: await fileId("/data.bin"),
-				f: JSON.stringify({ error: ["EXDEV"] }),
+					if (await tab.page.locator(".tip").count())
+						await tab.page.mouse.click(
+							plot.x + ((i * 7) % plot.width),
+							plot.y + plot.height * (1 - ((i * 7) % plot.width) / plot.width),
+						);
+				}
+				await tab.page.waitForTimeout(100);
+				expect(tab.page.url()).toContain("rid=");
 			});
-			await expect.poll(text).toContain("No reads or writes of this file in this window");
+			it("zooms by a drag and colours by what is chosen", async () => {
+				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
+				await tab.page.getByRole("button", { name: "latency" }).click();
+				await expect.poll(() => tab.page.url()).toContain("colour=latency");
+				const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
+				if (!plot) throw new Error("no plot");
+				await tab.page.mouse.move(plot.x + plot.width * 0.2, plot.y + 30);
+				await tab.page.mouse.down();
+				await tab.page.mouse.move(plot.x + plot.width * 0.5, plot.y + 40, { steps: 4 });
+				await tab.page.mouse.up();
+				await expect.poll(() => tab.page.url()).toMatch(/from=\d/);
+				await isPng(".file-plot");
+			});
+			it("says so when there is nothing in the window", async () => {
+				await open(tab, server, {
+					...session,
+					view: "file",
+					file: await fileId("/data.bin"),
+					f: JSON.stringify({ error: ["EXDEV"] }),
+				});
+				await expect.poll(text).toContain("No reads or writes of this file in this window");
+			});
 		});
-	});
 
-	describe("threads", () => {
-		it("sums up threads by name as SQL does", async () => {
-			await open(tab, server, { ...session, view: "threads" });
-			const [dd] = await sql("SELECT count(*)::DOUBLE AS n FROM syscalls WHERE comm = 'dd'");
-			const row = tab.page.locator(".threads-names tbody tr", { hasText: "dd" }).first();
-			await expect
-				.poll(async () => Number(((await row.locator("td").nth(2).getAttribute("title")) ?? "").replace(/\D/g, "")))
-				.toBe(Number(dd?.["n"]));
-			await expect.poll(() => coloured(".threads")).toBeGreaterThan(100);
+		describe("threads", () => {
+			it("sums up threads by name as SQL does", async () => {
+				await open(tab, server, { ...session, view: "threads" });
+				const [dd] = await sql("SELECT count(*)::DOUBLE AS n FROM syscalls WHERE comm = 'dd'");
+				const row = tab.page.locator(".threads-names tbody tr", { hasText: "dd" }).first();
+				await expect
+					.poll(async () => Number(((await row.locator("td").nth(2).getAttribute("title")) ?? "").replace(/\D/g, "")))
+					.toBe(Number(dd?.["n"]));
+				await expect.poll(() => coloured(".threads")).toBeGreaterThan(100);
+			});
+			it("draws lanes, marks a name and filters by it", async () => {
+				await open(tab, server, { ...session, view: "threads" });
+				await tab.page.getByRole("button", { name: "a lane each" }).click();
+				await expect.poll(() => tab.page.locator(".thread-lane").count()).toBeGreaterThan(2);
+				await tab.page.locator(".threads-names .plain-name", { hasText: "dd" }).first().click();
+				await expect.poll(() => tab.page.url()).toContain("name=dd");
+				await tab.page.getByRole("button", { name: "only this" }).first().click();
+				await expect.poll(() => tab.page.locator(".chip").count()).toBe(1);
+			});
 		});
-		it("draws lanes, marks a name and filters by it", async () => {
-			await open(tab, server, { ...session, view: "threads" });
-			await tab.page.getByRole("button", { name: "a lane each" }).click();
-			await expect.poll(() => tab.page.locator(".thread-lane").count()).toBeGreaterThan(2);
-			await tab.page.locator(".threads-names .plain-name", { hasText: "dd" }).first().click();
-			await expect.poll(() => tab.page.url()).toContain("name=dd");
-			await tab.page.getByRole("button", { name: "only this" }).first().click();
-			await expect.poll(() => tab.page.locator(".chip").count()).toBe(1);
-		});
-	});
 
-	describe("layers", () => {
-		it("adds up to the time of the calls", async () => {
-			await open(tab, server, { ...session, view: "layers" });
-			const shares = async () => {
-				const cells = await tab.page.locator(".layers-sums tbody td:last-child").allInnerTexts();
-				return cells.reduce((sum, cell) => sum + Number(cell.replace(/[^\d.]/g, "")), 0);
-			};
-			await expect.poll(shares).toBeGreaterThan(98);
-			expect(await shares()).toBeLessThan(102);
-			await expect.poll(() => coloured(".layers-main")).toBeGreaterThan(300);
+		describe("layers", () => {
+			it("adds up to the time of the calls", async () => {
+				await open(tab, server, { ...session, view: "layers" });
+				const shares = async () => {
+					const cells = await tab.page.locator(".layers-sums tbody td:last-child").allInnerTexts();
+					return cells.reduce((sum, cell) => sum + Number(cell.replace(/[^\d.]/g, "")), 0);
+				};
+				await expect.poll(shares).toBeGreaterThan(98);
+				expect(await shares()).toBeLessThan(102);
+				await expect.poll(() => coloured(".layers-main")).toBeGreaterThan(300);
+			});
+			it("filters by a layer, and opens a request by keys and by a click", async () => {
+				await open(tab, server, { ...session, view: "layers", order: "dur" });
+				await tab.page.locator(".layers-sums tbody tr", { hasText: "device" }).click();
+				await expect.poll(() => tab.page.locator(".chip").innerText()).toContain("device");
+				await settled(tab.page);
+				await tab.page.keyboard.press("]");
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+				await expect.poll(text).toContain("Through the layers");
+				await isPng(".layers-windows");
+			});
+			it("says which layers were not recorded", async () => {
+				await open(tab, server, { s: "plain.fathom", view: "layers" });
+				await expect.poll(text).toContain("Not recorded:");
+			});
 		});
-		it("filters by a layer, and opens a request by keys and by a click", async () => {
-			await open(tab, server, { ...session, view: "layers", order: "dur" });
-			await tab.page.locator(".layers-sums tbody tr", { hasText: "device" }).click();
-			await expect.poll(() => tab.page.locator(".chip").innerText()).toContain("device");
-			await settled(tab.page);
-			await tab.page.keyboard.press("]");
-			await expect.poll(() => tab.page.url()).toContain("rid=");
-			await expect.poll(text).toContain("Through the layers");
-			await isPng(".layers-windows");
-		});
-		it("says which layers were not recorded", async () => {
-			await open(tab, server, { s: "plain.fathom", view: "layers" });
-			await expect.poll(text).toContain("Not recorded:");
-		});
-	});
 
-	describe("devices", () => {
-		it("have the requests that SQL has, and who made them", async () => {
-			await open(tab, server, { ...session, view: "devices" });
-			// The page's window is from the first call to the end of the last; requests go on behind it.
-			const about = (await (await ask(server, "/sessions/work.fathom")).json()) as {
-				start_ns: number;
-				span: { from: number; to: number };
-			};
-			const [row] = await sql(
-				`SELECT device, count(*)::DOUBLE AS n FROM block
+		describe("devices", () => {
+			it("have the requests that SQL has, and who made them", async () => {
+				await open(tab, server, { ...session, view: "devices" });
+				// The page's window is from the first call to the end of the last; requests go on behind it.
+				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as {
+					start_ns: number;
+					span: { from: number; to: number };
+				};
+				const [row] = await sql(
+					`SELECT device, count(*)::DOUBLE AS n FROM block
 				WHERE ts_ns >= ${about.start_ns + about.span.from} AND ts_ns < ${about.start_ns + about.span.to}
 				GROUP BY device ORDER BY n DESC, device LIMIT 1`,
-			);
-			await expect
-				.poll(() => tab.page.locator(".devices-table tbody tr").first().innerText())
-				.toContain(String(row?.["device"]));
-			const title = await tab.page
-				.locator(".devices-table tbody tr")
-				.first()
-				.locator("td")
-				.nth(1)
-				.getAttribute("title");
-			expect(Number((title ?? "").split(",")[0]?.replace(/\D/g, ""))).toBe(Number(row?.["n"]));
-			await expect.poll(text).toContain("Who filled the queue");
-			await expect.poll(() => coloured(".devices")).toBeGreaterThan(200);
-			for (const measure of ["waiting", "requests/s", "bytes/s"]) {
-				await tab.page.getByRole("button", { name: measure }).click();
-				await settled(tab.page);
-			}
-			expect(await tab.page.locator('[role="alert"]').count()).toBe(0);
-		});
-		it("tell how to record them where they were not", async () => {
-			await open(tab, server, { s: "plain.fathom", view: "devices" });
-			await expect.poll(text).toContain("--layers block");
-			await expect.poll(text).toContain("--layers pagecache");
-		});
-	});
-
-	describe("SQL", () => {
-		const statement = "SELECT syscall, count(*) AS calls FROM syscalls GROUP BY ALL ORDER BY calls DESC";
-		it("runs what is written, and the address holds it", async () => {
-			await open(tab, server, { ...session, view: "sql" });
-			await tab.page.keyboard.press("e");
-			await tab.page.keyboard.press("Control+A");
-			await tab.page.keyboard.type(statement);
-			await tab.page.keyboard.press("Escape");
-			await tab.page.locator(".sql-editor textarea").focus();
-			await tab.page.keyboard.press("Control+Enter");
-			await expect.poll(() => tab.page.locator(".result-row").count()).toBeGreaterThan(3);
-			expect(new URL(tab.page.url()).searchParams.get("sql")).toBe(statement);
-			const [first] = await sql(statement);
-			expect(await tab.page.locator(".result-row").first().innerText()).toContain(String(first?.["syscall"]));
-			await tab.page.reload();
-			await expect.poll(() => tab.page.locator(".result-row").count()).toBeGreaterThan(3);
-		});
-		it("shows errors where they are", async () => {
-			await open(tab, server, {
-				...session,
-				view: "sql",
-				sql: "SELECT rid,\n  nothing\nFROM syscalls WHERE ts_ns > $from",
+				);
+				await expect
+					.poll(() => tab.page.locator(".devices-table tbody tr").first().innerText())
+					.toContain(String(row?.["device"]));
+				const title = await tab.page
+					.locator(".devices-table tbody tr")
+					.first()
+					.locator("td")
+					.nth(1)
+					.getAttribute("title");
+				expect(Number((title ?? "").split(",")[0]?.replace(/\D/g, ""))).toBe(Number(row?.["n"]));
+				await expect.poll(text).toContain("Who filled the queue");
+				await expect.poll(() => coloured(".devices")).toBeGreaterThan(200);
+				for (const measure of ["waiting", "requests/s", "bytes/s"]) {
+					await tab.page.getByRole("button", { name: measure }).click();
+					await settled(tab.page);
+				}
+				expect(await tab.page.locator('[role="alert"]').count()).toBe(0);
 			});
-			await expect.poll(() => tab.page.locator(".sql-wrong").innerText()).toBe("nothing");
-			await expect.poll(() => tab.page.locator(".sql-error").innerText()).toContain("nothing");
-			expect(await tab.page.locator(".sql-error").innerText()).not.toContain("LINE");
+			it("tell how to record them where they were not", async () => {
+				await open(tab, server, { s: "plain.fathom", view: "devices" });
+				await expect.poll(text).toContain("--layers block");
+				await expect.poll(text).toContain("--layers pagecache");
+			});
 		});
-		it("cannot change anything", async () => {
-			for (const wrong of [
-				"DROP TABLE syscalls",
-				"COPY syscalls TO '/tmp/x.csv'",
-				"SELECT * FROM read_csv('/etc/passwd')",
+
+		describe("SQL", () => {
+			const statement = "SELECT syscall, count(*) AS calls FROM syscalls GROUP BY ALL ORDER BY calls DESC";
+			it("runs what is written, and the address holds it", async () => {
+				await open(tab, server, { ...session, view: "sql" });
+				await tab.page.keyboard.press("e");
+				await tab.page.keyboard.press("Control+A");
+				await tab.page.keyboard.type(statement);
+				await tab.page.keyboard.press("Escape");
+				await tab.page.locator(".sql-editor textarea").focus();
+				await tab.page.keyboard.press("Control+Enter");
+				await expect.poll(() => tab.page.locator(".result-row").count()).toBeGreaterThan(3);
+				expect(new URL(tab.page.url()).searchParams.get("sql")).toBe(statement);
+				const [first] = await sql(statement);
+				expect(await tab.page.locator(".result-row").first().innerText()).toContain(String(first?.["syscall"]));
+				await tab.page.reload();
+				await expect.poll(() => tab.page.locator(".result-row").count()).toBeGreaterThan(3);
+			});
+			it("shows errors where they are", async () => {
+				await open(tab, server, {
+					...session,
+					view: "sql",
+					sql: "SELECT rid,\n  nothing\nFROM syscalls WHERE ts_ns > $from",
+				});
+				await expect.poll(() => tab.page.locator(".sql-wrong").innerText()).toBe("nothing");
+				await expect.poll(() => tab.page.locator(".sql-error").innerText()).toContain("nothing");
+				expect(await tab.page.locator(".sql-error").innerText()).not.toContain("LINE");
+			});
+			it("cannot change anything", async () => {
+				for (const wrong of [
+					"DROP TABLE syscalls",
+					"COPY syscalls TO '/tmp/x.csv'",
+					"SELECT * FROM read_csv('/etc/passwd')",
+				]) {
+					await open(tab, server, { ...session, view: "sql", sql: wrong });
+					await expect.poll(() => tab.page.locator(".sql-error").count()).toBe(1);
+				}
+			});
+			it("stops a statement that is cancelled, on the server too", async () => {
+				const endless = "SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE a.range % 7 = b.range";
+				await open(tab, server, session);
+				const started = tab.page.goto(
+					`${server.origin}/?${new URLSearchParams({ ...session, view: "sql", sql: endless })}`,
+				);
+				await started;
+				await tab.page.getByRole("button", { name: "Cancel" }).click();
+				await expect.poll(text).toContain("The statement was stopped");
+				// The place of the slow query is free again.
+				const before = Date.now();
+				expect((await sql("SELECT 1 AS one"))[0]?.["one"]).toBe(1);
+				expect(Date.now() - before).toBeLessThan(5000);
+			});
+			it("follows the window and the filter", async () => {
+				const counted = "SELECT count(*) AS calls FROM syscalls WHERE ts_ns BETWEEN $from AND $to AND $filter";
+				await open(tab, server, { ...session, view: "sql", sql: counted });
+				const shown = async () => Number(await tab.page.locator(".result-row").first().innerText());
+				await expect.poll(shown).toBeGreaterThan(100);
+				await open(tab, server, { ...session, view: "sql", sql: counted, f: JSON.stringify({ syscall: ["fsync"] }) });
+				const [fsyncs] = await sql("SELECT count(*)::DOUBLE AS n FROM syscalls WHERE syscall = 'fsync'");
+				await expect.poll(shown).toBe(Number(fsyncs?.["n"]));
+			});
+			it("draws results", async () => {
+				await open(tab, server, { ...session, view: "sql", sql: statement, form: "stack" });
+				await expect.poll(() => coloured(".sql-output")).toBeGreaterThan(500);
+				await tab.page
+					.getByLabel("across")
+					.selectOption("calls")
+					.catch(() => {});
+				await tab.page.getByRole("button", { name: "Points" }).click();
+				await expect.poll(() => tab.page.url()).toContain("form=dots");
+			});
+			it("offers names while one types, and puts in what is clicked", async () => {
+				await open(tab, server, { ...session, view: "sql", sql: "SELECT 1 AS one" });
+				await tab.page.locator(".sql-fold", { hasText: "block" }).click();
+				await expect.poll(() => tab.page.locator(".sql-table li", { hasText: "queue_depth" }).count()).toBe(1);
+				await tab.page.keyboard.press("e");
+				await tab.page.keyboard.press("Control+A");
+				await tab.page.keyboard.type("SELECT * FROM pageca");
+				await expect.poll(() => tab.page.getByRole("option").first().innerText()).toContain("pagecache");
+				await tab.page.keyboard.press("Tab");
+				expect(await tab.page.locator(".sql-editor textarea").inputValue()).toBe("SELECT * FROM pagecache");
+			});
+			it("shows hostile names as text", async () => {
+				await open(tab, server, {
+					...session,
+					view: "sql",
+					sql: "SELECT path, count(*) AS calls FROM syscalls WHERE path LIKE '%onerror%' GROUP BY ALL",
+				});
+				await expect.poll(text).toContain(HOSTILE);
+				await tab.page.getByRole("button", { name: "Lines" }).click();
+				await settled(tab.page);
+				expect(await tab.page.locator("img[src=x]").count()).toBe(0);
+			});
+			it("has examples that all run", async () => {
+				await open(tab, server, { ...session, view: "sql" });
+				await tab.page.getByRole("button", { name: "Queries" }).click();
+				const examples = tab.page.locator(".sql-table", { hasText: "To begin with" }).locator("li button");
+				const all = await examples.count();
+				expect(all).toBeGreaterThan(4);
+				for (let i = 0; i < all; i += 1) {
+					await examples.nth(i).click();
+					await settled(tab.page);
+					await expect.poll(() => tab.page.locator(".sql-facts").innerText()).toMatch(/\d rows/);
+					expect(await tab.page.locator(".sql-error").count()).toBe(0);
+				}
+			});
+			it("makes panels that stay", async () => {
+				await open(tab, server, { ...session, view: "panels" });
+				await expect.poll(text).toContain("No panels yet");
+				await open(tab, server, { ...session, view: "sql", sql: statement, form: "line" });
+				await tab.page.getByLabel("Name of the query").fill(`Calls ${HOSTILE}`);
+				await tab.page.getByRole("button", { name: "Add as panel" }).click();
+				await expect.poll(text).toContain("is on the page of panels");
+				await tab.page.getByRole("link", { name: "To the panels" }).click();
+				await expect.poll(() => coloured(".panels")).toBeGreaterThan(50);
+				await tab.page.reload();
+				await expect.poll(text).toContain(`Calls ${HOSTILE}`);
+				expect(await tab.page.locator("img[src=x]").count()).toBe(0);
+				await tab.page.getByRole("link", { name: "Edit" }).click();
+				await expect.poll(() => tab.page.locator(".sql-editor textarea").inputValue()).toBe(statement);
+				await tab.page.goBack();
+				await tab.page.getByRole("button", { name: /Take it away/ }).click();
+				await expect.poll(text).toContain("No panels yet");
+			});
+		});
+
+		describe("compare", () => {
+			it("wants a session on each side, and keeps them in the address", async () => {
+				await open(tab, server, { view: "compare" });
+				await expect.poll(text).toContain("Choose a session on each side");
+				await tab.page.getByLabel("Before: add a session").selectOption("work.fathom");
+				await tab.page.getByLabel("After: add a session").selectOption("slower.fathom");
+				await expect.poll(() => tab.page.url()).toMatch(/after=slower.fathom.*before=work.fathom/);
+				await expect.poll(() => coloured(".compare-plots")).toBeGreaterThan(50);
+			});
+			it("tells what differs, as the server does", async ({ skip }) => {
+				const there = await ask(server, "/compare?before=work.fathom&after=slower.fathom");
+				skip(there.status === 501, "the server does not compare sessions");
+				const told = (await there.json()) as {
+					outcome: string;
+					totals: { metric: string; before: number; after: number }[];
+					changes: unknown[];
+				};
+				const calls = told.totals.find((total) => total.metric === "calls");
+				// The second one writes 150 times more.
+				expect((calls?.after ?? 0) - (calls?.before ?? 0)).toBeGreaterThan(150);
+				await open(tab, server, { view: "compare", before: "work.fathom", after: "slower.fathom" });
+				const words: Record<string, string> = {
+					worse: "Something got worse",
+					changed: "Something changed",
+					within_noise: "No difference beyond noise",
+				};
+				await expect.poll(text).toContain(words[told.outcome]);
+				expect(await tab.page.locator(".changes").count()).toBe(told.changes.length > 0 ? 2 : 1);
+				await tab.page.getByRole("button", { name: "Calls on files" }).click();
+				await tab.page.getByLabel("Find a row").fill("data.bin");
+				await expect.poll(() => tab.page.locator(".compare-table tbody tr").count()).toBeGreaterThan(1);
+				await tab.page.getByRole("button", { name: "Swap the sides" }).click();
+				await expect.poll(() => tab.page.url()).toContain("before=slower.fathom");
+			});
+			it("says so when a session does not exist", async () => {
+				await open(tab, server, { view: "compare", before: "work.fathom", after: "gone.fathom" });
+				await expect.poll(text).toContain("not in this directory");
+				await expect.poll(() => tab.page.locator('[role="alert"]').count()).toBeGreaterThan(0);
+			});
+		});
+
+		it("every view is drawn in light and at both widths without faults", { timeout: 120_000 }, async () => {
+			for (const look of [
+				{ width: 1280, theme: "light" as const },
+				{ width: 2560, height: 1300, theme: "dark" as const },
 			]) {
-				await open(tab, server, { ...session, view: "sql", sql: wrong });
-				await expect.poll(() => tab.page.locator(".sql-error").count()).toBe(1);
+				const other = await openTab(browser, server, look);
+				for (const view of ["file", "threads", "layers", "devices", "sql", "panels"]) {
+					await open(other, server, { ...session, view });
+					// Nothing sticks out of the page.
+					const wide = await other.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+					expect(wide, `${view} at ${look.width}`).toBeLessThanOrEqual(0);
+					expect(await other.page.locator('[role="alert"]').count(), view).toBe(0);
+				}
+				expect(other.faults).toEqual([]);
+				await other.close();
 			}
 		});
-		it("stops a statement that is cancelled, on the server too", async () => {
-			const endless = "SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE a.range % 7 = b.range";
-			await open(tab, server, session);
-			const started = tab.page.goto(
-				`${server.origin}/?${new URLSearchParams({ ...session, view: "sql", sql: endless })}`,
-			);
-			await started;
-			await tab.page.getByRole("button", { name: "Cancel" }).click();
-			await expect.poll(text).toContain("The statement was stopped");
-			// The place of the slow query is free again.
-			const before = Date.now();
-			expect((await sql("SELECT 1 AS one"))[0]?.["one"]).toBe(1);
-			expect(Date.now() - before).toBeLessThan(5000);
-		});
-		it("follows the window and the filter", async () => {
-			const counted = "SELECT count(*) AS calls FROM syscalls WHERE ts_ns BETWEEN $from AND $to AND $filter";
-			await open(tab, server, { ...session, view: "sql", sql: counted });
-			const shown = async () => Number(await tab.page.locator(".result-row").first().innerText());
-			await expect.poll(shown).toBeGreaterThan(100);
-			await open(tab, server, { ...session, view: "sql", sql: counted, f: JSON.stringify({ syscall: ["fsync"] }) });
-			const [fsyncs] = await sql("SELECT count(*)::DOUBLE AS n FROM syscalls WHERE syscall = 'fsync'");
-			await expect.poll(shown).toBe(Number(fsyncs?.["n"]));
-		});
-		it("draws results", async () => {
-			await open(tab, server, { ...session, view: "sql", sql: statement, form: "stack" });
-			await expect.poll(() => coloured(".sql-output")).toBeGreaterThan(500);
-			await tab.page
-				.getByLabel("across")
-				.selectOption("calls")
-				.catch(() => {});
-			await tab.page.getByRole("button", { name: "Points" }).click();
-			await expect.poll(() => tab.page.url()).toContain("form=dots");
-		});
-		it("offers names while one types, and puts in what is clicked", async () => {
-			await open(tab, server, { ...session, view: "sql", sql: "SELECT 1 AS one" });
-			await tab.page.locator(".sql-fold", { hasText: "block" }).click();
-			await expect.poll(() => tab.page.locator(".sql-table li", { hasText: "queue_depth" }).count()).toBe(1);
-			await tab.page.keyboard.press("e");
-			await tab.page.keyboard.press("Control+A");
-			await tab.page.keyboard.type("SELECT * FROM pageca");
-			await expect.poll(() => tab.page.getByRole("option").first().innerText()).toContain("pagecache");
-			await tab.page.keyboard.press("Tab");
-			expect(await tab.page.locator(".sql-editor textarea").inputValue()).toBe("SELECT * FROM pagecache");
-		});
-		it("shows hostile names as text", async () => {
-			await open(tab, server, {
-				...session,
-				view: "sql",
-				sql: "SELECT path, count(*) AS calls FROM syscalls WHERE path LIKE '%onerror%' GROUP BY ALL",
-			});
-			await expect.poll(text).toContain(HOSTILE);
-			await tab.page.getByRole("button", { name: "Lines" }).click();
-			await settled(tab.page);
-			expect(await tab.page.locator("img[src=x]").count()).toBe(0);
-		});
-		it("has examples that all run", async () => {
-			await open(tab, server, { ...session, view: "sql" });
-			await tab.page.getByRole("button", { name: "Queries" }).click();
-			const examples = tab.page.locator(".sql-table", { hasText: "To begin with" }).locator("li button");
-			const all = await examples.count();
-			expect(all).toBeGreaterThan(4);
-			for (let i = 0; i < all; i += 1) {
-				await examples.nth(i).click();
-				await settled(tab.page);
-				await expect.poll(() => tab.page.locator(".sql-facts").innerText()).toMatch(/\d rows/);
-				expect(await tab.page.locator(".sql-error").count()).toBe(0);
+
+		it("views follow a recording", { timeout: 90_000 }, async () => {
+			const script = "i=0; while [ $i -lt 600 ]; do echo $i >> live.txt; sleep 0.05; i=$((i+1)); done";
+			const child = recording(dir, "live", script);
+			try {
+				await expect
+					.poll(async () => (await ask(server, "/sessions/live.fathom")).status, { timeout: 20_000 })
+					.toBe(200);
+				const counted = "SELECT count(*) AS calls FROM syscalls";
+				await open(tab, server, { s: "live.fathom", view: "sql", sql: counted });
+				const shown = async () => Number(await tab.page.locator(".result-row").first().innerText());
+				await expect.poll(shown, { timeout: 15_000 }).toBeGreaterThan(0);
+				const before = await shown();
+				await expect.poll(shown, { timeout: 6000 }).toBeGreaterThan(before);
+				await open(tab, server, { s: "live.fathom", view: "threads" });
+				const calls = async () => {
+					const cell = tab.page.locator(".threads-names tbody tr").first().locator("td").nth(2);
+					return Number(((await cell.getAttribute("title")) ?? "").replace(/\D/g, ""));
+				};
+				await expect.poll(calls, { timeout: 15_000 }).toBeGreaterThan(0);
+				const some = await calls();
+				await expect.poll(calls, { timeout: 3000 }).toBeGreaterThan(some);
+				await open(tab, server, { s: "live.fathom", view: "file" });
+				await expect.poll(text, { timeout: 10_000 }).toContain("live.txt");
+			} finally {
+				child.kill("SIGTERM");
+				await new Promise((done) => child.on("exit", done));
 			}
 		});
-		it("makes panels that stay", async () => {
-			await open(tab, server, { ...session, view: "panels" });
-			await expect.poll(text).toContain("No panels yet");
-			await open(tab, server, { ...session, view: "sql", sql: statement, form: "line" });
-			await tab.page.getByLabel("Name of the query").fill(`Calls ${HOSTILE}`);
-			await tab.page.getByRole("button", { name: "Add as panel" }).click();
-			await expect.poll(text).toContain("is on the page of panels");
-			await tab.page.getByRole("link", { name: "To the panels" }).click();
-			await expect.poll(() => coloured(".panels")).toBeGreaterThan(50);
-			await tab.page.reload();
-			await expect.poll(text).toContain(`Calls ${HOSTILE}`);
-			expect(await tab.page.locator("img[src=x]").count()).toBe(0);
-			await tab.page.getByRole("link", { name: "Edit" }).click();
-			await expect.poll(() => tab.page.locator(".sql-editor textarea").inputValue()).toBe(statement);
-			await tab.page.goBack();
-			await tab.page.getByRole("button", { name: /Take it away/ }).click();
-			await expect.poll(text).toContain("No panels yet");
-		});
-	});
-
-	describe("compare", () => {
-		it("wants a session on each side, and keeps them in the address", async () => {
-			await open(tab, server, { view: "compare" });
-			await expect.poll(text).toContain("Choose a session on each side");
-			await tab.page.getByLabel("Before: add a session").selectOption("work.fathom");
-			await tab.page.getByLabel("After: add a session").selectOption("slower.fathom");
-			await expect.poll(() => tab.page.url()).toMatch(/after=slower.fathom.*before=work.fathom/);
-			await expect.poll(() => coloured(".compare-plots")).toBeGreaterThan(50);
-		});
-		it("tells what differs, as the server does", async ({ skip }) => {
-			const there = await ask(server, "/compare?before=work.fathom&after=slower.fathom");
-			skip(there.status === 501, "the server does not compare sessions");
-			const told = (await there.json()) as {
-				outcome: string;
-				totals: { metric: string; before: number; after: number }[];
-				changes: unknown[];
-			};
-			const calls = told.totals.find((total) => total.metric === "calls");
-			// The second one writes 150 times more.
-			expect((calls?.after ?? 0) - (calls?.before ?? 0)).toBeGreaterThan(150);
-			await open(tab, server, { view: "compare", before: "work.fathom", after: "slower.fathom" });
-			const words: Record<string, string> = {
-				worse: "Something got worse",
-				changed: "Something changed",
-				within_noise: "No difference beyond noise",
-			};
-			await expect.poll(text).toContain(words[told.outcome]);
-			expect(await tab.page.locator(".changes").count()).toBe(told.changes.length > 0 ? 2 : 1);
-			await tab.page.getByRole("button", { name: "Calls on files" }).click();
-			await tab.page.getByLabel("Find a row").fill("data.bin");
-			await expect.poll(() => tab.page.locator(".compare-table tbody tr").count()).toBeGreaterThan(1);
-			await tab.page.getByRole("button", { name: "Swap the sides" }).click();
-			await expect.poll(() => tab.page.url()).toContain("before=slower.fathom");
-		});
-		it("says so when a session does not exist", async () => {
-			await open(tab, server, { view: "compare", before: "work.fathom", after: "gone.fathom" });
-			await expect.poll(text).toContain("not in this directory");
-			await expect.poll(() => tab.page.locator('[role="alert"]').count()).toBeGreaterThan(0);
-		});
-	});
-
-	it("every view is drawn in light and at both widths without faults", { timeout: 120_000 }, async () => {
-		for (const look of [
-			{ width: 1280, theme: "light" as const },
-			{ width: 2560, height: 1300, theme: "dark" as const },
-		]) {
-			const other = await openTab(browser, server, look);
-			for (const view of ["file", "threads", "layers", "devices", "sql", "panels"]) {
-				await open(other, server, { ...session, view });
-				// Nothing sticks out of the page.
-				const wide = await other.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-				expect(wide, `${view} at ${look.width}`).toBeLessThanOrEqual(0);
-				expect(await other.page.locator('[role="alert"]').count(), view).toBe(0);
-			}
-			expect(other.faults).toEqual([]);
-			await other.close();
-		}
-	});
-
-	it("views follow a recording", { timeout: 90_000 }, async () => {
-		const script = "i=0; while [ $i -lt 600 ]; do echo $i >> live.txt; sleep 0.05; i=$((i+1)); done";
-		const child = recording(dir, "live", script);
-		try {
-			await expect.poll(async () => (await ask(server, "/sessions/live.fathom")).status, { timeout: 20_000 }).toBe(200);
-			const counted = "SELECT count(*) AS calls FROM syscalls";
-			await open(tab, server, { s: "live.fathom", view: "sql", sql: counted });
-			const shown = async () => Number(await tab.page.locator(".result-row").first().innerText());
-			await expect.poll(shown, { timeout: 15_000 }).toBeGreaterThan(0);
-			const before = await shown();
-			await expect.poll(shown, { timeout: 6000 }).toBeGreaterThan(before);
-			await open(tab, server, { s: "live.fathom", view: "threads" });
-			const calls = async () => {
-				const cell = tab.page.locator(".threads-names tbody tr").first().locator("td").nth(2);
-				return Number(((await cell.getAttribute("title")) ?? "").replace(/\D/g, ""));
-			};
-			await expect.poll(calls, { timeout: 15_000 }).toBeGreaterThan(0);
-			const some = await calls();
-			await expect.poll(calls, { timeout: 3000 }).toBeGreaterThan(some);
-			await open(tab, server, { s: "live.fathom", view: "file" });
-			await expect.poll(text, { timeout: 10_000 }).toContain("live.txt");
-		} finally {
-			child.kill("SIGTERM");
-			await new Promise((done) => child.on("exit", done));
-		}
-	});
-});
+	},
+);

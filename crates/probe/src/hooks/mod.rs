@@ -134,9 +134,11 @@ impl Hooks {
         let is_built = |row: &Row| row.forms.iter().any(|f| section(f.program).is_some());
         let mut hooks = Hooks::default();
         for row in ROWS.iter().filter(|row| wanted.contains(&row.feature)) {
-            // That a build has nothing of a feature its note says (variant.rs).
+            // What a build does not have of calls, or that it has nothing of a
+            // feature, its note says (variant.rs): the kernel is not to blame.
             let of_feature = |other: &&Row| other.feature == row.feature;
-            if !ROWS.iter().filter(of_feature).any(is_built) {
+            let of_calls = row.feature == Feature::Calls;
+            if !is_built(row) && (of_calls || !ROWS.iter().filter(of_feature).any(is_built)) {
                 continue;
             }
             let fitting = row.forms.iter().find(|form| {

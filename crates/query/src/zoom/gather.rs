@@ -88,6 +88,8 @@ struct Added {
     bucket: u32,
     sum: Sum,
     bytes: Bytes,
+    /// Whether the pyramid has a rest at this time that can hold none of the key's calls.
+    beside_rest: bool,
 }
 
 /// The line of what is in a rest.
@@ -105,8 +107,8 @@ pub(super) struct Gather<'a> {
     added: Vec<Added>,
     /// Of the same, if asked for.
     latencies: Vec<Latency>,
-    /// Buckets with a rest.
-    with_rest: Vec<u32>,
+    /// How many rests a bucket has: the pyramid's buckets may be narrower.
+    rests: HashMap<u32, u32>,
     /// Whether all that was added told which way its bytes went.
     directions: bool,
 }
@@ -126,7 +128,7 @@ impl<'a> Gather<'a> {
             times: Vec::new(),
             added: Vec::new(),
             latencies: Vec::new(),
-            with_rest: Vec::new(),
+            rests: HashMap::new(),
             directions: true,
         }
     }
@@ -147,18 +149,16 @@ impl<'a> Gather<'a> {
             true => cells.keys().iter().map(|key| direction(key, 1)).collect(),
             false => Vec::new(),
         };
-        let rests: Vec<bool> = cells
+        let is_rest: Vec<bool> = cells
             .keys()
             .iter()
             .map(|key| matches!(key, Key::Rest { .. }))
             .collect();
+        let without_kept = self.rests_in(cells, &is_rest, window);
         for (time, key, sum, latency) in cells.in_window(window) {
             let bucket = ((time - self.from) >> self.shift) as u32;
             // It holds calls of either way.
-            self.directions &= rests.get(key) != Some(&true) || sum.bytes == 0;
-            if rests.get(key) == Some(&true) && self.with_rest.last() != Some(&bucket) {
-                self.with_rest.push(bucket);
-            }
+            self.directions &= is_rest.get(key) != Some(&true) || sum.bytes == 0;
             if let Some(Some(line)) = lines.get(key) {
                 let way = ways.get(key).copied().unwrap_or_default();
                 let bytes = Bytes {
@@ -166,8 +166,32 @@ impl<'a> Gather<'a> {
                     written: way.written * sum.bytes,
                 };
                 self.add_to(*line, bucket, (sum, bytes), latency);
+                if let Some(added) = self.added.last_mut() {
+                    added.beside_rest = without_kept.binary_search(&time).is_ok();
+                }
             }
         }
+    }
+
+    /// Counts the rests of a block. The times of those that hold nothing of the keys that
+    /// have a cell beside them, in order.
+    fn rests_in(&mut self, cells: &Cells, is_rest: &[bool], window: (i64, i64)) -> Vec<i64> {
+        let mut without_kept = Vec::new();
+        if !is_rest.contains(&true) {
+            return without_kept;
+        }
+        // What is asked about is made of several keys otherwise, some of which may be in it.
+        let one_key = matches!(self.request.by, By::Syscall | By::Thread | By::File);
+        for (time, key, ..) in cells.in_window(window) {
+            if is_rest.get(key) == Some(&true) {
+                let bucket = ((time - self.from) >> self.shift) as u32;
+                *self.rests.entry(bucket).or_default() += 1;
+                if one_key && cells.keys().get(key) == Some(&Key::Rest { cut: false }) {
+                    without_kept.push(time);
+                }
+            }
+        }
+        without_kept
     }
 
     /// Adds a sum of rows, with a key as the pyramid has it.
@@ -193,6 +217,7 @@ impl<'a> Gather<'a> {
             bucket,
             sum: *sum,
             bytes,
+            beside_rest: false,
         });
         if self.request.latency {
             self.latencies
@@ -207,7 +232,7 @@ impl<'a> Gather<'a> {
 
     /// Whether the filter is for keys that may be in a rest.
     pub(super) fn misses_some(&self) -> bool {
-        !self.with_rest.is_empty() && self.request.filter != Filter::default()
+        !self.rests.is_empty() && self.request.filter != Filter::default()
     }
 
     /// The line of a key; `None` when the filter leaves it out.
@@ -255,22 +280,22 @@ impl<'a> Gather<'a> {
 
     /// The keys with the most time, and the rest as `None`: buckets in order, with
     /// their sums and whether some of the key's may be in a rest.
-    pub(super) fn finish(mut self) -> Vec<Line> {
+    pub(super) fn finish(self) -> Vec<Line> {
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
         let time = |i: &usize| std::cmp::Reverse(self.times[*i]);
         order.sort_by(|a, b| (time(a), &self.keys[*a]).cmp(&(time(b), &self.keys[*b])));
-        self.with_rest.sort_unstable();
-        self.with_rest.dedup();
         let top = self.request.top.unwrap_or(TOP).min(order.len());
         // Places of the lines in the answer; the rest comes last.
         let mut places = vec![top; self.keys.len()];
         for (place, line) in order[..top].iter().enumerate() {
             places[*line] = place;
         }
-        let mut lines: Vec<HashMap<u32, Total>> = vec![HashMap::new(); top + 1];
+        // With how many rests hold nothing of the key.
+        let mut lines: Vec<HashMap<u32, (Total, u32)>> = vec![HashMap::new(); top + 1];
         for (i, added) in self.added.iter().enumerate() {
             let place = places.get(added.line as usize).copied().unwrap_or(top);
-            let total = lines[place].entry(added.bucket).or_default();
+            let (total, beside) = lines[place].entry(added.bucket).or_default();
+            *beside += u32::from(added.beside_rest);
             total.sum.merge(&added.sum);
             total.bytes.read += added.bytes.read;
             total.bytes.written += added.bytes.written;
@@ -286,11 +311,12 @@ impl<'a> Gather<'a> {
         for (place, line) in lines.into_iter().enumerate() {
             let key = order[..top].get(place).map(|line| self.keys[*line].clone());
             let may_have_more = key.is_some() && !exact;
-            let at_least =
-                |bucket: &u32| may_have_more && self.with_rest.binary_search(bucket).is_ok();
+            let rests = |bucket: &u32| self.rests.get(bucket).copied().unwrap_or(0);
             let mut cells: Vec<(u32, Total, bool)> = line
                 .into_iter()
-                .map(|(bucket, total)| (bucket, total, at_least(&bucket)))
+                .map(|(bucket, (total, beside))| {
+                    (bucket, total, may_have_more && rests(&bucket) > beside)
+                })
                 .collect();
             cells.sort_unstable_by_key(|c| c.0);
             if !cells.is_empty() {

@@ -26,6 +26,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
 
+use crate::diagnoses::Diagnoses;
 use crate::error::ApiError;
 use crate::job::Jobs;
 use crate::library::Library;
@@ -35,7 +36,7 @@ pub(crate) struct App {
     pub jobs: Jobs,
     pub library: Arc<Library>,
     pub summaries: sessions::Summaries,
-    pub diagnoses: findings::Diagnoses,
+    pub diagnoses: Diagnoses,
 }
 
 impl App {
@@ -45,7 +46,7 @@ impl App {
             jobs: Jobs::new(library.clone()),
             library,
             summaries: sessions::Summaries::default(),
-            diagnoses: findings::Diagnoses::default(),
+            diagnoses: Diagnoses::default(),
         }
     }
 }

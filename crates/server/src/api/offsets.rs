@@ -17,6 +17,8 @@ use crate::view::Reader;
 const MOST: f64 = 20_000.0;
 /// Cells of a grid across and down at most.
 const MOST_CELLS: u32 = 4096;
+/// Offsets up to which a double is exact.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Intervals that are held before they are put together.
 const INTERVALS: usize = 1 << 20;
 
@@ -27,6 +29,18 @@ pub(crate) struct OffsetsParams {
     width: Option<u32>,
     height: Option<u32>,
     unique: Option<u8>,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+/// What of a file is asked about, besides the window and the filter.
+struct Asked {
+    /// Cells of a grid across and down.
+    cells: (u32, u32),
+    /// Whether unique bytes are counted.
+    unique: bool,
+    /// The part of the file; without it what was used of it.
+    part: Option<(i64, i64)>,
 }
 
 /// Description of an answer.
@@ -38,7 +52,7 @@ pub(crate) struct OffsetsMeta {
     /// The window.
     pub from: i64,
     pub to: i64,
-    /// Range of the file that was used in it.
+    /// Range of the file that was used in it; with `low` and `high` these.
     pub offset_from: f64,
     pub offset_to: f64,
     /// Cells of a grid across (time) and down (offset).
@@ -86,23 +100,44 @@ pub(crate) async fn offsets(
     });
     let cells = |n: Option<u32>, usual| n.unwrap_or(usual).clamp(1, MOST_CELLS);
     let (width, height) = (cells(params.width, 1000), cells(params.height, 400));
-    let unique = params.unique.unwrap_or(1) != 0;
-    let query = move |reader: &Reader, stop: &Stop| {
-        answer(reader, stop, &selection, (width, height), unique)
+    let asked = Asked {
+        cells: (width, height),
+        unique: params.unique.unwrap_or(1) != 0,
+        part: part(params.low, params.high)?,
     };
+    let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, &selection, &asked);
     app.jobs.query(id, Lane::Quick, query).await
+}
+
+/// A part of a file, of both its ends.
+fn part(low: Option<f64>, high: Option<f64>) -> Result<Option<(i64, i64)>, ApiError> {
+    match (low, high) {
+        (None, None) => Ok(None),
+        (Some(low), Some(high)) if low >= 0.0 && high >= low + 1.0 && high <= EXACT => {
+            Ok(Some((low.floor() as i64, high.ceil() as i64)))
+        }
+        _ => Err(ApiError::parameter(
+            "low",
+            "a part of a file has both ends, low and high, and low is the lesser",
+        )),
+    }
 }
 
 fn answer(
     reader: &Reader,
     stop: &Stop,
     selection: &Selection,
-    (width, height): (u32, u32),
-    unique: bool,
+    asked: &Asked,
 ) -> Result<ArrowAnswer, ApiError> {
     let start = reader.start_ns();
     let window = selection.window(start, reader.span());
-    let calls = Calls::of(reader, selection, window)?.and(MOVES);
+    let mut calls = Calls::of(reader, selection, window)?.and(MOVES);
+    if let Some((low, high)) = asked.part {
+        // Those that touch it, wherever they begin.
+        calls.push_str(&format!(
+            " AND \"offset\" < {high} AND \"offset\" + bytes > {low}"
+        ));
+    }
     // By call, as what a call does with bytes is then told for each call's name and not
     // for each row.
     let sums = collect(reader.db().run(&format!(
@@ -121,17 +156,17 @@ fn answer(
         mode: OffsetsMode::Points,
         from: window.from - start,
         to: window.to - start,
-        offset_from: sum("lo")?,
-        offset_to: sum("hi")?,
-        width,
-        height,
+        offset_from: asked.part.map_or(sum("lo")?, |part| part.0 as f64),
+        offset_to: asked.part.map_or(sum("hi")?, |part| part.1 as f64),
+        width: asked.cells.0,
+        height: asked.cells.1,
         calls: sum("calls")?,
         read_bytes: sum("read")?,
         written_bytes: sum("written")?,
         read_unique_bytes: None,
         written_unique_bytes: None,
     };
-    if unique {
+    if asked.unique {
         meta.read_unique_bytes = Some(unique_bytes(reader, stop, &calls, "call_reads")?);
         meta.written_unique_bytes = Some(unique_bytes(reader, stop, &calls, "call_writes")?);
     }
@@ -173,7 +208,7 @@ fn grid(
          coalesce(sum(n) FILTER (call_writes(syscall)), 0)::DOUBLE AS writes, \
          max(longest)::DOUBLE AS max_ns, arg_max(tid, n)::DOUBLE AS tid FROM ( \
          SELECT least({width} - 1, floor((ts_ns - {from})::DOUBLE * {across:e}::DOUBLE))::SMALLINT AS x, \
-         least({height} - 1, floor((\"offset\" - {lo})::DOUBLE * {down:e}::DOUBLE))::SMALLINT AS y, \
+         least({height} - 1, floor(greatest(0, \"offset\" - {lo})::DOUBLE * {down:e}::DOUBLE))::SMALLINT AS y, \
          tid, syscall, count(*) AS n, max(dur_ns) AS longest \
          FROM {calls} GROUP BY ALL) GROUP BY ALL ORDER BY ALL",
         width = meta.width,
@@ -263,6 +298,22 @@ impl Covered {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_has_both_ends() {
+        assert_eq!(part(None, None).unwrap(), None);
+        assert_eq!(part(Some(4.5), Some(9.5)).unwrap(), Some((4, 10)));
+        for (low, high) in [
+            (Some(1.0), None),
+            (None, Some(1.0)),
+            (Some(2.0), Some(2.0)),
+            (Some(-1.0), Some(2.0)),
+            (Some(f64::NAN), Some(2.0)),
+            (Some(0.0), Some(f64::INFINITY)),
+        ] {
+            assert!(part(low, high).is_err(), "{low:?} {high:?}");
+        }
+    }
 
     #[test]
     fn bytes_count_once() {

@@ -73,10 +73,15 @@ pub(crate) async fn sql(
     let request: SqlRequest = serde_json::from_slice(&body)
         .map_err(|e| ApiError::parameter("the body", format!("it is not as expected: {e}")))?;
     let most = request.max_rows.unwrap_or(10_000).min(MOST);
-    let query = move |reader: &Reader, stop: &Stop| {
+    // Before the query takes its turn: a diagnosis may take long.
+    let told = match fathom_query::names_findings(&request.sql) {
+        true => Some(app.diagnoses.of(&app.library, &id).await?),
+        false => None,
+    };
+    let query = move |reader: &Reader, _: &Stop| {
         let started = Instant::now();
-        if fathom_query::names_findings(&request.sql) {
-            reader.fill_findings(stop)?;
+        if let Some(told) = &told {
+            reader.fill_findings(&told.diagnosis)?;
         }
         let rows = reader
             .db()

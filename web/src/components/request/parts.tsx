@@ -226,7 +226,7 @@ export function PageCache({ rows }: { rows: readonly Row[] }) {
 			: "",
 		sum("readahead_pages") > 0 ? `${count(sum("readahead_pages"))} read ahead` : "",
 		sum("added_pages") > 0 ? `${count(sum("added_pages"))} added` : "",
-		sum("dirtied") > 0 ? `${count(sum("dirtied"))} folios made dirty` : "",
+		sum("dirtied") > 0 ? `${count(sum("dirtied"))} ${sum("dirtied") === 1 ? "folio" : "folios"} made dirty` : "",
 		sum("journal_handles") > 0 ? `${count(sum("journal_handles"))} changes to metadata joined the journal` : "",
 	].filter((part) => part !== "");
 	return (

@@ -4,7 +4,7 @@ import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { colourOf } from "../../lib/colour";
-import { bytes, count, duration, exact, shortPath, visible } from "../../lib/format";
+import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
 import { useColumns } from "../../state/session";
 import { useParam } from "../../state/store";
@@ -129,7 +129,9 @@ export function Picker({ chosen, choose, found }: Props) {
 											title={`${visible(path ?? `file ${file}`)}\n${exact(calls[i] ?? 0)} calls, ${parts}`}
 											onClick={() => choose(file, path)}
 										>
-											<bdi className="mono cut">{path === null ? `file ${file}` : shortPath(path, 38)}</bdi>
+											<span className="path cut-start mono">
+												<bdi dir="ltr">{visible(path ?? `file ${file}`)}</bdi>
+											</span>
 											<span className="faint">{format(value(i))}</span>
 											<span className="picker-bar" style={{ width: `${share * 100}%` }}>
 												<span

@@ -8,7 +8,7 @@ import { TimeChart } from "../../components/timechart";
 import { TipRows } from "../../components/tip";
 import { colourOf, ramp, type Theme } from "../../lib/colour";
 import { bytes, duration, exact, exactDuration, exactTime, time, visible } from "../../lib/format";
-import { zoomSpan } from "../../lib/scale";
+import { panSpan, type Span, zoomSpan } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import type { Resource } from "../../state/resource";
 import { useSession, useShown } from "../../state/session";
@@ -16,6 +16,7 @@ import { store, toggleFilter, usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { type Accesses, busiest, cellAt, cellSpan, nearest, neighbour } from "./accesses";
 import { type ColourBy, paintCells, paintPoints } from "./paint";
+import { FILE_BOUNDS, PART, partText, usePart } from "./part";
 
 const BYS: readonly (readonly [ColourBy, string])[] = [
 	["kind", "read/write"],
@@ -48,6 +49,24 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 		if (!what) return null;
 		return what.mode === "points" ? paintPoints(what, by, theme, rid) : paintCells(what, by, theme);
 	}, [what, by, theme, rid]);
+
+	const part = usePart();
+	const shown = accesses?.offsets ?? null;
+	const show = (next: Span | null) => store.go({ params: { [PART]: next ? partText(next) : null } });
+	const zoom = (by: number) => shown && show(zoomSpan(shown, (shown.from + shown.to) / 2, by, FILE_BOUNDS));
+	const move = (by: number) => shown && show(panSpan(shown, by, FILE_BOUNDS));
+	useShortcut(["W"], "Zoom in along the file's offsets", "File", () => zoom(0.5));
+	useShortcut(["S"], "Zoom out along the file's offsets", "File", () => part && zoom(2));
+	useShortcut(["A"], "Lower offsets", "File", () => part && move(-0.25));
+	useShortcut(["D"], "Higher offsets", "File", () => part && move(0.25));
+	useShortcut(["O"], "The whole file", "File", () => part && show(null));
+
+	const brush = (times: Span | null, offsets: Span | null) => {
+		store.go({
+			...(times ? { window: { kind: "range", from: times.from, to: times.to } as const } : {}),
+			...(offsets ? { params: { [PART]: partText(offsets) } } : {}),
+		});
+	};
 
 	const step = (to: 1 | -1) => {
 		if (what?.mode !== "points") return;
@@ -115,7 +134,16 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 			title="Offsets over time"
 			note={what ? noteOf(accesses) : undefined}
 			head={what ? <Legend entries={legend(by, what, name, theme)} /> : undefined}
-			end={<Segmented label="Colour by" value={by} options={BYS} onChange={setBy} />}
+			end={
+				<>
+					{part ? (
+						<button type="button" className="button" title="All offsets of the file (O)" onClick={() => show(null)}>
+							Whole file
+						</button>
+					) : null}
+					<Segmented label="Colour by" value={by} options={BYS} onChange={setBy} />
+				</>
+			}
 			picture={`offsets-${path?.split("/").at(-1) ?? "file"}`}
 			className="file-plot"
 		>
@@ -123,8 +151,8 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 				of={of}
 				height={height}
 				empty={(data) => data.rows === 0}
-				emptyTitle="No reads or writes of this file in this window"
-				emptyText="Widen the window (0), take a filter away, or choose another file. Mapped memory is read and written without calls."
+				emptyTitle={`No reads or writes of this ${part ? "part of the file" : "file"} in this window`}
+				emptyText={`Widen the window (0), ${part ? "show the whole file (O), " : ""}take a filter away, or choose another file. Mapped memory is read and written without calls.`}
 			>
 				{() =>
 					accesses && draw ? (
@@ -139,6 +167,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 							binary
 							range={[accesses.offsets.from, accesses.offsets.to]}
 							sheet={{ draw, tip }}
+							onBrush={brush}
 							onPick={pick}
 						/>
 					) : null

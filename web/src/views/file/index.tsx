@@ -12,6 +12,7 @@ import { store, usePage, useParam } from "../../state/store";
 import { type Accesses, accessesOf, type Figures as FigureValues, sequentialShare } from "./accesses";
 import { Picker } from "./Picker";
 import { Plot } from "./Plot";
+import { PART, usePart } from "./part";
 import "./style.css";
 
 /** A cell of the grid is as many pixels wide and high; on a wide screen one more, or single ones are not seen. */
@@ -44,23 +45,25 @@ export default function File() {
 	const choose = (next: number) => {
 		// A filter for one file and a view of another would show nothing.
 		const filter = page.filter.file ? { ...page.filter, file: [next] } : page.filter;
-		store.go({ params: { file: String(next) }, filter, rid: null });
+		store.go({ params: { file: String(next), [PART]: null }, filter, rid: null });
 	};
 
 	const plot = Math.max(220, height - HEAD);
 	const cell = width > WIDE ? CELL + 1 : CELL;
 	const across = cells(width - AXES, cell);
 	const up = cells(plot - 32, cell);
+	const part = usePart();
+	const ends: Record<string, number> = part ? { low: part.from, high: part.to } : {};
 	const offsets = useColumns(
 		file !== null && width > 0
-			? { path: "offsets", params: { file, width: across, height: up, unique: 0 }, pixels: across }
+			? { path: "offsets", params: { file, width: across, height: up, unique: 0, ...ends }, pixels: across }
 			: null,
 	);
 	const accesses = useMemo(() => (offsets.data ? accessesOf(offsets.data) : null), [offsets.data]);
 	// Of many accesses counting each byte once takes longer than the picture: it comes after it.
 	const many = accesses?.what.mode === "grid" && !offsets.stale;
 	const counted = useColumns(
-		many && file !== null ? { path: "offsets", params: { file, width: 1, height: 1, unique: 1 } } : null,
+		many && file !== null ? { path: "offsets", params: { file, width: 1, height: 1, unique: 1, ...ends } } : null,
 	);
 	const figures = useMemo<FigureValues | null>(() => {
 		if (!accesses) return null;

@@ -38,7 +38,11 @@ export function Windows() {
 		<div className="layers-windows">
 			<Panel
 				title="Time by layer"
-				note={unit === "time" ? "of all threads, per second" : "share of the time in calls"}
+				note={
+					unit === "time"
+						? "of all threads, per second; all of a visit counts where it begins"
+						: "share of the time in calls"
+				}
 				head={
 					made ? (
 						<Legend

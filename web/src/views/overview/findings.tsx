@@ -15,11 +15,12 @@ import { useSession } from "../../state/session";
 /** A diagnosis reads every call: of a running recording it is made anew this often. */
 const AGAIN_NS = 10e9;
 
-export function Findings() {
+/** `after`: what takes less time has come, so that nothing waits for a diagnosis. */
+export function Findings({ after }: { after: boolean }) {
 	const session = useSession();
 	const path = sessionPath(session.id, "/findings");
 	const turn = session.live ? Math.floor(session.bounds.to / AGAIN_NS) : -1;
-	const findings = useResource(path, (signal) => client.json<Answer>(path, signal), turn);
+	const findings = useResource(after ? path : null, (signal) => client.json<Answer>(path, signal), turn);
 	const count = findings.data?.findings.length;
 	return (
 		<Panel

@@ -21,7 +21,7 @@ export default function Overview() {
 				<Throughput by={by} setBy={setBy} totals={totals} />
 				<Latency totals={totals} />
 			</div>
-			<Findings />
+			<Findings after={totals.data !== undefined} />
 			<div className="overview-tops">
 				{TOPS.map((kind) => (
 					<Top key={kind} by={kind} />

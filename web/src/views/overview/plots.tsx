@@ -6,7 +6,7 @@ import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { Swatch } from "../../components/text";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
-import { gridOf, heatOf, perSecond, seriesByKey, seriesOf } from "../../lib/buckets";
+import { type Grid, gridOf, heatOf, perSecond, seriesByKey, seriesOf } from "../../lib/buckets";
 import { colourOf, ERROR, type Kind, ramp, type Theme } from "../../lib/colour";
 import type { ListMember } from "../../lib/filters";
 import { isNumeric } from "../../lib/filters";
@@ -16,7 +16,7 @@ import type { Resource } from "../../state/resource";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { BUCKETS } from "./totals";
+import { BUCKETS, tellsDirections } from "./totals";
 
 const BYS: readonly (readonly [TilesBy, string])[] = [
 	["syscall", "syscall"],
@@ -59,15 +59,13 @@ export function Throughput({ by, setBy, totals }: ThroughputProps) {
 				{() =>
 					made && (
 						<>
-							<div className="subplot">calls/s</div>
-							<TimeChart
+							<Band
+								name="calls/s"
 								label="Calls per second over time"
 								span={span}
-								t={made.grid.t}
-								bucket={made.grid.bucket}
+								grid={made.grid}
 								series={made.calls}
 								height={120}
-								times={false}
 								format={count}
 								exact={(v) => `${exact(Math.round(v))}/s`}
 							/>
@@ -83,37 +81,65 @@ export function Throughput({ by, setBy, totals }: ThroughputProps) {
 function Traffic({ moved, span }: { moved: ReturnType<typeof traffic>; span: Span }) {
 	return (
 		<>
-			<div className="subplot">
-				bytes/s{" "}
-				{moved.bytes.map((s) => (
-					<span key={s.label}>
-						<Swatch colour={s.colour} /> {s.label}{" "}
-					</span>
-				))}
-			</div>
-			<TimeChart
+			<Band
+				name="bytes/s"
 				label="Bytes per second over time"
 				span={span}
-				t={moved.grid.t}
-				bucket={moved.grid.bucket}
+				grid={moved.grid}
 				series={moved.bytes}
+				named
 				height={78}
-				times={false}
 				format={bytes}
 				binary
 				exact={(v) => `${bytes(v)}/s`}
 			/>
-			<div className="subplot">errors/s</div>
-			<TimeChart
+			<Band
+				name="errors/s"
 				label="Errors per second over time"
 				span={span}
-				t={moved.grid.t}
-				bucket={moved.grid.bucket}
+				grid={moved.grid}
 				series={moved.errors}
 				height={68}
+				times
 				format={count}
 				exact={(v) => `${exact(Math.round(v * 100) / 100)}/s`}
 			/>
+		</>
+	);
+}
+
+interface BandProps {
+	/** What is shown, and its unit. */
+	name: string;
+	label: string;
+	span: Span;
+	grid: Grid;
+	series: readonly PlotSeries[];
+	/** The names of the series stand above it. */
+	named?: boolean;
+	height: number;
+	/** The last one has the axis of time. */
+	times?: boolean;
+	format: (value: number) => string;
+	exact: (value: number) => string;
+	binary?: boolean;
+}
+
+/** One of several plots over the same time, below each other. */
+function Band({ name, grid, named = false, times = false, ...chart }: BandProps) {
+	return (
+		<>
+			<div className="subplot">
+				{name}{" "}
+				{named
+					? chart.series.map((s) => (
+							<span key={s.label}>
+								<Swatch colour={s.colour} /> {s.label}{" "}
+							</span>
+						))
+					: null}
+			</div>
+			<TimeChart {...chart} t={grid.t} bucket={grid.bucket} times={times} />
 		</>
 	);
 }
@@ -153,7 +179,6 @@ function traffic(tiles: Columns, theme: Theme) {
 		values: perSecond(seriesOf(tiles, grid, column), grid.bucket),
 		style: "line",
 	});
-	const told = tiles.rows === 0 || tiles.f64("bytes_read").some((v) => Number.isFinite(v));
 	const errors: PlotSeries = {
 		label: "errors",
 		colour: ERROR[theme],
@@ -162,7 +187,7 @@ function traffic(tiles: Columns, theme: Theme) {
 	};
 	return {
 		grid,
-		bytes: told
+		bytes: tellsDirections(tiles)
 			? [series("bytes_read", "read", "read"), series("bytes_written", "written", "written")]
 			: [series("bytes", "time", "read and written")],
 		errors: [errors],

@@ -5,13 +5,14 @@ import { bytes, count, duration, exact, exactDuration, percent } from "../../lib
 import { quantile } from "../../lib/scale";
 import type { Resource } from "../../state/resource";
 import { useSession, useShown } from "../../state/session";
+import { tellsDirections } from "./totals";
 
 /** The figures of the window, in one line. */
 export function Summary({ totals }: { totals: Resource<Columns> }) {
 	const { span } = useShown();
 	const session = useSession();
 	const data = totals.data;
-	const told = !data || data.rows === 0 || data.f64("bytes_read").some((v) => Number.isFinite(v));
+	const told = !data || tellsDirections(data);
 	const sum = (name: string) =>
 		data ? data.f64(name).reduce((a, b) => a + (Number.isFinite(b) ? b : 0), 0) : Number.NaN;
 	const calls = sum("calls");

@@ -41,7 +41,7 @@ export function Top({ by }: { by: TopKind }) {
 	const [param, setSort] = useParam(`sort_${by}`, "time_ns");
 	const sort = SORTS.find((s) => s === param) ?? "time_ns";
 	const whole = useRestedPage().window.kind === "all";
-	// By time the pyramid answers; by anything else the rows must be read.
+	// By time sums over time answer; by anything else rows do where they are few enough.
 	const fast = sort === "time_ns";
 	const top = useColumns(
 		fast
@@ -54,10 +54,11 @@ export function Top({ by }: { by: TopKind }) {
 					.filter((s) => !s.rest)
 					.slice(0, ROWS)
 			: rowsOf(data);
+	const inexact = !fast && top.data?.metaFlag("exact") === false;
 	return (
-		<Panel title={TITLES[by]} note={fast ? "" : "read from every call: may take a while"}>
+		<Panel title={TITLES[by]} note={inexact ? INEXACT[by] : ""}>
 			<Shown of={top} height={(ROWS + 1) * 26} empty={(data) => data.rows === 0}>
-				{(data) => <Table by={by} sums={read(data)} sort={sort} setSort={setSort} about={data.has("t")} />}
+				{(data) => <Table by={by} sums={read(data)} sort={sort} setSort={setSort} about={data.has("t") || inexact} />}
 			</Shown>
 		</Panel>
 	);
@@ -78,8 +79,16 @@ function rowsOf(data: Columns): Sum[] {
 		max: value("max_ns", i),
 		p99: value("p99_ns", i),
 		atLeast: false,
+		slight: false,
 	}));
 }
+
+/** With millions of calls the sums over time answer, which keep only the keys with the most time in each bucket. */
+const INEXACT: Readonly<Record<TopKind, string>> = {
+	file: "millions of calls: files with little time may lack some of theirs",
+	syscall: "",
+	thread: "millions of calls: threads with little time may lack some of theirs",
+};
 
 interface TableProps {
 	by: TopKind;
@@ -134,7 +143,7 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 							<Name by={by} sum={sum} />
 						</td>
 						<td className="number" title={`${sum.atLeast ? "at least " : ""}${exactDuration(sum.time)}`}>
-							{sum.atLeast ? "≥ " : ""}
+							{sum.atLeast && !sum.slight ? "≥ " : ""}
 							{duration(sum.time)}
 						</td>
 						<td className="number" title={exact(sum.calls)}>

@@ -72,19 +72,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 	const span = resolveWindow(page.window, session.bounds);
 
 	// What the imperative part reads: always the newest.
-	const now = useRef({
-		threads,
-		span,
-		bounds: session.bounds,
-		revision: session.revision,
-		live: session.live,
-		following: session.live && page.window.kind !== "range",
-		size,
-		theme,
-		rid: page.rid,
-		layers,
-	});
-	now.current = {
+	const newest = {
 		threads,
 		span,
 		bounds: session.bounds,
@@ -96,6 +84,8 @@ export function Board({ threads, layers: withLayers }: Props) {
 		rid: page.rid,
 		layers,
 	};
+	const now = useRef(newest);
+	now.current = newest;
 	const view = useRef({
 		scroll: 0,
 		frame: 0,

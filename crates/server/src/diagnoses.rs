@@ -1,0 +1,136 @@
+//! Diagnoses of sessions: behind everything else, and once for all who ask.
+//!
+//! Every call is looked at for one, which takes half a minute for tens of millions. So it
+//! runs on a thread of its own with little priority, takes no turn of other queries, and
+//! goes on when the page that asked has gone elsewhere, unless another session is asked
+//! about. It is kept as long as the session does not change.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use fathom_diagnose::Diagnosis;
+use fathom_session::Session;
+use tokio::sync::watch;
+
+use crate::error::ApiError;
+use crate::job::Stop;
+use crate::library::{Library, Stamp, lock};
+
+/// How much nicer than the server's other threads.
+const NICER: i32 = 5;
+
+/// A diagnosis, as fathom has it and as the page gets it.
+pub(crate) struct Told {
+    pub diagnosis: Diagnosis,
+    pub json: String,
+}
+
+/// What is there once a diagnosis is done.
+type Outcome = Option<Result<Arc<Told>, ApiError>>;
+
+/// A diagnosis that is being made.
+#[derive(Clone)]
+struct Running {
+    stop: Stop,
+    /// Whoever waits has a receiver of it.
+    sender: Arc<watch::Sender<Outcome>>,
+}
+
+/// Diagnoses that are there or on their way, by session.
+#[derive(Default)]
+pub(crate) struct Diagnoses(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    known: Mutex<HashMap<String, (Stamp, Arc<Told>)>>,
+    running: Mutex<HashMap<String, Running>>,
+    /// One at a time.
+    turn: Mutex<()>,
+}
+
+impl Diagnoses {
+    /// The diagnosis of session `id`. Of one that is being recorded that of a moment ago.
+    pub async fn of(&self, library: &Library, id: &str) -> Result<Arc<Told>, ApiError> {
+        let dir = library.dir(id)?;
+        if let Some(told) = self.known(id, &Stamp::of(&dir)) {
+            return Ok(told);
+        }
+        let mut outcome = self.join(id, &dir)?;
+        let told = outcome.wait_for(Option::is_some).await;
+        let told = told.map_err(|_| ApiError::cancelled())?.clone();
+        told.unwrap_or_else(|| Err(ApiError::cancelled()))
+    }
+
+    fn known(&self, id: &str, now: &Stamp) -> Option<Arc<Told>> {
+        let known = lock(&self.0.known);
+        let (stamp, told) = known.get(id)?;
+        (stamp == now).then(|| told.clone())
+    }
+
+    /// What waits for the diagnosis of a session; begins it if nobody has.
+    fn join(&self, id: &str, dir: &Path) -> Result<watch::Receiver<Outcome>, ApiError> {
+        let mut running = lock(&self.0.running);
+        if let Some(found) = running.get(id)
+            && !found.stop.is_asked()
+        {
+            return Ok(found.sender.subscribe());
+        }
+        // Those that nobody waits for any more make room.
+        for other in running.values().filter(|r| r.sender.receiver_count() == 0) {
+            other.stop.ask();
+        }
+        let (sender, outcome) = watch::channel(None);
+        let begun = Running {
+            stop: Stop::default(),
+            sender: Arc::new(sender),
+        };
+        running.insert(id.to_string(), begun.clone());
+        drop(running);
+        let state = self.0.clone();
+        let (name, dir) = (id.to_string(), dir.to_path_buf());
+        let work = move || state.work(&name, &dir, &begun);
+        let thread = std::thread::Builder::new().name("fathom-diagnose".to_string());
+        thread.spawn(work).map_err(|e| {
+            lock(&self.0.running).remove(id);
+            ApiError::internal(format!("no thread for the diagnosis: {e}"))
+        })?;
+        Ok(outcome)
+    }
+}
+
+impl State {
+    fn work(&self, id: &str, dir: &Path, own: &Running) {
+        // Of this thread alone; without the right to it stays as it is.
+        if let Ok(nice) = rustix::process::getpriority_process(None) {
+            rustix::process::setpriority_process(None, nice + NICER).ok();
+        }
+        let turn = lock(&self.turn);
+        let outcome = match own.stop.check() {
+            Ok(()) => self.diagnose(id, dir, &own.stop),
+            Err(error) => Err(error),
+        };
+        drop(turn);
+        let mut running = lock(&self.running);
+        let is_own = |r: &Running| Arc::ptr_eq(&r.sender, &own.sender);
+        if running.get(id).is_some_and(is_own) {
+            running.remove(id);
+        }
+        drop(running);
+        own.sender.send_replace(Some(outcome));
+    }
+
+    fn diagnose(&self, id: &str, dir: &Path, stop: &Stop) -> Result<Arc<Told>, ApiError> {
+        // Taken before, so that what comes meanwhile makes it an old one.
+        let stamp = Stamp::of(dir);
+        let session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
+        let diagnosis = fathom_diagnose::diagnose_while(&session, &|| !stop.is_asked());
+        stop.check()?;
+        let diagnosis = diagnosis.map_err(|e| ApiError::internal(e.to_string()))?;
+        let json = serde_json::to_string(&diagnosis);
+        let json = json.map_err(|e| ApiError::internal(e.to_string()))?;
+        let told = Arc::new(Told { diagnosis, json });
+        lock(&self.known).insert(id.to_string(), (stamp, told.clone()));
+        Ok(told)
+    }
+}
