@@ -6,6 +6,7 @@
 
 #include "syscalls.bpf.h"
 #include "tasks.bpf.h"
+#include "stacks.bpf.h"
 #if HAVE_OPERATIONS
 #include "uring.bpf.h"
 #include "aio.bpf.h"

@@ -668,6 +668,8 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		if (!compat && !(state->call_flags & STASH_BEFORE) &&
 		    data_call(state, regs, call)) {
 			COUNT(wide_calls);
+			if (config.stacks)
+				state->stack_ns = call->ts_ns;
 			return;
 		}
 		call->flags |= CALL_NO_CONTENT;
@@ -683,6 +685,8 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 	if (unlikely(!sent))
 		lose(call, flags);
+	else if (config.stacks && !pending && !compat)
+		state->stack_ns = call->ts_ns;
 }
 
 /* `regs` as for enter(). */

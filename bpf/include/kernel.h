@@ -509,7 +509,7 @@ struct bpf_iter__task {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long bp, bx, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
+	unsigned long bp, bx, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 } CORE;
 /* arch/x86/include/asm/thread_info.h: the call came through a 32-bit entry. */
 #define TS_COMPAT 0x0002
@@ -519,6 +519,8 @@ struct pt_regs {
 /* arch/arm64/include/asm/ptrace.h */
 struct pt_regs {
 	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
 	__u64 orig_x0;
 	__s32 syscallno;
 } CORE;

@@ -56,8 +56,12 @@ enum limits {
 	LOST_IRQ = 251,
 	LOST_CACHE = 250,
 	LOST_SPAN = 249,
+	LOST_STACK = 248,
 	/* Parts of a request to a device that its record can list. */
 	MAX_BIOS = 160,
+	/* Bytes of a stack that are sent: what the wrappers of the C library and the
+	 * function that calls them take. */
+	STACK_BYTES = 1024,
 	DISK_NAME = 32,
 };
 
@@ -80,6 +84,8 @@ enum record_kind {
 	RECORD_IRQ = 13,
 	RECORD_CACHE = 14,
 	RECORD_SPAN = 15,
+	RECORD_STACK = 16,
+	RECORD_FRAME = 17,
 	SLOT_LAP = 128,
 };
 
@@ -572,6 +578,43 @@ struct span_record {
 	__u64 reserved3; /* 0 */
 };
 
+/* From where in its program a call was made (--stacks); behind the record of the
+ * call. The kernel side sends registers and the first bytes of the stack, which
+ * follow; user space makes a number of the functions on it and drops them. */
+struct stack_record {
+	__u8 kind; /* RECORD_STACK */
+	__u8 reserved; /* 0 */
+	__u16 bytes; /* of the stack that follow */
+	__u32 stack; /* number of the stack, from 1; 0: not known */
+	__u64 ts_ns; /* when it was taken */
+	__u64 request_ns; /* of the call */
+	__u32 pid; /* process */
+	__u32 tid; /* thread */
+	__u64 ip; /* next instruction */
+	__u64 sp; /* stack pointer */
+	__u64 fp; /* frame pointer */
+	__u64 lr; /* return address, where a register has it */
+};
+
+/* A function on such a stack: written by user space, when the recording is over.
+ * Strings follow: path of the object as its process saw it, build id, name of the
+ * function, file of the source. */
+struct frame_record {
+	__u8 kind; /* RECORD_FRAME */
+	__u8 inlined; /* 1: its code is part of the next one's */
+	__u16 frame; /* 0 is the innermost */
+	__u32 stack; /* as in struct stack_record */
+	__u64 ts_ns; /* when it was written */
+	__s64 offset; /* of its return address in the object's file, NO_OFFSET when not known */
+	__s64 function_offset; /* the same from the function's beginning */
+	__u32 line; /* of the source, 0 when not known */
+	__u16 object_len; /* bytes */
+	__u16 build_id_len; /* bytes */
+	__u16 function_len; /* bytes */
+	__u16 source_len; /* bytes */
+	__u32 reserved; /* 0 */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
@@ -708,7 +751,7 @@ struct probe_config {
 	__u32 content_max; /* bytes of a call's content that are taken at most */
 	__u32 content_room; /* bytes of a wide ring that content may fill */
 	__u32 counters; /* 1: calls are counted, not recorded; with detail FDS by file, too */
-	__u32 reserved; /* 0 */
+	__u32 stacks; /* 1: user stacks of calls are recorded */
 };
 
 enum content_mode {

@@ -110,6 +110,7 @@ struct task_state {
 	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
 	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
 	__u32 reserved; /* 0 */
+	__u64 stack_ns; /* beginning of the call whose stack is still to be taken, 0: none */
 	struct fault_state fault; /* of page faults */
 	struct layer_state layers; /* of the layers below */
 	struct cached_file files[8]; /* CACHED_FILES of them */

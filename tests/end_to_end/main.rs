@@ -37,6 +37,7 @@ mod places;
 mod processes;
 mod queries;
 mod running;
+mod stacks;
 mod starved;
 mod stored;
 mod strace_compared;

@@ -159,6 +159,10 @@ pub struct RecordArgs {
     /// 16K for plain [default: 1M, 256]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub content_max: Option<u32>,
+    /// Record from where in its program each call was made, too: functions, and lines where
+    /// there is debug information. Costs more than all the rest (docs/guide.md)
+    #[arg(long)]
+    pub stacks: bool,
     /// Stop recording after SECONDS; the command goes on
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<std::time::Duration>,
@@ -307,8 +311,8 @@ pub struct DiagnoseArgs {
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, files,
-file_paths, processes, losses, counters.
+    after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, stacks,
+frames, files, file_paths, processes, losses, counters.
 Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
 by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.

@@ -145,6 +145,7 @@ fn checks() -> Vec<Check> {
         content_max: 0,
         filters: Filters::none(),
         counters: false,
+        stacks: false,
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {

@@ -2,11 +2,11 @@
 
 use fathom_model::abi::{
     BioRecord, BlockRecord, CacheRecord, CallRecord, DataCallRecord, FaultRecord, FileRecord,
-    IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK, RECORD_CACHE,
-    RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_IRQ,
-    RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL,
-    RECORD_WRITEBACK, SLOT_BYTES, SpanRecord, TaskRecord, WaitRecord, WideCallRecord,
-    WritebackRecord,
+    FrameRecord, IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK,
+    RECORD_CACHE, RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE,
+    RECORD_FRAME, RECORD_IRQ, RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK,
+    RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES, SpanRecord,
+    StackRecord, TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -85,6 +85,21 @@ pub enum Event<'a> {
     Cache(CacheRecord),
     /// Time that a request spent in a part of a file system.
     Span(SpanRecord),
+    /// From where in its program a call was made.
+    Stack(StackRecord),
+    /// A function on such a stack.
+    Frame {
+        /// The fixed part.
+        record: FrameRecord,
+        /// Path of the object.
+        object: &'a [u8],
+        /// Its build id.
+        build_id: &'a [u8],
+        /// Name of the function.
+        function: &'a [u8],
+        /// File of its source.
+        source: &'a [u8],
+    },
     /// A mount in the recorder's mount namespace.
     Mount {
         /// The fixed part.
@@ -107,6 +122,8 @@ impl Event<'_> {
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,
             Event::Mount { record, .. } => record.ts_ns,
+            Event::Stack(r) => r.ts_ns,
+            Event::Frame { record, .. } => record.ts_ns,
             Event::Fault(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Writeback(r) => r.ts_ns,
             Event::Block { record, .. } => record.completed_ns,
@@ -139,6 +156,7 @@ impl Event<'_> {
                     | Event::Irq(_)
                     | Event::Cache(_)
                     | Event::Span(_)
+                    | Event::Stack(_)
             )
     }
 }
@@ -261,6 +279,24 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 record,
                 root,
                 point,
+            })
+        }
+        (RECORD_STACK, Ring::Wide) => StackRecord::parse(bytes)
+            .map(Event::Stack)
+            .ok_or_else(|| short(StackRecord::SIZE, bytes)),
+        (RECORD_FRAME, Ring::Wide) => {
+            let record =
+                FrameRecord::parse(bytes).ok_or_else(|| short(FrameRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: FrameRecord::SIZE,
+            };
+            Ok(Event::Frame {
+                record,
+                object: rest.take(record.object_len)?,
+                build_id: rest.take(record.build_id_len)?,
+                function: rest.take(record.function_len)?,
+                source: rest.take(record.source_len)?,
             })
         }
         (RECORD_FAULT, Ring::Slot) => FaultRecord::parse(bytes)

@@ -1,9 +1,12 @@
 //! Rows of table `syscalls` as rules see them.
 
+use std::cell::Cell;
+
 use fathom_model::{Batch, StrId};
 
 use crate::columns::Columns;
 use crate::kind::{Kind, is_positional};
+use crate::text::{Text, Texts};
 
 /// The columns that rules see; the others need not be read.
 pub(crate) const COLUMNS: &[&str] = &[
@@ -65,6 +68,18 @@ pub struct Call<'a> {
     pub hash: Option<i64>,
     /// Other arguments, `name=value, ...`.
     pub args: &'a str,
+    /// The texts of its batch, and which of them are its own.
+    texts: &'a Texts,
+    ids: Ids,
+}
+
+/// Texts of a call that rules keep.
+#[derive(Clone, Copy, Debug)]
+struct Ids {
+    comm: StrId,
+    syscall: StrId,
+    flags: StrId,
+    path: StrId,
 }
 
 impl<'a> Call<'a> {
@@ -95,9 +110,29 @@ impl<'a> Call<'a> {
         (bytes > 0 && offset >= 0).then(|| (offset, offset.saturating_add(bytes)))
     }
 
+    /// Name of the thread, to keep.
+    pub fn comm_text(&self) -> Text {
+        self.texts.share(self.ids.comm, self.comm)
+    }
+
+    /// Its name, to keep.
+    pub fn syscall_text(&self) -> Text {
+        self.texts.share(self.ids.syscall, self.syscall)
+    }
+
+    /// Flags, to keep.
+    pub fn flags_text(&self) -> Text {
+        self.texts.share(self.ids.flags, self.flags)
+    }
+
+    /// Absolute path, to keep; empty when there is none.
+    pub fn path_text(&self) -> Text {
+        self.texts.share(self.ids.path, self.path.unwrap_or(""))
+    }
+
     /// Whether a flag is set: `O_APPEND` in `O_WRONLY|O_APPEND`.
     pub fn has_flag(&self, flag: &str) -> bool {
-        self.flags.split('|').any(|f| f == flag)
+        has_flag(self.flags, flag)
     }
 
     /// The value of an argument of column args.
@@ -122,11 +157,30 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Whether a flag is in a list joined by `|`. Asked of most calls many times, and most
+/// lists are short: without the machinery of a search in text.
+pub(crate) fn has_flag(flags: &str, flag: &str) -> bool {
+    let mut rest = flags.as_bytes();
+    while rest.len() >= flag.len() {
+        if let Some(behind) = rest.strip_prefix(flag.as_bytes())
+            && matches!(behind.first(), None | Some(b'|'))
+        {
+            return true;
+        }
+        let Some(at) = rest.iter().position(|byte| *byte == b'|') else {
+            return false;
+        };
+        rest = rest.get(at + 1..).unwrap_or_default();
+    }
+    false
+}
+
 /// Columns of a batch of table `syscalls`.
 pub(crate) struct Calls<'a> {
     columns: Columns<'a>,
     /// By id of a string: what call it names.
-    kinds: Vec<Option<(Kind, bool)>>,
+    kinds: Vec<Cell<Option<(Kind, bool)>>>,
+    texts: Texts,
 }
 
 impl<'a> Calls<'a> {
@@ -134,7 +188,8 @@ impl<'a> Calls<'a> {
     pub(crate) fn new(batch: &'a Batch) -> Self {
         Self {
             columns: Columns::new(batch, COLUMNS),
-            kinds: vec![None; batch.strings.len() + 1],
+            kinds: vec![Cell::new(None); batch.strings.len() + 1],
+            texts: Texts::new(batch.strings.len() + 1),
         }
     }
 
@@ -142,20 +197,28 @@ impl<'a> Calls<'a> {
         self.columns.rows()
     }
 
-    fn kind(&mut self, id: StrId) -> (Kind, bool) {
-        let Some(known) = self.kinds.get_mut(id.0 as usize) else {
+    fn kind(&self, id: StrId) -> (Kind, bool) {
+        let Some(known) = self.kinds.get(id.0 as usize) else {
             return (Kind::Other, false);
         };
-        *known.get_or_insert_with(|| {
+        known.get().unwrap_or_else(|| {
             let name = self.columns.strings().get(id);
-            (Kind::of(name), is_positional(name))
+            let kind = (Kind::of(name), is_positional(name));
+            known.set(Some(kind));
+            kind
         })
     }
 
     /// A row; indexes follow [`COLUMNS`].
-    pub(crate) fn call(&mut self, row: usize) -> Call<'a> {
-        let (kind, positional) = self.kind(self.columns.id(6, row));
+    pub(crate) fn call(&self, row: usize) -> Call<'_> {
         let columns = &self.columns;
+        let ids = Ids {
+            comm: columns.id(5, row),
+            syscall: columns.id(6, row),
+            flags: columns.id(14, row),
+            path: columns.id(16, row),
+        };
+        let (kind, positional) = self.kind(ids.syscall);
         Call {
             rid: columns.i64(0, row).unwrap_or(0),
             ts_ns: columns.i64(1, row).unwrap_or(0),
@@ -180,6 +243,8 @@ impl<'a> Calls<'a> {
             path2: columns.text(17, row),
             hash: columns.i64(18, row),
             args: columns.text(19, row).unwrap_or(""),
+            texts: &self.texts,
+            ids,
         }
     }
 }

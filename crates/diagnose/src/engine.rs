@@ -100,9 +100,24 @@ impl Engine {
         }
     }
 
-    /// Says that a table is missing, and why; rules that need it stay silent.
+    /// Says that a table is missing, and why; rules that need it stay silent and see no more
+    /// rows.
     pub fn lacks(&mut self, input: Input, reason: &str) {
         self.missing.push((input, reason.to_owned()));
+        let Self {
+            rules,
+            of_kind,
+            of_layer,
+            ..
+        } = self;
+        let needs = |i: usize| {
+            let rule = rules.get(i);
+            rule.is_some_and(|rule| rule.info().needs.contains(&input))
+        };
+        for list in of_kind {
+            list.retain(|i| !needs(*i));
+        }
+        of_layer.retain(|(_, i)| !needs(*i));
     }
 
     /// Says that calls were lost or left out.
@@ -131,7 +146,7 @@ impl Engine {
     /// layers that come later say nothing of their call. `bios` come before `block`.
     pub fn feed(&mut self, batch: &Batch) {
         if std::ptr::eq(batch.table, &SYSCALLS) {
-            let mut calls = Calls::new(batch);
+            let calls = Calls::new(batch);
             for row in 0..calls.rows() {
                 let mut call = calls.call(row);
                 // truncate(2) names its file by a path only.
@@ -257,6 +272,28 @@ impl Engine {
             calls: self.calls,
             span_ns: run.span_ns,
         }
+    }
+}
+
+impl Diagnosis {
+    /// What engines with a part of the rules each said of the same rows.
+    pub(crate) fn of_parts(parts: impl IntoIterator<Item = Diagnosis>) -> Self {
+        let mut parts = parts.into_iter();
+        let mut all = parts
+            .next()
+            .unwrap_or_else(|| Engine::new(Vec::new()).diagnosis());
+        for part in parts {
+            all.findings.extend(part.findings);
+            all.not_observable.extend(part.not_observable);
+            all.more.extend(part.more);
+            all.rules += part.rules;
+        }
+        let order = rules::catalogue();
+        let place = |id: &str| order.iter().position(|rule| rule.id == id);
+        all.findings.sort_by(rank);
+        all.not_observable.sort_by_key(|of| place(of.rule));
+        all.more.sort_by_key(|of| place(of.rule));
+        all
     }
 }
 

@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use crate::call::{Call, FileId};
+use crate::code::Site;
+use crate::text::Text;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -139,10 +141,10 @@ pub struct Example {
     /// Thread.
     pub tid: i32,
     /// Name of the call.
-    pub syscall: String,
+    pub syscall: Text,
     /// Path.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
+    pub path: Option<Text>,
     /// Byte in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<i64>,
@@ -159,8 +161,8 @@ impl Example {
             ts_ns: call.ts_ns,
             dur_ns: call.dur_ns,
             tid: call.tid,
-            syscall: call.syscall.to_owned(),
-            path: call.path.map(str::to_owned),
+            syscall: call.syscall_text(),
+            path: call.path.map(|_| call.path_text()),
             offset: call.offset,
             ret: call.ret,
         }
@@ -213,6 +215,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Calls that show it.
     pub examples: Vec<Example>,
+    /// Where in the program the examples were made; empty without `--stacks`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<Site>,
     /// SQL that lists all such calls.
     pub query: String,
     /// What to do instead, and when not to.

@@ -11,7 +11,10 @@
 
 mod bounded;
 mod call;
+mod code;
 mod columns;
+#[cfg(test)]
+mod cost;
 mod engine;
 mod finding;
 mod kind;
@@ -28,9 +31,12 @@ mod session;
 mod sql;
 pub mod state;
 mod stats;
+mod text;
 mod text_key;
+mod workers;
 
 pub use call::{Call, FileId};
+pub use code::Site;
 pub use engine::{Diagnosis, Engine, More};
 pub use finding::{
     Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
@@ -41,3 +47,4 @@ pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};
 pub use rules::catalogue;
 pub use session::{DiagnoseError, diagnose, diagnose_while};
+pub use text::Text;

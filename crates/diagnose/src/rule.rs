@@ -171,6 +171,7 @@ impl Found {
             subject: self.subject,
             evidence: self.evidence,
             examples: self.examples,
+            code: Vec::new(),
             query: self.query,
             advice,
             page: format!("rules/{}.md", info.id),

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::mpsc::sync_channel;
 
 use fathom_model::Batch;
 use fathom_model::meta::SessionMeta;
@@ -10,13 +9,13 @@ use fathom_model::tables::{BIOS, BLOCK, FILES, LOSSES, PROCESSES, SYSCALLS, Tabl
 use fathom_session::{Batches, Session, SessionError};
 
 use crate::call::COLUMNS;
+use crate::code;
 use crate::columns::Columns;
 use crate::engine::{Diagnosis, Engine};
 use crate::layers::{TABLES, reaches};
 use crate::rule::Input;
-
-/// Batches of calls that are read ahead.
-const AHEAD: usize = 2;
+use crate::rules;
+use crate::workers::{self, Workers};
 
 /// Why a session could not be diagnosed.
 #[derive(Debug, thiserror::Error)]
@@ -95,18 +94,52 @@ pub fn diagnose_while(
     session: &Session,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Diagnosis, DiagnoseError> {
-    let mut engine = Engine::default();
-    prepare(&mut engine, session.meta());
-    if !session.problems().is_empty() {
-        engine.has_gaps();
-    }
+    diagnose_with(session, wanted, workers::count())
+}
+
+/// The same by that many threads besides the one that reads.
+pub(crate) fn diagnose_with(
+    session: &Session,
+    wanted: &dyn Fn() -> bool,
+    threads: usize,
+) -> Result<Diagnosis, DiagnoseError> {
     let lost = lost_events(session)?;
-    for (input, layer, _, event) in INPUTS {
-        if let Some(count) = lost.get(*event) {
-            let of = format!("{count} records of layer {layer} were lost");
-            engine.lacks(*input, &of);
+    let engine = |part| {
+        let mut engine = Engine::new(rules::part(part, threads));
+        prepare(&mut engine, session.meta());
+        if !session.problems().is_empty() {
+            engine.has_gaps();
         }
-    }
+        for (input, layer, _, event) in INPUTS {
+            if let Some(count) = lost.get(*event) {
+                let of = format!("{count} records of layer {layer} were lost");
+                engine.lacks(*input, &of);
+            }
+        }
+        engine
+    };
+    std::thread::scope(|scope| {
+        let workers = Workers::start(scope, (0..threads.max(1)).map(engine));
+        read(session, wanted, &mut |batch| workers.feed(batch))?;
+        Ok(workers.finish())
+    })
+    .and_then(|mut diagnosis: Diagnosis| {
+        let failed = |(table, source): (&'static Table, SessionError)| DiagnoseError::Read {
+            table: table.name,
+            session: session.dir().to_owned(),
+            source,
+        };
+        code::add(session, &mut diagnosis.findings).map_err(failed)?;
+        Ok(diagnosis)
+    })
+}
+
+/// Hands all rows that rules look at to `to`, in the order that [`Engine::feed`] wants.
+fn read(
+    session: &Session,
+    wanted: &dyn Fn() -> bool,
+    to: &mut dyn FnMut(Batch),
+) -> Result<(), DiagnoseError> {
     let failed = |table: &'static Table| {
         move |source: SessionError| DiagnoseError::Read {
             table: table.name,
@@ -116,7 +149,7 @@ pub fn diagnose_while(
     };
     for table in [&FILES, &PROCESSES] {
         for batch in session.batches(table, None) {
-            engine.feed(&batch.map_err(failed(table))?);
+            to(batch.map_err(failed(table))?);
         }
     }
     let mut streams: Vec<Stream> = TABLES
@@ -128,30 +161,16 @@ pub fn diagnose_while(
             reached: i64::MIN,
         })
         .collect();
-    std::thread::scope(|scope| {
-        // Reading takes about as long as looking at what was read.
-        let (to, calls) = sync_channel(AHEAD);
-        scope.spawn(move || {
-            let batches = session.batches(&SYSCALLS, Some(COLUMNS));
-            for batch in batches {
-                if to.send(batch).is_err() {
-                    return;
-                }
-            }
-        });
-        for batch in calls {
-            if !wanted() {
-                break;
-            }
-            let batch = batch.map_err(failed(&SYSCALLS))?;
-            below(&mut engine, &mut streams, end_of(&batch)).map_err(|(t, e)| failed(t)(e))?;
-            engine.feed(&batch);
+    for batch in session.batches(&SYSCALLS, Some(COLUMNS)) {
+        if !wanted() {
+            break;
         }
-        Ok::<_, DiagnoseError>(())
-    })?;
+        let batch = batch.map_err(failed(&SYSCALLS))?;
+        below(&mut streams, end_of(&batch), to).map_err(|(t, e)| failed(t)(e))?;
+        to(batch);
+    }
     // What came behind the last call.
-    below(&mut engine, &mut streams, i64::MAX).map_err(|(t, e)| failed(t)(e))?;
-    Ok(engine.diagnosis())
+    below(&mut streams, i64::MAX, to).map_err(|(t, e)| failed(t)(e))
 }
 
 /// A table of a layer that is being read.
@@ -165,9 +184,9 @@ struct Stream<'a> {
 
 /// Feeds the rows of layers up to a time: whole batches, as rows may come too early.
 fn below(
-    engine: &mut Engine,
     streams: &mut [Stream],
     until_ns: i64,
+    to: &mut dyn FnMut(Batch),
 ) -> Result<(), (&'static Table, SessionError)> {
     // Bios have the number of their request in place of a time.
     let mut bios: Option<usize> = None;
@@ -185,10 +204,10 @@ fn below(
                     .transpose()?
                     .flatten()
                 {
-                    engine.feed(&more);
+                    to(more);
                 }
             }
-            engine.feed(&batch);
+            to(batch);
         }
     }
     Ok(())

@@ -3,6 +3,8 @@
 /// Buckets a power of two.
 const STEPS: u32 = 4;
 const BUCKETS: usize = 64 * STEPS as usize;
+/// Buckets that are added at once.
+const GROWTH: usize = 16;
 
 /// Count, sum, maximum and median of durations. The median is that of a histogram
 /// with four buckets a power of two: at most 13 % off.
@@ -45,7 +47,9 @@ impl Durations {
         self.max_ns = self.max_ns.max(ns);
         let bucket = bucket(ns).min(BUCKETS - 1);
         if self.buckets.len() <= bucket {
-            self.buckets.resize(bucket + 1, 0);
+            // To a multiple of some powers of two, so that a few steps do.
+            self.buckets
+                .resize((bucket + 1).next_multiple_of(GROWTH), 0);
         }
         if let Some(count) = self.buckets.get_mut(bucket) {
             *count = count.saturating_add(1);

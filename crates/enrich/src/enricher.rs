@@ -24,6 +24,7 @@ use crate::losses::{self, Losses};
 use crate::operations;
 use crate::plan::{Plan, String1, String2, plans};
 use crate::positions::{Positions, Raced};
+use crate::stacks::Stacks;
 use crate::tasks::Tasks;
 use crate::{id, paths, signed, vocab};
 
@@ -93,6 +94,7 @@ pub struct Enricher {
     calls: u64,
     faults: Faults,
     layers: Layers,
+    stacks: Stacks,
     contents: Contents,
     names: Small,
     classes: Small,
@@ -133,6 +135,7 @@ impl Enricher {
             calls: 0,
             faults: Faults::new(),
             layers: Layers::default(),
+            stacks: Stacks::default(),
             contents: Contents::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
@@ -263,6 +266,23 @@ impl Enricher {
             Event::Irq(record) => self.layers.irq(cpu, record, &mut self.tasks),
             Event::Cache(record) => self.layers.cache(record, &mut self.files, &mut self.tasks),
             Event::Span(record) => self.layers.span(record),
+            Event::Stack(record) => self.stacks.stack(
+                self.layers.requests.ended(Key {
+                    tid: record.tid,
+                    ns: record.request_ns,
+                }),
+                record,
+            ),
+            Event::Frame {
+                record,
+                object,
+                build_id,
+                function,
+                source,
+            } => {
+                self.stacks
+                    .frame(record, [object, build_id, function, source]);
+            }
             Event::Mount {
                 record,
                 root,
@@ -273,7 +293,10 @@ impl Enricher {
 
     /// Rows of requests and of the layers below them that were not taken yet.
     pub fn pending_rows(&self) -> usize {
-        self.rows.rid.len() + self.faults.pending_rows() + self.layers.pending_rows()
+        self.rows.rid.len()
+            + self.faults.pending_rows()
+            + self.layers.pending_rows()
+            + self.stacks.pending_rows()
     }
 
     /// Bytes of strings of these rows.
@@ -325,6 +348,7 @@ impl Enricher {
             writeback,
         ];
         batches.extend(self.layers.take());
+        batches.extend(self.stacks.take());
         batches.retain(|b| !b.is_empty());
         batches
     }

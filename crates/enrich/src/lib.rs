@@ -44,6 +44,7 @@ mod operations;
 mod paths;
 mod plan;
 mod positions;
+mod stacks;
 mod structs;
 mod tasks;
 mod text;

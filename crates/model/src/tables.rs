@@ -610,6 +610,50 @@ tables! {
         depth: i32 set,
     }
 
+    /// From where in its program a call was made, with `--stacks`: one row a call.
+    STACKS stacks StackRows key [] {
+        /// The request; null when the record of the call found no room.
+        rid: i64 null,
+        /// When the stack was taken, CLOCK_MONOTONIC nanoseconds: right behind the call.
+        ts_ns: i64 set,
+        /// Process (thread group) id.
+        pid: i32 set,
+        /// Thread id.
+        tid: i32 set,
+        /// Its functions, in table frames; null when they could not be told, as of a process
+        /// that had ended when the recorder looked at it first, or of code that is made
+        /// while it runs.
+        stack_id: i64 null,
+    }
+
+    /// One row a function on a stack: the innermost ones, as many as lie in the first
+    /// 1,024 bytes of the stack. Written when the recording is over.
+    FRAMES frames FrameRows key ["stack_id", "frame"] {
+        /// The stack.
+        stack_id: i64 set,
+        /// 0 is the function that made the call, mostly one of the C library; 1 the one that
+        /// called it, and so on.
+        frame: i32 set,
+        /// Path of the program or library that the function is in, as its process saw it; null
+        /// for code that is in no file.
+        object: str null,
+        /// Its build id, in hexadecimal digits.
+        build_id: str null,
+        /// Byte in that file to which the call that the function made returns.
+        offset: i64 null,
+        /// Name of the function; null when the file has none for it.
+        function: str null,
+        /// The same as offset, from the function's beginning.
+        function_offset: i64 null,
+        /// File of the source; null without debug information.
+        source: str null,
+        /// Line in it.
+        line: i32 null,
+        /// Whether the function has no code of its own: the compiler made it part of the next
+        /// one.
+        inlined: bool set,
+    }
+
     /// One row a file: device, inode and generation. A recycled inode is a new
     /// file.
     FILES files FileRows key ["file_id"] {
@@ -710,11 +754,11 @@ tables! {
         /// Processor, -1 when not known.
         cpu: i32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for
-        /// those of table writeback, block_request, wait, interrupt, page_cache and
-        /// fs_span for those of tables block, waits, irqs and pagecache and for parts
-        /// of file systems.
+        /// those of table writeback, block_request, wait, interrupt, page_cache, stack
+        /// and fs_span for those of tables block, waits, irqs, pagecache and stacks and
+        /// for parts of file systems.
         syscall: str set,
-        /// Layer of the event: syscall, pagecache, block, sched, irq or fs; slices for
+        /// Layer of the event: user, syscall, pagecache, block, sched, irq or fs; slices for
         /// rows of table slices that found no room on the disk.
         layer: str set,
         /// Calls lost.

@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         content_max: 0,
         filters: Filters::none(),
         counters: false,
+        stacks: false,
     })?;
     probe.attach()?;
     // SAFETY: an all-zero set is a valid, empty one.

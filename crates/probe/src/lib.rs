@@ -20,6 +20,7 @@ mod probe;
 mod rings;
 mod selection;
 mod signals;
+mod stacks;
 pub mod system;
 mod variant;
 

@@ -155,7 +155,7 @@ fn configure(
         content_max: options.content_max.min(MAX_CONTENT),
         content_room: wide_bytes / 4 * 3,
         counters: options.counters.into(),
-        reserved: 0,
+        stacks: hooks.serve(Feature::Stacks).into(),
     };
     // In the sections that the kernel side has for them.
     let constants = [
@@ -283,6 +283,9 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     }
     if options.layers.sched {
         wanted.push(Feature::Sched);
+    }
+    if options.stacks {
+        wanted.push(Feature::Stacks);
     }
     wanted
 }

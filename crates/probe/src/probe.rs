@@ -11,12 +11,13 @@ use crate::counted::Counted;
 use crate::counters::{Counters, Losses};
 use crate::error::ProbeError;
 use crate::filter::Filters;
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, NO_STACKS};
 use crate::layers::Layers;
 use crate::load::{self, Loaded, Room, map};
 use crate::mounts::Mounts;
 use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::selection::Selection;
+use crate::stacks::Stacks;
 use crate::{Content, Detail, adopt};
 
 /// What and how to record.
@@ -44,6 +45,8 @@ pub struct ProbeOptions {
     /// Count calls in the kernel instead of recording each; with
     /// [`Detail::Fds`] by file, too.
     pub counters: bool,
+    /// From where in its program each call was made.
+    pub stacks: bool,
 }
 
 /// The programs, loaded.
@@ -62,6 +65,8 @@ pub struct Probe {
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
     counted: Counted,
+    stacks: Option<Stacks>,
+    stopped: bool,
 }
 
 impl Probe {
@@ -90,6 +95,8 @@ impl Probe {
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
             counted: Counted::default(),
+            stacks: options.stacks.then(Stacks::new),
+            stopped: false,
             object,
         })
     }
@@ -106,6 +113,12 @@ impl Probe {
     /// left out.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks.list
+    }
+
+    /// Why no stacks are recorded although the options ask for them.
+    pub fn missing_stacks(&self) -> Option<&Hook> {
+        let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
+        missing.find(|hook| hook.note.starts_with(NO_STACKS))
     }
 
     /// Records task `pidfd` from the moment when it executes a program.
@@ -192,7 +205,14 @@ impl Probe {
             }
             None => Vec::with_capacity(bytes),
         });
+        let from = out.len();
         self.wide.drain(out);
+        if let Some(stacks) = &mut self.stacks {
+            stacks.number(out.get_mut(from..).unwrap_or_default());
+            if self.stopped {
+                out.extend(stacks.name());
+            }
+        }
     }
 
     /// Gives memory of a chunk back, to be used again.
@@ -210,6 +230,7 @@ impl Probe {
             return Ok(());
         }
         self.links.clear();
+        self.stopped = true;
         // A program that another CPU was in when it was detached ends within
         // microseconds; the kernel has no call that waits for it.
         std::thread::sleep(std::time::Duration::from_millis(20));

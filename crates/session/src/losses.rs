@@ -6,7 +6,8 @@ use std::collections::hash_map::Entry;
 use fathom_model::abi::HIST_BUCKETS;
 use fathom_model::batch::NULL_I64;
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
+    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, SLICES, STACKS, SYSCALLS, Table, WAITS,
+    WRITEBACK,
 };
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
@@ -46,7 +47,7 @@ pub(crate) struct RowCounts {
 }
 
 /// What the rows of a table are called that has no column for it, and their layer.
-static NAMES: [(&Table, &str, &str); 8] = [
+static NAMES: [(&Table, &str, &str); 9] = [
     (&FAULTS, "page_fault", "pagecache"),
     (&WRITEBACK, "writeback", "pagecache"),
     (&BLOCK, "block_request", "block"),
@@ -55,6 +56,7 @@ static NAMES: [(&Table, &str, &str); 8] = [
     (&IRQS, "interrupt", "irq"),
     (&PAGECACHE, "page_cache", "pagecache"),
     (&SLICES, "slice", "slices"),
+    (&STACKS, "stack", "user"),
 ];
 
 /// Whether the rows of a table are counted when they can't be written.

@@ -7,6 +7,16 @@ import type { Client } from "./client";
 import type { Filter, LiveState } from "./types";
 
 /** As `fathom diagnose --format json` gives it; its times are those of the tables. */
+/** A place in a program. */
+export interface Site {
+	function?: string;
+	function_offset?: number;
+	source?: string;
+	line?: number;
+	object?: string;
+	offset?: number;
+}
+
 export interface Finding {
 	rule: string;
 	severity: string;
@@ -18,6 +28,8 @@ export interface Finding {
 	subject: { pid?: number; tid?: number; comm?: string; file_id?: number; path?: string };
 	evidence: { name: string; value: number }[];
 	examples: { rid: number; ts_ns: number; dur_ns: number; tid: number; syscall: string; path?: string }[];
+	/** Where in the program the examples were made; only with stacks. */
+	code?: Site[];
 	query: string;
 	advice: string;
 	caveats: string[];

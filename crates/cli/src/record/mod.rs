@@ -66,6 +66,11 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
             "--detail counters makes no rows to keep and no records: leave --keep and --raw out"
         )));
     }
+    if counters && args.stacks {
+        return Err(Failure::input(anyhow!(
+            "--stacks is about single calls, which --detail counters does not record: leave one out"
+        )));
+    }
     let keep = saving::keep(&args.keep).map_err(Failure::input)?;
     let watch = Watch::of(&args.keep).map_err(Failure::input)?;
     let detail = match args.detail {
@@ -101,6 +106,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         content_max: content.max_bytes,
         filters,
         counters,
+        stacks: args.stacks,
     };
     // Before threads are started, so that all inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
@@ -122,6 +128,9 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         eprintln!("fathom: {warning}");
     }
     meta.hooks = probe.hooks().to_vec();
+    if let (true, Some(hook)) = (args.stacks, probe.missing_stacks()) {
+        eprintln!("fathom: --stacks: {}", hook.note);
+    }
     let (feed, findings) = rules(&args, &meta, &output).map_err(Failure::recording)?;
     let destination = Destination {
         output: output.clone(),
@@ -564,6 +573,9 @@ fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
         && let Ok(layers) = Layers::parse(&args.layers)
     {
         other.push(format!("--layers {}", layers.names()));
+    }
+    if args.stacks {
+        other.push("--stacks".to_string());
     }
     if let Some(user) = &args.user {
         other.push(format!("--user {user}"));

@@ -36,6 +36,7 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         content_max: 0,
         filters,
         counters: false,
+        stacks: false,
     };
     // What is looked at must not keep fathom from looking.
     system::set_nice(system::nice() - 10);

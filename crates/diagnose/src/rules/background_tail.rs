@@ -14,6 +14,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Time in which threads are looked at, nanoseconds.
 const WINDOW_NS: i64 = 100_000_000;
@@ -62,7 +63,7 @@ struct Activity {
 /// Calls of threads of one name, by how many others were busy.
 #[derive(Debug, Default)]
 struct Foreground {
-    comm: String,
+    comm: Text,
     threads: std::collections::BTreeSet<i32>,
     by_busy: Vec<Durations>,
     /// The slowest ones with others busy.
@@ -76,7 +77,7 @@ const MAX_NAMES: usize = 64;
 /// Calls that a finding shows.
 const EXAMPLES: usize = 3;
 
-type Window = HashMap<(i32, i32), (String, Activity)>;
+type Window = HashMap<(i32, i32), (Text, Activity)>;
 
 /// The rule's state.
 #[derive(Debug)]
@@ -172,7 +173,7 @@ impl Rule for BackgroundTail {
             let window = self.windows.entry(at).or_default();
             let (comm, activity) = window.entry((call.pid, call.tid)).or_default();
             if comm.is_empty() {
-                *comm = call.comm.to_owned();
+                *comm = call.comm_text();
             }
             if bulk {
                 activity.bytes += BUSY_BYTES;

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
     id: "content-mismatch",
@@ -42,7 +43,7 @@ struct File {
     /// Writes by where they begin; overlapped ones are dropped.
     writes: std::collections::BTreeMap<i64, Written>,
     mapped: bool,
-    comm: String,
+    comm: Text,
     pid: i32,
     mismatches: u64,
     bytes: i64,
@@ -106,7 +107,7 @@ impl Rule for ContentMismatch {
                     file.mismatches += 1;
                     file.bytes += end - start;
                     file.pid = call.pid;
-                    file.comm = call.comm.to_owned();
+                    file.comm = call.comm_text();
                     file.examples.add(call);
                 }
             }

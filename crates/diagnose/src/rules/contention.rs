@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Share of a thread's time that goes into waiting for locks.
 const MIN_PART: f64 = 0.1;
@@ -47,7 +48,7 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Locks {
     pid: i32,
-    comm: String,
+    comm: Text,
     waits: u64,
     waited_ns: i64,
     first_ns: i64,
@@ -59,7 +60,7 @@ struct Locks {
 #[derive(Debug, Default)]
 struct Writes {
     pid: i32,
-    comm: String,
+    comm: Text,
     alone: Durations,
     together: Durations,
     /// The last writes of other threads: thread, begin and end.
@@ -106,7 +107,7 @@ impl Rule for Contention {
             let writes = self.writes.entry(file);
             if writes.comm.is_empty() {
                 writes.pid = call.pid;
-                writes.comm = call.comm.to_owned();
+                writes.comm = call.comm_text();
             }
             if writes.threads.len() < MAX_THREADS {
                 writes.threads.insert(call.tid);
@@ -138,7 +139,7 @@ impl Rule for Contention {
         if locks.first_ns == 0 {
             locks.first_ns = call.ts_ns;
             locks.pid = call.pid;
-            locks.comm = call.comm.to_owned();
+            locks.comm = call.comm_text();
         }
         locks.last_ns = call.end_ns();
         if call.dur_ns > WAITED_NS {

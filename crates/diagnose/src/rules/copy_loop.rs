@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Pairs from which on they count.
 const MIN_PAIRS: u64 = 16;
@@ -52,7 +53,7 @@ struct LastRead {
 #[derive(Debug, Default)]
 struct Copy {
     pid: i32,
-    comm: String,
+    comm: Text,
     pairs: u64,
     bytes: i64,
     read_ns: i64,
@@ -122,7 +123,7 @@ impl Rule for CopyLoop {
         }
         if copy.pairs == 0 {
             copy.pid = call.pid;
-            copy.comm = call.comm.to_owned();
+            copy.comm = call.comm_text();
         }
         copy.pairs += 1;
         copy.hashed += u64::from(hashed);
@@ -134,8 +135,7 @@ impl Rule for CopyLoop {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((tid, from, to), copy) in self.copies.iter() {
-            let reads = self.reads.iter().find(|(key, _)| **key == (*tid, *from));
-            let reads = reads.map_or(0, |(_, (count, _))| *count);
+            let reads = self.reads.get(&(*tid, *from)).map_or(0, |(count, _)| *count);
             let part = copy.pairs as f64 / reads.max(1) as f64;
             let lost = copy.read_ns.min(copy.write_ns);
             if copy.pairs < MIN_PAIRS || copy.bytes < MIN_BYTES || part < MIN_PART || !run.matters(lost) {

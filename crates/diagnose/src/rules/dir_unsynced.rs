@@ -11,6 +11,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text_key::TextKey;
+use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
     id: "dir-unsynced",
@@ -36,7 +37,7 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Directory {
     pid: i32,
-    comm: String,
+    comm: Text,
     path: String,
     created: u64,
     renamed: u64,
@@ -49,7 +50,7 @@ pub struct DirUnsynced {
     /// Directories in which something is waiting.
     waiting: Bounded<u64, Directory>,
     /// Files that were created here and not made durable yet, with their path.
-    fresh: Bounded<FileId, Option<String>>,
+    fresh: Bounded<FileId, Option<Text>>,
     key: TextKey,
 }
 
@@ -70,7 +71,7 @@ impl DirUnsynced {
         if waiting.path.is_empty() {
             waiting.path = directory.to_owned();
             waiting.pid = call.pid;
-            waiting.comm = call.comm.to_owned();
+            waiting.comm = call.comm_text();
         }
         waiting.examples.add(call);
         waiting
@@ -96,8 +97,8 @@ impl Rule for DirUnsynced {
             }
             Kind::Open => {
                 let created = call.has_flag("O_CREAT") && call.has_flag("O_EXCL");
-                if let (true, Some(id), Some(path)) = (created, call.file, call.path) {
-                    *self.fresh.entry(id) = Some(path.to_owned());
+                if let (true, Some(id), Some(_)) = (created, call.file, call.path) {
+                    *self.fresh.entry(id) = Some(call.path_text());
                 }
             }
             Kind::Unlink => {

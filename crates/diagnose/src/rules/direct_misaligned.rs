@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Both ways through one file: calls of each from which on they count.
 const MIN_MIXED: u64 = 16;
@@ -38,7 +39,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Use {
-    comm: String,
+    comm: Text,
     refused: u64,
     misaligned: u64,
     /// The second of the last call, and calls of both ways in it.
@@ -82,7 +83,7 @@ impl Rule for DirectMisaligned {
         let file = context.file(call);
         let usage = self.files.entry((call.pid, id));
         if usage.comm.is_empty() {
-            usage.comm = call.comm.to_owned();
+            usage.comm = call.comm_text();
         }
         if direct && call.failed_with("EINVAL") {
             usage.refused += 1;

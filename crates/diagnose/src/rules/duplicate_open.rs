@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Files or repetitions from which on they count.
 const MIN_TIMES: u64 = 10;
@@ -51,9 +52,9 @@ struct Opened {
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
-    comm: String,
+    comm: Text,
     times: u64,
-    path: String,
+    path: Text,
     file: Option<FileId>,
     open: Durations,
     examples: Examples,
@@ -112,8 +113,8 @@ impl Rule for DuplicateOpen {
         if twice {
             let process = self.processes.entry(call.pid);
             if process.times == 0 {
-                process.comm = call.comm.to_owned();
-                process.path = call.path.unwrap_or("").to_owned();
+                process.comm = call.comm_text();
+                process.path = call.path_text();
                 process.file = Some(file);
             }
             process.times += 1;

@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Syncs of a file that had just grown from which on they count.
 const MIN_SYNCS: u64 = 64;
@@ -42,7 +43,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Growth {
-    comm: String,
+    comm: Text,
     /// End of the file as the writes tell.
     end: i64,
     grown: bool,
@@ -87,7 +88,7 @@ impl Rule for ExtendWithoutAllocate {
         }
         let growth = self.files.entry((call.pid, id));
         if growth.comm.is_empty() {
-            growth.comm = call.comm.to_owned();
+            growth.comm = call.comm_text();
         }
         match call.kind {
             Kind::Allocate => growth.reserved = true,

@@ -11,6 +11,7 @@ use crate::order::{Head, Step};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::state::{Context, State};
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Time in which faults are counted, nanoseconds.
 const WINDOW_NS: i64 = 100_000_000;
@@ -45,7 +46,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one mapped file.
 #[derive(Debug, Default)]
 struct Mapping {
-    comm: String,
+    comm: Text,
     threads: Vec<(i32, Head)>,
     window: i64,
     /// Of the window that goes on.
@@ -138,7 +139,7 @@ impl Rule for FaultStorm {
         let Some(id) = fault.file.filter(|_| fault.major && fault.access != "exec") else { return };
         let mapping = self.mappings.entry((fault.pid, id));
         if mapping.comm.is_empty() {
-            mapping.comm = fault.comm.to_owned();
+            mapping.comm = fault.comm.into();
         }
         if mapping.examples.len() < EXAMPLES {
             mapping.examples.push(Example {
@@ -146,8 +147,8 @@ impl Rule for FaultStorm {
                 ts_ns: fault.ts_ns,
                 dur_ns: fault.dur_ns,
                 tid: fault.tid,
-                syscall: "page_fault".to_owned(),
-                path: state.files.get(id).map(|f| f.name().to_owned()),
+                syscall: "page_fault".into(),
+                path: state.files.get(id).map(|f| f.name().into()),
                 offset: Some(fault.offset),
                 ret: None,
             });

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Descriptors that are left open from which on they count.
 const MIN_OPEN: usize = 100;
@@ -41,7 +42,7 @@ const MIN_SAME: usize = 10;
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
-    comm: String,
+    comm: Text,
     opens: u64,
     refused: u64,
     errno: String,
@@ -75,7 +76,7 @@ impl Rule for FdLeak {
     fn call(&mut self, call: &Call, _: &Context) {
         let process = self.processes.entry(call.pid);
         if process.opens + process.refused == 0 {
-            process.comm = call.comm.to_owned();
+            process.comm = call.comm_text();
         }
         if let Some(errno) = call.errno.filter(|e| matches!(*e, "EMFILE" | "ENFILE")) {
             process.refused += 1;

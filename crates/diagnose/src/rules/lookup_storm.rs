@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Failures from which on they count.
 const MIN_FAILURES: u64 = 100;
@@ -39,7 +40,7 @@ static INFO: RuleInfo = RuleInfo {
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
-    comm: String,
+    comm: Text,
     lookups: u64,
     missing: u64,
     lost_ns: i64,
@@ -83,7 +84,7 @@ impl Rule for LookupStorm {
         }
         let process = self.processes.entry(call.pid);
         if process.comm.is_empty() || process.missing == 0 {
-            process.comm = call.comm.to_owned();
+            process.comm = call.comm_text();
         }
         process.lookups += 1;
         if call.failed_with("ENOENT") {

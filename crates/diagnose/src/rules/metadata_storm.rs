@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Length of a window, nanoseconds.
 const WINDOW_NS: i64 = 1_000_000_000;
@@ -49,7 +50,7 @@ static INFO: RuleInfo = RuleInfo {
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
-    comm: String,
+    comm: Text,
     window: i64,
     calls: u64,
     /// Of regular files.
@@ -144,7 +145,7 @@ impl Rule for MetadataStorm {
         }
         let process = self.processes.entry(call.pid);
         if process.comm.is_empty() {
-            process.comm = call.comm.to_owned();
+            process.comm = call.comm_text();
         }
         let window = call.end_ns().div_euclid(WINDOW_NS);
         if window != process.window {

@@ -51,6 +51,12 @@ rules! {
     queue_hog::QueueHog,
 }
 
+/// Of `parts` parts of about the same number of rules the one with that index.
+pub fn part(index: usize, parts: usize) -> Vec<Box<dyn Rule>> {
+    let all = all().into_iter().skip(index);
+    all.step_by(parts.max(1)).collect()
+}
+
 /// What every rule says of itself.
 pub fn catalogue() -> Vec<&'static RuleInfo> {
     all().iter().map(|rule| rule.info()).collect()

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Share of the written bytes that were overwritten.
 const MIN_PART: f64 = 0.5;
@@ -36,7 +37,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Writes {
-    comm: String,
+    comm: Text,
     calls: u64,
     bytes: i64,
     again: i64,
@@ -94,7 +95,7 @@ impl Rule for Overwrite {
         let again = self.unused.entry(id).insert(start, end);
         let writes = self.writes.entry((call.pid, id));
         if writes.bytes == 0 {
-            writes.comm = call.comm.to_owned();
+            writes.comm = call.comm_text();
         }
         writes.bytes += end - start;
         writes.time_ns += call.dur_ns;

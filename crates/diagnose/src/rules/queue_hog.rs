@@ -166,8 +166,8 @@ impl Rule for QueueHog {
                             ts_ns: queued,
                             dur_ns: dur,
                             tid: bio.and_then(|bio| bio.cause_tid).unwrap_or(0),
-                            syscall: request.op.to_owned(),
-                            path: file.map(|f| f.name().to_owned()),
+                            syscall: request.op.into(),
+                            path: file.map(|f| f.name().into()),
                             offset: bio.and_then(|bio| bio.offset),
                             ret: None,
                         });

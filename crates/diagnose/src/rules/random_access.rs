@@ -12,6 +12,7 @@ use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Reads that jump and wait for the device, from which on they count.
 const MIN_READS: u64 = 64;
@@ -52,7 +53,7 @@ const MAX_THREADS: usize = 32;
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Access {
-    comm: String,
+    comm: Text,
     heads: Vec<(i32, Head)>,
     reads: u64,
     jumps: u64,
@@ -109,7 +110,7 @@ impl Rule for RandomAccess {
         }
         let access = self.accesses.entry((call.pid, id));
         if access.reads == 0 {
-            access.comm = call.comm.to_owned();
+            access.comm = call.comm_text();
         }
         access.reads += 1;
         access.bytes += end - start;

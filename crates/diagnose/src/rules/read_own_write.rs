@@ -11,6 +11,7 @@ use crate::sql;
 use crate::state::Context;
 use crate::state::descriptors::Description;
 use crate::state::intervals::Intervals;
+use crate::text::Text;
 
 /// Reads of own bytes from the device, from which on they count.
 const MIN_READS: u64 = 32;
@@ -40,7 +41,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Own {
-    comm: String,
+    comm: Text,
     written: Intervals,
     reads: u64,
     bytes: i64,
@@ -84,7 +85,7 @@ impl Rule for ReadOwnWrite {
             (Kind::Write, Some((start, end))) => {
                 let own = self.own.entry(key);
                 if own.comm.is_empty() {
-                    own.comm = call.comm.to_owned();
+                    own.comm = call.comm_text();
                 }
                 own.written.insert(start, end);
                 own.direct |= direct;

@@ -15,6 +15,7 @@ use crate::state::descriptors::Description;
 use crate::state::intervals::Intervals;
 use crate::state::{Context, State};
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Reads in order that waited for the device, from which on they count.
 const MIN_READS: u64 = 64;
@@ -48,7 +49,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Reader {
-    comm: String,
+    comm: Text,
     heads: Heads,
     /// Reads in order, and those of them that waited.
     in_order: u64,
@@ -125,7 +126,7 @@ impl Rule for ReadaheadDefeated {
         }
         let reader = self.readers.entry((call.pid, id));
         if reader.comm.is_empty() {
-            reader.comm = call.comm.to_owned();
+            reader.comm = call.comm_text();
         }
         let missed = context.below.missed();
         if missed {

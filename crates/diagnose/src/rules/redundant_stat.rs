@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::state::Context;
 use crate::text_key::TextKey;
+use crate::text::Text;
 
 /// Redundant calls of a process from which on they count.
 const MIN_CALLS: u64 = 100;
@@ -47,7 +48,7 @@ struct Asked {
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
-    comm: String,
+    comm: Text,
     repeated: u64,
     before_open: u64,
     lost_ns: i64,
@@ -119,7 +120,7 @@ impl Rule for RedundantStat {
             process.lost_ns += last.dur_ns;
             process.examples.add(call);
             if process.comm.is_empty() {
-                process.comm = call.comm.to_owned();
+                process.comm = call.comm_text();
             }
         }
         if changes(call) && call.succeeded() {
@@ -149,7 +150,7 @@ impl Rule for RedundantStat {
             process.lost_ns += call.dur_ns;
             process.examples.add(call);
             if process.comm.is_empty() {
-                process.comm = call.comm.to_owned();
+                process.comm = call.comm_text();
             }
         }
         if call.succeeded() {

@@ -12,6 +12,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text_key::TextKey;
+use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
     id: "rename-unsynced",
@@ -39,11 +40,11 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Target {
     pid: i32,
-    comm: String,
+    comm: Text,
     path: String,
     renames: u64,
     dirty: i64,
-    fs_type: String,
+    fs_type: Text,
     examples: Examples,
 }
 
@@ -106,7 +107,7 @@ impl Rule for RenameUnsynced {
         let target = self.targets.entry(key);
         if target.renames == 0 {
             target.pid = call.pid;
-            target.comm = call.comm.to_owned();
+            target.comm = call.comm_text();
             target.path = to.to_owned();
             target.fs_type = file.fs_type.clone();
         }

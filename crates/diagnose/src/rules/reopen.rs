@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Opens a second, in the busiest second.
 const MIN_RATE: u32 = 10;
@@ -41,7 +42,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Openings {
-    comm: String,
+    comm: Text,
     opens: u64,
     /// The second of the last open, opens in it, most in any.
     second: i64,
@@ -97,7 +98,7 @@ impl Rule for Reopen {
         }
         let openings = self.files.entry((call.pid, file));
         if openings.opens == 0 {
-            openings.comm = call.comm.to_owned();
+            openings.comm = call.comm_text();
             openings.first_ns = call.dur_ns;
         }
         openings.opens += 1;

@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
+use crate::text::Text;
 
 /// Bytes read over different bytes read.
 const MIN_RATIO: f64 = 2.0;
@@ -37,7 +38,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Reads {
-    comm: String,
+    comm: Text,
     seen: Intervals,
     bytes: i64,
     again: i64,
@@ -84,7 +85,7 @@ impl Rule for Reread {
         let changed = self.written.get_mut(&id).map_or(0, |w| w.overlap(start, end));
         let reads = self.reads.entry((call.pid, id));
         if reads.bytes == 0 {
-            reads.comm = call.comm.to_owned();
+            reads.comm = call.comm_text();
         }
         let again = reads.seen.insert(start, end);
         // Of bytes that were written at any time it is not known whether they are

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Failures in a row.
 const MIN_FAILURES: u64 = 100;
@@ -37,12 +38,12 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Spin {
     pid: i32,
-    comm: String,
+    comm: Text,
     kind: Option<Kind>,
-    syscall: String,
+    syscall: Text,
     errno: String,
     file_id: Option<i64>,
-    path: String,
+    path: Text,
     /// The row that goes on.
     row: u64,
     began_ns: i64,
@@ -126,11 +127,11 @@ impl Rule for RetrySpin {
             spin.began_ns = call.ts_ns;
             if spin.rows == 0 {
                 spin.errno = errno.to_owned();
-                spin.syscall = call.syscall.to_owned();
+                spin.syscall = call.syscall_text();
                 spin.pid = call.pid;
-                spin.comm = call.comm.to_owned();
+                spin.comm = call.comm_text();
                 spin.file_id = call.file.map(|file| file.0);
-                spin.path = call.path.unwrap_or("").to_owned();
+                spin.path = call.path_text();
             }
         }
         spin.row += 1;
@@ -162,7 +163,7 @@ impl Rule for RetrySpin {
                 subject: Subject {
                     tid: Some(*tid),
                     file_id: spin.file_id,
-                    path: Some(spin.path.clone()).filter(|path| !path.is_empty()),
+                    path: Some(spin.path.to_string()).filter(|path| !path.is_empty()),
                     ..Subject::process(spin.pid, &spin.comm)
                 },
                 evidence: vec![number("failures", failures as i64), number("rows", rows as i64)],

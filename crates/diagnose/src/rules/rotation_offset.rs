@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text_key::TextKey;
+use crate::text::Text;
 
 /// Empty reads beyond the end from which on they count.
 const MIN_EMPTY: u64 = 2;
@@ -38,8 +39,8 @@ static INFO: RuleInfo = RuleInfo {
 /// What a process has read by a path.
 #[derive(Debug, Default)]
 struct Reader {
-    comm: String,
-    path: String,
+    comm: Text,
+    path: Text,
     file: Option<FileId>,
     /// End of what it has read of the file.
     end: i64,
@@ -100,8 +101,8 @@ impl Rule for RotationOffset {
             let key = self.key.of(path);
             let reader = self.readers.entry((call.pid, key));
             if reader.file.is_none() {
-                reader.comm = call.comm.to_owned();
-                reader.path = path.to_owned();
+                reader.comm = call.comm_text();
+                reader.path = call.path_text();
             }
             if reader.file != Some(file) {
                 reader.before = reader.file.map(|old| (old, reader.end));

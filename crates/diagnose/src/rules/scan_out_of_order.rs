@@ -11,6 +11,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
+use crate::text::Text;
 
 /// Reads from which on they count.
 const MIN_READS: u64 = 256;
@@ -41,7 +42,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Scan {
-    comm: String,
+    comm: Text,
     head: Head,
     reads: u64,
     jumps: u64,
@@ -82,7 +83,7 @@ impl Rule for ScanOutOfOrder {
         }
         let scan = self.scans.entry((call.pid, id));
         if scan.reads == 0 {
-            scan.comm = call.comm.to_owned();
+            scan.comm = call.comm_text();
         }
         let jump = matches!(scan.head.step(start, end), Step::Back | Step::Jump);
         scan.reads += 1;

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Seeks from which on they count.
 const MIN_SEEKS: u64 = 64;
@@ -38,7 +39,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Stream {
-    comm: String,
+    comm: Text,
     /// Whether the last call was a seek that moved, and how long it took.
     pending: Option<i64>,
     ios: u64,
@@ -83,7 +84,7 @@ impl Rule for SeekThenIo {
         }
         let stream = self.streams.entry((call.pid, file, fd));
         if stream.comm.is_empty() {
-            stream.comm = call.comm.to_owned();
+            stream.comm = call.comm_text();
         }
         if call.kind == Kind::Seek {
             let idle = call.ret.is_some() && call.ret == stream.position;

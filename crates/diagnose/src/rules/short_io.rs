@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
     id: "short-io",
@@ -42,7 +43,7 @@ struct Pending {
 /// One process on one file in one direction.
 #[derive(Debug, Default)]
 struct Stream {
-    comm: String,
+    comm: Text,
     pending: Option<Pending>,
     abandoned: u64,
     missing: i64,
@@ -110,7 +111,7 @@ impl Rule for ShortIo {
         }
         let stream = self.streams.entry(key);
         if stream.comm.is_empty() {
-            stream.comm = call.comm.to_owned();
+            stream.comm = call.comm_text();
         }
         let mut example = Examples::default();
         example.add(call);

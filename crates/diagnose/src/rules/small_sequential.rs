@@ -14,6 +14,7 @@ use crate::sql;
 use crate::state::Context;
 use crate::state::descriptors::Description;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Calls in a run from which on it counts.
 const MIN_RUN: u64 = 64;
@@ -48,7 +49,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file in one direction.
 #[derive(Debug, Default)]
 struct Stream {
-    comm: String,
+    comm: Text,
     head: Head,
     /// Calls and bytes of the run that goes on.
     run: u64,
@@ -150,7 +151,7 @@ impl Rule for SmallSequential {
         if stream.head.step(start, end) != Step::Next || stream.run == 0 {
             stream.stop();
             if stream.comm.is_empty() {
-                stream.comm = call.comm.to_owned();
+                stream.comm = call.comm_text();
             }
         }
         stream.add(call, end - start);
@@ -228,7 +229,7 @@ impl Rule for SmallSequential {
 /// Files of one process that matter only together.
 #[derive(Default)]
 struct Together {
-    comm: String,
+    comm: Text,
     files: i64,
     calls: i64,
     bytes: i64,

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Reads of the old file after the new one was written from which on they count.
 const MIN_READS: u64 = 3;
@@ -34,8 +35,8 @@ static INFO: RuleInfo = RuleInfo {
 /// A process that reads a file.
 #[derive(Debug, Default)]
 struct Reader {
-    comm: String,
-    path: String,
+    comm: Text,
+    path: Text,
     /// Empty reads since the path names a file with new bytes.
     stale: u64,
     /// That file.
@@ -80,8 +81,8 @@ impl Rule for StaleInodeReader {
             // Under other names the old file may be what is wanted.
             for id in [Some(file)].into_iter().flatten() {
                 let reader = self.readers.entry((call.pid, id));
-                reader.comm = call.comm.to_owned();
-                reader.path = path.to_owned();
+                reader.comm = call.comm_text();
+                reader.path = call.path_text();
                 reader.stale = 0;
                 reader.opened_new = false;
             }

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
     id: "sync-error-ignored",
@@ -33,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
 /// A file whose sync failed for a process.
 #[derive(Debug, Default)]
 struct Failure {
-    comm: String,
+    comm: Text,
     errno: String,
     /// Bytes that were at stake.
     at_stake: i64,
@@ -77,7 +78,7 @@ impl Rule for SyncErrorIgnored {
         if let Some(errno) = call.errno.filter(|errno| is_sync && lost_bytes(errno)) {
             let dirty = context.file(call).map_or(0, |file| file.dirty.len());
             let failure = self.failures.entry(key);
-            failure.comm = call.comm.to_owned();
+            failure.comm = call.comm_text();
             failure.errno = errno.to_owned();
             failure.at_stake += dirty;
             failure.examples.add(call);

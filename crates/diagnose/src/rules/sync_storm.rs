@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Syncs of a thread on a file from which on they count.
 const MIN_SYNCS: u64 = 16;
@@ -45,7 +46,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One thread on one file.
 #[derive(Debug, Default)]
 struct Syncs {
-    comm: String,
+    comm: Text,
     pid: i32,
     /// Time of syncs with something to write, and of those without.
     dirty: Durations,
@@ -89,7 +90,7 @@ impl Rule for SyncStorm {
         let syncs = self.threads.entry((call.tid, id));
         if syncs.first_ns == 0 {
             syncs.first_ns = call.ts_ns;
-            syncs.comm = call.comm.to_owned();
+            syncs.comm = call.comm_text();
             syncs.pid = call.pid;
         }
         syncs.last_ns = call.end_ns();

@@ -12,6 +12,7 @@ use crate::kind::{Kind, Kinds};
 use crate::names::directory;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::state::Context;
+use crate::text::Text;
 
 /// Files of a process in a directory from which on they count.
 const MIN_FILES: u64 = 10;
@@ -42,7 +43,7 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Life {
     pid: i32,
-    comm: String,
+    comm: Text,
     time_ns: i64,
     written: i64,
     syncs: u64,
@@ -55,7 +56,7 @@ struct Life {
 /// Files of a process in a directory that are gone.
 #[derive(Debug, Default)]
 struct Churn {
-    comm: String,
+    comm: Text,
     files: u64,
     bytes: i64,
     syncs: u64,
@@ -165,7 +166,7 @@ impl Rule for TempChurn {
                 {
                     let life = self.lives.entry(id);
                     life.pid = call.pid;
-                    life.comm = call.comm.to_owned();
+                    life.comm = call.comm_text();
                     life.time_ns = call.dur_ns;
                 }
             }

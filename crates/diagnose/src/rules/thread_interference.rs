@@ -10,6 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Part of a thread's life that it loses.
 const MIN_SCORE: f64 = 0.3;
@@ -71,7 +72,7 @@ struct Overlapped {
 #[derive(Debug, Default)]
 struct Thread {
     pid: i32,
-    comm: String,
+    comm: Text,
     first_ns: i64,
     last_ns: i64,
     sorts: Vec<(Alike, Overlapped)>,
@@ -152,8 +153,8 @@ impl Rule for ThreadInterference {
         if thread.first_ns == 0 {
             (thread.pid, thread.first_ns) = (call.pid, call.ts_ns);
         }
-        if thread.comm != call.comm {
-            thread.comm = call.comm.to_owned();
+        if &*thread.comm != call.comm {
+            thread.comm = call.comm_text();
         }
         thread.last_ns = call.end_ns();
         if !met {

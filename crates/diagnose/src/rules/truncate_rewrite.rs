@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::Text;
 
 /// Times that one file is rewritten from which on it is data that lives.
 const MIN_REWRITES: u64 = 2;
@@ -34,7 +35,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Rewrites {
-    comm: String,
+    comm: Text,
     /// Emptied with something in it, and not written since.
     emptied: bool,
     rewrites: u64,
@@ -100,7 +101,7 @@ impl Rule for TruncateRewrite {
             return;
         }
         let rewrites = self.files.entry((call.pid, id));
-        rewrites.comm = call.comm.to_owned();
+        rewrites.comm = call.comm_text();
         rewrites.emptied = true;
         rewrites.lost_bytes = rewrites.lost_bytes.max(had);
         rewrites.examples.add(call);

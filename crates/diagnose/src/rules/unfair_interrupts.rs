@@ -12,6 +12,7 @@ use crate::layers::{Layer, Row};
 use crate::names::role;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::state::{Context, State};
+use crate::text::Text;
 
 /// Interrupts of a thread from which on they count.
 const MIN_INTERRUPTS: u64 = 100;
@@ -42,7 +43,7 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Thread {
     pid: i32,
-    comm: String,
+    comm: Text,
     interrupts: u64,
     interrupt_ns: i64,
     /// In calls, less the waits.
@@ -102,8 +103,8 @@ impl Rule for UnfairInterrupts {
         }
         let thread = self.threads.entry(call.tid);
         thread.pid = call.pid;
-        if thread.comm != call.comm {
-            thread.comm = call.comm.to_owned();
+        if &*thread.comm != call.comm {
+            thread.comm = call.comm_text();
         }
         let own = (call.dur_ns - context.below.off_cpu_ns).max(0);
         thread.time_ns += own;

@@ -12,6 +12,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::{Context, State};
 use crate::stats::Durations;
+use crate::text::Text;
 
 /// Bytes written to the device for each byte that the program wrote.
 const MIN_RATIO: f64 = 3.0;
@@ -51,7 +52,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process.
 #[derive(Debug, Default)]
 struct Process {
-    comm: String,
+    comm: Text,
     /// Bytes that it wrote with calls to files on devices.
     asked: i64,
     /// Bytes that devices were given for journals on its behalf.
@@ -65,7 +66,7 @@ struct Process {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct File {
-    comm: String,
+    comm: Text,
     asked: i64,
     data: i64,
     whole: Durations,
@@ -135,7 +136,7 @@ impl Rule for WriteAmplification {
             self.processes.entry(call.pid).asked += end - start;
             let file = self.files.entry((call.pid, id));
             if file.asked == 0 {
-                file.comm = call.comm.to_owned();
+                file.comm = call.comm_text();
             }
             file.asked += end - start;
             let partial = start % PAGE != 0 || end % PAGE != 0;
@@ -149,7 +150,7 @@ impl Rule for WriteAmplification {
         }
         if below.written_bytes > 0 && !call.asynchronous {
             let process = self.processes.entry(call.pid);
-            process.comm = call.comm.to_owned();
+            process.comm = call.comm_text();
             process.waiting += 1;
             process.waited_ns += call.dur_ns;
             process.examples.add(call);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use crate::call::{Call, FileId};
+use crate::call::{Call, FileId, has_flag};
 use crate::kind::Kind;
+use crate::text::Text;
 
 /// An open file description: what `open` makes and `dup` and `fork` share.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub struct Opened {
     /// How long it took, nanoseconds.
     pub dur_ns: i64,
     /// Its flags, in strace's words.
-    pub flags: Box<str>,
+    pub flags: Text,
     /// Whether O_DIRECT is one of them.
     pub direct: bool,
     /// Whether O_SYNC or O_DSYNC is.
@@ -61,7 +62,7 @@ impl Description {
     /// Whether it was opened with a flag; `None` when its opening was not seen.
     pub fn opened_with(&self, flag: &str) -> Option<bool> {
         let opened = self.opened.as_ref()?;
-        Some(opened.flags.split('|').any(|f| f == flag))
+        Some(has_flag(&opened.flags, flag))
     }
 }
 
@@ -205,7 +206,7 @@ impl Descriptors {
                     pid,
                     tid: call.tid,
                     dur_ns: call.dur_ns,
-                    flags: call.flags.into(),
+                    flags: call.flags_text(),
                     direct: call.has_flag("O_DIRECT"),
                     synchronous: call.has_flag("O_SYNC") || call.has_flag("O_DSYNC"),
                 };

@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use crate::call::{Call, FileId};
 use crate::kind::Kind;
 use crate::state::intervals::Intervals;
+use crate::text::Text;
 
 /// Paths that are remembered with the file that they name.
 const MAX_NAMES: usize = 1 << 20;
@@ -34,13 +35,13 @@ const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 #[derive(Clone, Debug, Default)]
 pub struct FileState {
     /// Absolute path that calls have shown so far; empty when none has.
-    pub path: String,
+    pub path: Text,
     /// Path that table `files` has, the latest of the session.
-    pub last_path: String,
+    pub last_path: Text,
     /// Type as in table `files`; empty when not known yet.
-    pub file_type: String,
+    pub file_type: Text,
     /// Type of its file system.
-    pub fs_type: String,
+    pub fs_type: Text,
     regular: bool,
     volatile: bool,
     /// Length in bytes; `None` when not known.
@@ -82,7 +83,7 @@ impl FileState {
 
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
-        self.file_type == "directory"
+        &*self.file_type == "directory"
     }
 
     /// Whether it lives in memory only, so that nothing makes it durable.
@@ -92,7 +93,7 @@ impl FileState {
 
     /// A path for people, or words for a file without one.
     pub fn name(&self) -> &str {
-        let paths = [self.path.as_str(), self.last_path.as_str()];
+        let paths = [&*self.path, &*self.last_path];
         let known = paths.into_iter().find(|path| !path.is_empty());
         known.unwrap_or("(unnamed file)")
     }
@@ -133,9 +134,9 @@ impl Files {
         size: Option<i64>,
     ) {
         let file = self.files.entry(id).or_default();
-        file.last_path = path.unwrap_or("").to_owned();
-        file.file_type = file_type.to_owned();
-        file.fs_type = fs_type.to_owned();
+        file.last_path = path.unwrap_or("").into();
+        file.file_type = file_type.into();
+        file.fs_type = fs_type.into();
         file.regular = file_type == "regular" && !MADE_UP.contains(&fs_type);
         file.volatile = IN_MEMORY.contains(&fs_type);
         if file.written == 0 && file.size.is_none() {
@@ -144,6 +145,10 @@ impl Files {
     }
 
     fn name(&mut self, path: &str, id: FileId) {
+        if let Some(known) = self.names.get_mut(path) {
+            *known = id;
+            return;
+        }
         if self.names.len() >= MAX_NAMES {
             self.names.clear();
         }
@@ -153,7 +158,7 @@ impl Files {
     fn drop_name(&mut self, path: &str) {
         if let Some(id) = self.names.remove(path)
             && let Some(file) = self.files.get_mut(&id)
-            && file.path == path
+            && &*file.path == path
         {
             file.unlinked = true;
         }
@@ -178,14 +183,14 @@ impl Files {
                 if let Some(id) = moved {
                     self.name(to, id);
                     if let Some(file) = self.files.get_mut(&id) {
-                        file.path = to.to_owned();
+                        file.path = to.into();
                         file.unlinked = false;
                     }
                 }
                 if let Some(id) = exchanged {
                     self.name(from, id);
                     if let Some(file) = self.files.get_mut(&id) {
-                        file.path = from.to_owned();
+                        file.path = from.into();
                         file.unlinked = false;
                     }
                 }
@@ -214,7 +219,7 @@ impl Files {
         match call.kind {
             Kind::Open => {
                 if file.path.is_empty() || file.unlinked {
-                    file.path = call.path.unwrap_or("").to_owned();
+                    file.path = call.path_text();
                     file.unlinked = false;
                 }
                 if call.has_flag("O_EXCL") && call.has_flag("O_CREAT") || call.has_flag("O_TMPFILE")

@@ -20,6 +20,9 @@ pub use perf::has_hardware_counters;
 pub(crate) use faults::fault_config;
 pub(crate) use layers::layer_config;
 
+/// What is missing without stacks.
+pub(crate) const NO_STACKS: &str = "from where in its program a call was made is not recorded";
+
 /// What hooks serve. The programs of a feature that is not wanted are not
 /// loaded; of those, the optional ones, that the kernel refuses neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(crate) enum Feature {
     Irq,
     /// Waits.
     Sched,
+    /// From where in their programs calls were made.
+    Stacks,
 }
 
 impl Feature {
@@ -79,6 +84,7 @@ impl Feature {
              what woke another",
         ),
         (Feature::Sched, "layer sched", "waits are not recorded"),
+        (Feature::Stacks, "stacks", NO_STACKS),
     ];
 }
 

@@ -1,7 +1,7 @@
 //! Every place where programs hang, in the order in which they are attached:
 //! what is missing without it, and what the kernel must have for it.
 
-use super::Feature;
+use super::{Feature, NO_STACKS};
 
 /// A place that is hooked while recording.
 pub(super) struct Row {
@@ -417,4 +417,6 @@ pub(super) const ROWS: &[Row] = &[
     function!("end_filemap_fault", "a fault in the page cache"),
     function!("begin_submit_bio", "submitting to the block layer"),
     function!("end_submit_bio", "submitting to the block layer"),
+    // Behind the program that records the call.
+    tracepoint!(Stacks, "call_stack", NO_STACKS),
 ];

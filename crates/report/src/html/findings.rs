@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fathom_diagnose::Severity;
+use fathom_diagnose::{Severity, Site};
 use fathom_model::units::{count, duration};
 use fathom_query::escape::shell_words;
 
@@ -45,10 +45,18 @@ pub(super) fn section(out: &mut String, report: &Report) {
             Some(ns) => format!(" · {} lost", duration(ns)),
             None => String::new(),
         };
+        let sites: Vec<String> = finding.code.iter().map(Site::text).collect();
+        let code = match sites.as_slice() {
+            [] => String::new(),
+            sites => format!(
+                "<p>In the code: <code>{}</code></p>",
+                esc(&sites.join(", "))
+            ),
+        };
         let _ = writeln!(
             out,
             "<div class=\"finding\"><p><b class=\"{class}\">{name}</b> <b>{}</b><span class=\"dim\">{lost}</span></p>\
-             <p>{}</p><p class=\"dim\">{}</p></div>",
+             <p>{}</p>{code}<p class=\"dim\">{}</p></div>",
             esc(finding.rule),
             esc(&finding.title),
             esc(&finding.advice),

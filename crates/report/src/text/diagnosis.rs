@@ -127,6 +127,9 @@ impl Page<'_> {
             text.push_str(&format!(", {}", duration(example.dur_ns)));
             self.part(if i == 0 { "examples" } else { "" }, &text);
         }
+        for (i, site) in finding.code.iter().enumerate() {
+            self.part(if i == 0 { "code" } else { "" }, &site.text());
+        }
         for caveat in &finding.caveats {
             self.part("unsure", caveat);
         }

@@ -62,6 +62,11 @@ impl Page<'_> {
                 };
                 self.line(&format!("  {label}{line}"));
             }
+            for site in &finding.code {
+                let site = site.text();
+                let site = format!("in {}", escape::text(&site));
+                self.line(&format!("  {}{}", " ".repeat(LABEL), self.style.dim(&site)));
+            }
         }
         let words = ["fathom", "diagnose", &self.report.storage.location].map(str::to_owned);
         let command = escape::text(&shell_words(&words)).into_owned();

@@ -1,6 +1,6 @@
 // What the rules have found in the whole session, each with its evidence and the calls that show it.
 
-import type { Findings as Answer, Finding } from "../../api/session";
+import type { Findings as Answer, Finding, Site } from "../../api/session";
 import { sessionPath } from "../../api/session";
 import type { Filter } from "../../api/types";
 import { Link } from "../../app/Link";
@@ -78,6 +78,17 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 						.map((e) => `${e.name.replaceAll("_", " ")} ${e.name.endsWith("_ns") ? duration(e.value) : exact(e.value)}`)
 						.join(" · ")}
 				</p>
+				{finding.code?.length ? (
+					<p>
+						In the code:{" "}
+						{finding.code.map((site, i) => (
+							<span key={i}>
+								{i > 0 ? ", " : ""}
+								<Text of={siteText(site)} className="mono" />
+							</span>
+						))}
+					</p>
+				) : null}
 				<div className="finding-links">
 					{filter ? (
 						<Link className="button" to={{ filter }} title="Show only what this is about">
@@ -107,6 +118,17 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 			</div>
 		</details>
 	);
+}
+
+/** A place in a program: its line where that is known, else how far behind the function's beginning. */
+function siteText(site: Site): string {
+	const name = site.function ?? "";
+	if (site.source !== undefined) return `${name}${name ? " at " : ""}${site.source}${site.line ? `:${site.line}` : ""}`;
+	const object = site.object ?? "code of no file";
+	if (!name) return `${object}+0x${(site.offset ?? 0).toString(16)}`;
+	return site.function_offset === undefined
+		? `${name} in ${object}`
+		: `${name}+0x${site.function_offset.toString(16)} in ${object}`;
 }
 
 /** What a finding is about, as a filter. */

@@ -1,0 +1,93 @@
+//! Text that many hold at once.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+/// A name or a path: copies share its bytes. What follows files and threads keeps many of them, so
+/// a text that rules take from a call costs no allocation each.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Text(Option<Arc<str>>);
+
+impl Text {
+    /// Its characters.
+    pub fn as_str(&self) -> &str {
+        self
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0.as_deref().unwrap_or("")
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self((!text.is_empty()).then(|| text.into()))
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&**self, f)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+/// Texts of a batch by their ids, made when the first rule wants to keep one.
+#[derive(Debug)]
+pub(crate) struct Texts(Vec<OnceCell<Text>>);
+
+impl Texts {
+    /// As many as a batch has strings.
+    pub(crate) fn new(strings: usize) -> Self {
+        Self(vec![OnceCell::new(); strings])
+    }
+
+    /// The text with an id, which reads `text`.
+    pub(crate) fn share(&self, id: fathom_model::StrId, text: &str) -> Text {
+        let cell = self.0.get(id.0 as usize);
+        cell.map_or_else(
+            || text.into(),
+            |cell| cell.get_or_init(|| text.into()).clone(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_model::StrId;
+
+    #[test]
+    fn a_text_of_a_batch_is_made_once() {
+        let texts = Texts::new(2);
+        let (one, two) = (texts.share(StrId(1), "a"), texts.share(StrId(1), "a"));
+        assert_eq!((&*one, one.as_ptr()), ("a", two.as_ptr()));
+        assert_eq!(&*texts.share(StrId(7), "b"), "b");
+        assert_eq!(&*Text::default(), "");
+    }
+}

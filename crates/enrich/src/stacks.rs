@@ -1,0 +1,72 @@
+//! From where in their programs calls were made: tables `stacks` and `frames`.
+
+use fathom_model::abi::{FrameRecord, NO_OFFSET, StackRecord};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::bytes::lossless;
+use fathom_model::tables::{FrameRows, StackRows};
+use fathom_model::{StrId, StringTable};
+
+use crate::{id, signed};
+
+/// Rows that were not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    stacks: StackRows,
+    frames: (FrameRows, StringTable),
+}
+
+impl Stacks {
+    pub(crate) fn pending_rows(&self) -> usize {
+        self.stacks.rid.len() + self.frames.0.frame.len()
+    }
+
+    /// The stack of a call, which has ended as request `rid`.
+    pub(crate) fn stack(&mut self, rid: Option<i64>, record: &StackRecord) {
+        let rows = &mut self.stacks;
+        rows.rid.push(rid.unwrap_or(NULL_I64));
+        rows.ts_ns.push(signed(record.ts_ns));
+        rows.pid.push(id(record.pid));
+        rows.tid.push(id(record.tid));
+        rows.stack_id.push(match record.stack {
+            0 => NULL_I64,
+            stack => i64::from(stack),
+        });
+    }
+
+    /// A function, with its object, the build id of that, its name and its source.
+    pub(crate) fn frame(&mut self, record: &FrameRecord, texts: [&[u8]; 4]) {
+        let (rows, strings) = &mut self.frames;
+        let mut intern = |bytes: &[u8]| match bytes {
+            [] => StrId::NULL,
+            bytes => strings.intern(lossless(bytes).as_bytes()),
+        };
+        let known = |offset| {
+            if offset == NO_OFFSET {
+                NULL_I64
+            } else {
+                offset
+            }
+        };
+        let [object, build_id, function, source] = texts;
+        rows.stack_id.push(i64::from(record.stack));
+        rows.frame.push(i32::from(record.frame));
+        rows.object.push(intern(object));
+        rows.build_id.push(intern(build_id));
+        rows.offset.push(known(record.offset));
+        rows.function.push(intern(function));
+        rows.function_offset.push(known(record.function_offset));
+        rows.source.push(intern(source));
+        rows.line.push(match record.line {
+            0 => NULL_I32,
+            line => id(line),
+        });
+        rows.inlined.push(record.inlined != 0);
+    }
+
+    /// The rows since the last time, a batch each table.
+    pub(crate) fn take(&mut self) -> [Batch; 2] {
+        let stacks = std::mem::take(&mut self.stacks).into_batch(StringTable::new());
+        let (frames, strings) = std::mem::take(&mut self.frames);
+        [stacks, frames.into_batch(strings)]
+    }
+}
