@@ -6,6 +6,7 @@ use crate::guard;
 use crate::judge::{self, ALPHA};
 use crate::profile::Profile;
 use crate::result::{Diff, Figure, Guard, Method, Metric, Outcome, SessionRef, Side};
+use crate::timed;
 use crate::work::Work;
 
 /// How to compare.
@@ -91,6 +92,10 @@ pub fn compare(
         &metrics,
         options.fail_above_percent,
     );
+    let mut notes = work.comparable.notes;
+    if !work.judge.rates {
+        notes.extend(timed::note([before, after], &totals));
+    }
     let failures = changes.iter().filter(|c| c.fails).count();
     let changed = !changes.is_empty() || totals.iter().any(|f| f.verdict.is_change());
     Ok(Diff {
@@ -110,7 +115,7 @@ pub fn compare(
             repeats: work.judge.repeats(),
             run_to_run: work.judge.least_factor(),
         },
-        notes: work.comparable.notes,
+        notes,
         guard: Guard {
             metrics,
             fail_above_percent: options.fail_above_percent,

@@ -14,6 +14,31 @@ use crate::stats;
 /// side: it is an estimate from times that differ from run to run.
 const FACTOR: f64 = 2.0;
 
+/// Share of the recording that a finding about calls must cost for its coming or going to
+/// count with one session a side: ten times what makes it worth a word. As much do times
+/// differ between runs whose calls are the same.
+const CLEAR: f64 = 0.1;
+
+/// Rules about which calls are made, on what and in which order: whether they fire depends
+/// on times only by what the calls cost together.
+const ABOUT_CALLS: [&str; 15] = [
+    "small-sequential",
+    "seek-then-io",
+    "redundant-stat",
+    "lookup-storm",
+    "sync-storm",
+    "overwrite",
+    "reread",
+    "temp-churn",
+    "copy-loop",
+    "short-io",
+    "truncate-rewrite",
+    "duplicate-open",
+    "direct-misaligned",
+    "scan-out-of-order",
+    "random-access",
+];
+
 /// All findings of one rule about one subject.
 #[derive(Default)]
 struct Both<'a> {
@@ -57,8 +82,11 @@ pub(crate) fn compare(
     let mut out: Vec<FindingChange> = subjects
         .into_iter()
         .map(|((rule, comm, file), both)| {
-            let moved = changed(tables, &comm, &file);
-            both.change(rule, &comm, &file, judge, moved)
+            let evidence = Evidence {
+                moved: changed(tables, &comm, &file),
+                clear: ABOUT_CALLS.contains(&rule) && both.cost(sides) >= CLEAR,
+            };
+            both.change(rule, &comm, &file, judge, evidence)
         })
         .collect();
     out.sort_by(|a, b| {
@@ -103,14 +131,35 @@ fn changed(tables: &Tables, comm: &str, file: &str) -> bool {
     }
 }
 
+/// What speaks for a difference that is no matter of chance.
+#[derive(Clone, Copy)]
+struct Evidence {
+    /// What the program does with the subject has changed in number or size.
+    moved: bool,
+    /// It is about which calls are made, and far above what makes it worth a word.
+    clear: bool,
+}
+
 impl Both<'_> {
+    /// The largest share of a recording that it costs.
+    fn cost(&self, sides: [&[Profile]; 2]) -> f64 {
+        let of = |(found, side): (&BTreeMap<usize, _>, &[Profile])| {
+            let share = |(i, (lost, _)): (&usize, &(Option<i64>, &FoundIn))| {
+                let span = side.get(*i).map_or(0, |p| p.duration_ns).max(1);
+                lost.unwrap_or(0) as f64 / span as f64
+            };
+            found.iter().map(share).fold(0.0, f64::max)
+        };
+        self.sides.iter().zip(sides).map(of).fold(0.0, f64::max)
+    }
+
     fn change(
         self,
         rule: &str,
         comm: &str,
         file: &str,
         judge: &Judge,
-        moved: bool,
+        evidence: Evidence,
     ) -> FindingChange {
         let [before, after] = &self.sides;
         let found = [before.len(), after.len()];
@@ -131,7 +180,7 @@ impl Both<'_> {
             [_, 0] => Status::Gone,
             _ => Status::Both,
         };
-        let (verdict, why) = judged(judge, group, status, found, &samples, moved);
+        let (verdict, why) = judged(judge, group, status, found, &samples, evidence);
         let subject: Vec<&str> = [comm, file].into_iter().filter(|s| !s.is_empty()).collect();
         FindingChange {
             rule: rule.to_owned(),
@@ -154,7 +203,7 @@ fn judged(
     status: Status,
     found: [usize; 2],
     samples: &[Vec<f64>; 2],
-    moved: bool,
+    evidence: Evidence,
 ) -> (Verdict, String) {
     let worse = |more: bool| {
         if more {
@@ -177,13 +226,17 @@ fn judged(
                 false => noise(&format!("in {n} of {of} sessions of its side only")),
             };
         }
-        return match (group, moved) {
+        return match (group, evidence.moved) {
             (Group::Correctness, _) => {
                 (worse(status == Status::New), "data is at stake".to_owned())
             }
             (Group::Performance, true) => (
                 worse(status == Status::New),
                 "the calls that it is about have changed, too".to_owned(),
+            ),
+            (Group::Performance, false) if evidence.clear => (
+                worse(status == Status::New),
+                "as many calls, made in another way".to_owned(),
             ),
             (Group::Performance, false) => {
                 noise("the calls that it is about are as many as before: only their times differ")
@@ -203,7 +256,7 @@ fn judged(
             None => noise("too few sessions have it"),
         };
     }
-    match moved && !(1.0 / FACTOR..FACTOR).contains(&factor) {
+    match evidence.moved && !(1.0 / FACTOR..FACTOR).contains(&factor) {
         true => (
             worse(factor > 1.0),
             "the calls that it is about have changed, too".to_owned(),
@@ -212,5 +265,18 @@ fn judged(
         false => noise(
             "one session a side: the time lost is an estimate from times that differ from run to run",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ABOUT_CALLS;
+
+    #[test]
+    fn rules_about_calls_are_rules() {
+        let all: Vec<&str> = fathom_diagnose::catalogue().iter().map(|r| r.id).collect();
+        for rule in ABOUT_CALLS {
+            assert!(all.contains(&rule), "{rule}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::errors::{self, ErrorKind};
 use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, Verdict};
 
 /// Part of the whole below which a difference is not too much whatever its factor: of
@@ -17,26 +18,33 @@ pub(crate) fn changes(
     metrics: &[Metric],
     fail_above_percent: f64,
 ) -> Vec<Change> {
+    let named = |row: &Row| {
+        let all = |f: &Figure| f.verdict != Verdict::NotComparable;
+        row.figures.iter().all(all)
+    };
     let guard = Guarding {
+        errors_named: !tables.errors.is_empty() && tables.errors.iter().all(named),
         totals,
         metrics,
         limit: fail_above_percent / 100.0,
     };
     let mut changes: Vec<(u8, Change)> = Vec::new();
     for finding in findings.iter().filter(|f| f.verdict.is_change()) {
-        let rank = match finding.group {
-            fathom_diagnose::Group::Correctness => 0,
-            // They follow from the calls that changed.
-            fathom_diagnose::Group::Performance => 2,
+        let change = guard.finding(finding);
+        // What is said of the program as a whole comes before what that follows from.
+        let rank = match (change.fails, finding.status) {
+            (true, _) => 0,
+            (false, Status::New | Status::Gone) => 1,
+            (false, Status::Both) => 5,
         };
-        changes.push((rank, guard.finding(finding)));
+        changes.push((rank, change));
     }
     let mut explained = BTreeSet::new();
     for row in &tables.operations {
         for figure in row.figures.iter().filter(|f| f.metric != Metric::Time) {
             if figure.verdict.is_change() {
                 explained.insert((row.name.as_str(), figure.metric));
-                changes.push((1, guard.change("operations", row, figure)));
+                changes.push((3, guard.change("operations", row, figure)));
             }
         }
     }
@@ -46,27 +54,35 @@ pub(crate) fn changes(
             if !explained.contains(&(row.name.as_str(), figure.metric))
                 && figure.metric != Metric::Errors
             {
-                changes.push((1, guard.change("syscalls", row, figure)));
+                changes.push((3, guard.change("syscalls", row, figure)));
             }
         }
     }
     for row in &tables.errors {
         let figures = row.figures.iter().filter(|f| f.verdict.is_change());
-        changes.extend(figures.map(|figure| (1, guard.change("errors", row, figure))));
+        changes.extend(figures.map(|figure| (3, guard.error(row, figure))));
     }
     for figure in totals.iter().filter(|f| f.verdict.is_change()) {
-        changes.push((3, guard.total(figure)));
+        changes.push((4, guard.total(figure)));
     }
+    // Findings, then what fails, then the rest.
+    let rank = |rank: u8, change: &Change| match (rank, change.fails) {
+        (0 | 1, _) => rank,
+        (_, true) => 2,
+        (rank, false) => rank,
+    };
     changes.sort_by(|(r, a), (s, b)| {
         let worse = |c: &Change| c.verdict == Verdict::Worse;
-        (!a.fails, *r, !worse(a))
-            .cmp(&(!b.fails, *s, !worse(b)))
+        (rank(*r, a), *r, !worse(a))
+            .cmp(&(rank(*s, b), *s, !worse(b)))
             .then(b.weight.total_cmp(&a.weight))
     });
     changes.into_iter().map(|(_, change)| change).collect()
 }
 
 struct Guarding<'a> {
+    /// Errors guard by their names: then all of them together do not.
+    errors_named: bool,
     totals: &'a [Figure],
     metrics: &'a [Metric],
     limit: f64,
@@ -123,6 +139,23 @@ impl Guarding<'_> {
             && weight >= least
     }
 
+    /// Of errors those guard that are no answers; of faults there are no too few.
+    fn error(&self, row: &Row, figure: &Figure) -> Change {
+        let change = self.change("errors", row, figure);
+        match errors::kind(&row.name, row.on.as_deref().unwrap_or_default()) {
+            ErrorKind::Other => change,
+            ErrorKind::Fault => Change {
+                fails: self.fails(figure, 1.0),
+                ..change
+            },
+            ErrorKind::Answer => Change {
+                fails: false,
+                why: format!("{}; an answer rather than a fault", change.why),
+                ..change
+            },
+        }
+    }
+
     fn change(&self, table: &'static str, row: &Row, figure: &Figure) -> Change {
         let weight = self.weight(&row.figures, figure);
         let subject = match &row.on {
@@ -140,8 +173,9 @@ impl Guarding<'_> {
 
     fn total(&self, figure: &Figure) -> Change {
         let weight = self.weight(&[], figure);
+        let told = figure.metric == Metric::Errors && self.errors_named;
         Change {
-            fails: self.fails(figure, weight),
+            fails: !told && self.fails(figure, weight),
             ..Self::plain(figure, weight)
         }
     }

@@ -8,10 +8,11 @@
 //! **One session on each side**: how much a figure differs from run to run cannot be
 //! seen, only guessed from what can:
 //!
-//! - Counts. When nearly all calls on files are as many on both sides, the program
-//!   repeats itself, and counts are compared as they are, but for differences so small
-//!   that chance makes them in any count of that size. When they are not, the typical
-//!   difference is what runs of this program differ by.
+//! - Counts. When nearly all calls on files are as many on both sides, the program is
+//!   taken to repeat itself, and counts are compared as they are, but for differences so
+//!   small that chance makes them in any count of that size. When they are not, the
+//!   typical difference is what runs of this program differ by. One or two errors are
+//!   noise, unless they are faults that were not there on the other side.
 //! - Times. Their spread within each session is the least that they differ by (module
 //!   `spread`). What runs differ by besides (another state of caches, other work on the
 //!   machine) no session shows: medians of the same call differ by factors of ten
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 
 use fathom_model::units::{count, percent};
 
+use crate::errors::ErrorKind;
 use crate::result::{Figure, Metric, Verdict};
 use crate::stats::{self, Test};
 
@@ -41,6 +43,8 @@ const REPEATS: f64 = 0.5;
 const REPEATS_STRICTLY: f64 = 0.9;
 /// Least scatter of counts that do not repeat.
 const SCATTER: f64 = 0.1;
+/// So many errors more or less are noise with one session a side, unless they are faults.
+const FEW_ERRORS: f64 = 2.0;
 /// From a standard deviation to the median of absolute values, of a normal distribution.
 const NORMAL_MAD: f64 = 1.4826;
 
@@ -49,6 +53,9 @@ const NORMAL_MAD: f64 = 1.4826;
 pub(crate) enum Kind {
     /// Counted, or moved by counted calls: how many on each side.
     Counted([f64; 2]),
+    /// Calls that failed: how many on each side, and what their errors say where that is
+    /// known.
+    Failed([f64; 2], ErrorKind),
     /// Time, with the standard errors of its logarithm within the sessions where
     /// they are known.
     Timed([Option<f64>; 2]),
@@ -195,6 +202,15 @@ impl Judge {
         );
         match kind {
             Kind::Counted(events) => self.test_count(draft, events, (b, a)),
+            Kind::Failed([eb, ea], ErrorKind::Fault) if (eb == 0.0) != (ea == 0.0) => {
+                draft.claim("a fault that one side does not have");
+            }
+            Kind::Failed([eb, ea], ErrorKind::Answer | ErrorKind::Other)
+                if (ea - eb).abs() <= FEW_ERRORS =>
+            {
+                draft.figure.why = "one or two errors more or less may be chance".to_owned();
+            }
+            Kind::Failed(events, _) => self.test_count(draft, events, (b, a)),
             Kind::Timed(_) if b == 0.0 || a == 0.0 => match self.repeats() {
                 // It has no calls on a side.
                 true => draft.claim("follows from the number of calls"),
@@ -232,7 +248,7 @@ impl Judge {
             if relative < small && relative <= chance {
                 draft.figure.why = "as little as chance makes in a count of this size".to_owned();
             } else {
-                draft.claim("counts repeat from run to run");
+                draft.claim("beyond chance, if runs repeat their counts as most here do");
             }
             return;
         }
@@ -276,7 +292,8 @@ impl Judge {
                 "counts are by second of recording and judged as what comes at random".to_owned()
             }
             (_, true) => format!(
-                "{equal}, so the program repeats itself and counts are compared as they are"
+                "{equal}, so counts are compared as they are: by how much they differ from run to run is not known \
+                 with one session a side"
             ),
             (_, false) => format!(
                 "{equal}: the program does not repeat itself, and counts differ by {} anyway",

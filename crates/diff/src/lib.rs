@@ -21,6 +21,7 @@
 //! reasons); [`Method`] says which in words.
 
 mod compare;
+mod errors;
 mod findings;
 mod gaps;
 mod gather;
@@ -34,6 +35,7 @@ mod spread;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod timed;
 mod work;
 
 pub use compare::{Options, compare};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names;
+use crate::names::{self, Pattern};
 use crate::profile::Profile;
 
 /// What calls without a known file are listed under.
@@ -14,8 +14,10 @@ const COMM_BYTES: usize = 15;
 
 /// The name under which each file is compared.
 ///
-/// A path that both sides have is the same file. The others are compared by their
-/// pattern, which is shown where it stands for more than one.
+/// Which components of paths vary is decided for both sides together, from the root on:
+/// where the components of one pattern are the same on both sides they stay, where not
+/// all of them are replaced by it, also those that both sides have. What was numbered anew
+/// has some numbers in common by chance.
 #[derive(Debug, Default)]
 pub(crate) struct Matcher {
     keys: BTreeMap<String, String>,
@@ -25,53 +27,74 @@ pub(crate) struct Matcher {
     commands: BTreeSet<String>,
 }
 
+/// A path, and on which sides it is.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    path: &'a str,
+    /// What comes below the directory that is looked at; `None`: it is that itself.
+    rest: Option<&'a str>,
+    sides: [bool; 2],
+}
+
 impl Matcher {
     pub fn new(before: &[Profile], after: &[Profile]) -> Self {
-        let paths = |side: &[Profile]| -> BTreeSet<String> {
-            let operations = side.iter().flat_map(|p| &p.operations);
-            let found = side.iter().flat_map(|p| p.findings.iter().flatten());
-            let operations = operations.filter_map(|o| o.path.clone());
-            operations
-                .chain(found.filter_map(|f| f.path.clone()))
-                .collect()
+        let mut paths: BTreeMap<&str, [bool; 2]> = BTreeMap::new();
+        for (side, profiles) in [before, after].into_iter().enumerate() {
+            let operations = profiles.iter().flat_map(|p| &p.operations);
+            let found = profiles.iter().flat_map(|p| p.findings.iter().flatten());
+            let operations = operations.filter_map(|o| o.path.as_deref());
+            for path in operations.chain(found.filter_map(|f| f.path.as_deref())) {
+                if let Some(there) = paths.entry(path).or_default().get_mut(side) {
+                    *there = true;
+                }
+            }
+        }
+        let mut matcher = Self {
+            commands: commands(before, after),
+            ..Self::default()
         };
-        let (b, a) = (paths(before), paths(after));
-        let mut groups: BTreeMap<String, [Vec<&String>; 2]> = BTreeMap::new();
-        let mut matcher = Self::default();
-        for path in b.intersection(&a) {
-            matcher.keys.insert(path.clone(), path.clone());
-        }
-        for (side, (own, other)) in [(&b, &a), (&a, &b)].into_iter().enumerate() {
-            for path in own.difference(other) {
-                let group = groups.entry(names::pattern(path)).or_default();
-                if let Some(list) = group.get_mut(side) {
-                    list.push(path);
+        let found = |(path, sides)| Found {
+            path,
+            rest: Some(path),
+            sides,
+        };
+        let all: Vec<Found> = paths.into_iter().map(found).collect();
+        // A directory at a time: its name, and what is below it.
+        let mut places: Vec<(Option<String>, Vec<Found>)> = vec![(None, all)];
+        while let Some((place, found)) = places.pop() {
+            for (component, inside) in entries(&found) {
+                let name = match &place {
+                    Some(place) => format!("{place}/{component}"),
+                    None => component,
+                };
+                let (deeper, here): (Vec<Found>, Vec<Found>) =
+                    inside.into_iter().partition(|f| f.rest.is_some());
+                matcher.add(&name, &here);
+                match deeper.as_slice() {
+                    [] => {}
+                    // It has no counterpart: the rest of its name stays.
+                    [only] => {
+                        let name = format!("{name}/{}", only.rest.unwrap_or_default());
+                        matcher.add(&name, &deeper);
+                    }
+                    _ => places.push((Some(name), deeper)),
                 }
             }
         }
-        for (pattern, group) in groups {
-            let [before, after] = &group;
-            let all = || before.iter().chain(after);
-            let name = match (before.len(), after.len()) {
-                (1, 0) | (0, 1) => all().next().map_or(pattern, |p| (*p).clone()),
-                _ => {
-                    // One that is called like the pattern itself is a file of its own.
-                    let name = match b.contains(&pattern) && a.contains(&pattern) {
-                        true => format!("{pattern} (others)"),
-                        false => pattern,
-                    };
-                    matcher
-                        .members
-                        .insert(name.clone(), [before.len(), after.len()]);
-                    name
-                }
-            };
-            for path in all() {
-                matcher.keys.insert((*path).clone(), name.clone());
-            }
-        }
-        matcher.commands = commands(before, after);
         matcher
+    }
+
+    /// Compares paths under a name.
+    fn add(&mut self, name: &str, found: &[Found]) {
+        for file in found {
+            self.keys.insert(file.path.to_owned(), name.to_owned());
+            if file.path != name {
+                let members = self.members.entry(name.to_owned()).or_default();
+                for (n, there) in members.iter_mut().zip(file.sides) {
+                    *n += usize::from(there);
+                }
+            }
+        }
     }
 
     /// The name under which a file is compared.
@@ -94,6 +117,50 @@ impl Matcher {
             false => names::pattern(comm),
         }
     }
+}
+
+/// What is in a directory, by the names under which it is compared.
+fn entries<'a>(found: &[Found<'a>]) -> BTreeMap<String, Vec<Found<'a>>> {
+    /// What is below a component, and on which sides that is.
+    #[derive(Default)]
+    struct Component<'a> {
+        below: Vec<Found<'a>>,
+        sides: [bool; 2],
+    }
+    let mut kinds: BTreeMap<Pattern, BTreeMap<&str, Component>> = BTreeMap::new();
+    for file in found {
+        let Some(rest) = file.rest else { continue };
+        let (name, rest) = match rest.split_once('/') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (rest, None),
+        };
+        let pattern = names::component(name, names::is_temporary(file.path));
+        let component = kinds.entry(pattern).or_default().entry(name).or_default();
+        component.below.push(Found { rest, ..*file });
+        for (there, here) in component.sides.iter_mut().zip(file.sides) {
+            *there |= here;
+        }
+    }
+    let mut out: BTreeMap<String, Vec<Found>> = BTreeMap::new();
+    for (pattern, components) in kinds {
+        let both = |c: &Component| c.sides == [true, true];
+        let stays = |c: &Component| pattern.drawn && both(c);
+        let varying = components.values().filter(|c| !stays(c)).count();
+        let same = varying < 2 || components.values().all(both);
+        // One that is called like the pattern itself is a file of its own.
+        let name = match components.contains_key(pattern.text.as_str()) {
+            true => format!("{} (others)", pattern.text),
+            false => pattern.text.clone(),
+        };
+        for (component, inside) in components {
+            let name = match same || stays(&inside) || component == pattern.text {
+                true => component,
+                false => name.as_str(),
+            };
+            out.entry(name.to_owned()).or_default().extend(inside.below);
+        }
+    }
+    out
 }
 
 /// Names of the commands, if those of the two sides have none in common: `app-old` and
@@ -137,23 +204,96 @@ mod tests {
         }]
     }
 
+    fn names(before: &[&str], after: &[&str]) -> Vec<String> {
+        let matcher = Matcher::new(&side("a", before), &side("a", after));
+        let all: BTreeSet<&&str> = before.iter().chain(after).collect();
+        let name = |path: &&str| format!("{path} {}", matcher.file(Some(path)));
+        all.into_iter().map(name).collect()
+    }
+
     #[test]
-    fn paths_of_both_sides_are_compared_as_they_are() {
+    fn what_varies_is_replaced_on_both_sides() {
         let before = side("a", &["/data/1", "/data/2", "/tmp/tmp.aaaaaa", "/old"]);
         let after = side("a", &["/data/1", "/data/3", "/data/4", "/tmp/tmp.bbbbbb"]);
         let matcher = Matcher::new(&before, &after);
         let name = |path| matcher.file(Some(path));
-        assert_eq!(name("/data/1"), "/data/1");
-        for path in ["/data/2", "/data/3", "/data/4"] {
+        for path in ["/data/1", "/data/2", "/data/3", "/data/4"] {
             assert_eq!(name(path), "/data/#");
         }
-        assert_eq!(matcher.members("/data/#"), Some([1, 2]));
+        assert_eq!(matcher.members("/data/#"), Some([2, 3]));
         assert_eq!(name("/tmp/tmp.aaaaaa"), "/tmp/tmp.*");
         assert_eq!(name("/tmp/tmp.bbbbbb"), "/tmp/tmp.*");
         assert_eq!(name("/old"), "/old");
         assert_eq!(matcher.members("/old"), None);
         assert_eq!(matcher.file(None), NO_FILE);
         assert_eq!(matcher.process("a"), "a");
+    }
+
+    #[test]
+    fn what_both_sides_have_alike_stays() {
+        let same = [
+            "/data/1",
+            "/data/2",
+            "/tmp/tmp.aaaaaa",
+            "/var/tmp/postgres/x",
+        ];
+        for line in names(&same, &same) {
+            let (path, name) = line.split_once(' ').unwrap();
+            assert_eq!(path, name);
+        }
+    }
+
+    /// A data directory made anew: its numbers are others, but for some, and which of them
+    /// are hexadecimal with letters is chance.
+    #[test]
+    fn a_data_directory_made_anew() {
+        let before = [
+            "/var/tmp/run.aB3dEf/postgres/base/5/16396",
+            "/var/tmp/run.aB3dEf/postgres/base/5/16397_vm",
+            "/var/tmp/run.aB3dEf/postgres/global/pg_control",
+            "/var/tmp/run.aB3dEf/postgres/pg_wal/000000010000000000000009",
+            "/var/tmp/run.aB3dEf/postgres/pg_wal/00000001000000000000000A",
+        ];
+        let after = [
+            "/var/tmp/run.Xy9zAb/postgres/base/5/16396",
+            "/var/tmp/run.Xy9zAb/postgres/base/5/16399",
+            "/var/tmp/run.Xy9zAb/postgres/base/5/16401_vm",
+            "/var/tmp/run.Xy9zAb/postgres/global/pg_control",
+            "/var/tmp/run.Xy9zAb/postgres/pg_wal/00000001000000000000000A",
+            "/var/tmp/run.Xy9zAb/postgres/pg_wal/00000001000000000000000B",
+        ];
+        let data = "/var/tmp/run.*/postgres";
+        for line in names(&before, &after) {
+            let (path, name) = line.split_once(' ').unwrap();
+            let (_, file) = path.split_once("/postgres/").unwrap();
+            let expected = match file.split('/').next().unwrap() {
+                "base" if file.ends_with("_vm") => format!("{data}/base/5/#_vm"),
+                "base" => format!("{data}/base/5/#"),
+                "pg_wal" => format!("{data}/pg_wal/*"),
+                _ => format!("{data}/global/pg_control"),
+            };
+            assert_eq!(name, expected);
+        }
+    }
+
+    #[test]
+    fn a_name_without_counterpart_stays() {
+        assert_eq!(
+            names(&["/d/a"], &["/d/a", "/d/b1/c2"]),
+            ["/d/a /d/a", "/d/b1/c2 /d/b1/c2"]
+        );
+        // A random name that both sides have was not drawn anew.
+        assert_eq!(
+            names(
+                &["/tmp/database", "/tmp/q1w2e3r4"],
+                &["/tmp/database", "/tmp/z9y8x7w6"]
+            ),
+            [
+                "/tmp/database /tmp/database",
+                "/tmp/q1w2e3r4 /tmp/*",
+                "/tmp/z9y8x7w6 /tmp/*"
+            ]
+        );
     }
 
     #[test]

@@ -8,28 +8,40 @@ const NUMBER: char = '#';
 /// Directories whose files are temporary: there a random part need not look it.
 const TEMPORARY: [&str; 5] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/", "/var/run/"];
 
-/// A path with its numbers and random parts replaced: `/tmp/tmp*/part-#.log`.
-pub(crate) fn pattern(path: &str) -> String {
-    let temporary = TEMPORARY.iter().any(|dir| path.starts_with(dir));
-    let mut out = String::with_capacity(path.len());
-    for (i, component) in path.split('/').enumerate() {
-        if i > 0 {
-            out.push('/');
-        }
-        if temporary && is_drawn(component) {
-            out.push(RANDOM);
-            continue;
-        }
-        out.push_str(&component_pattern(component, temporary));
-    }
-    out
+/// What stands for a component of a path, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pattern {
+    /// The component with its numbers and random parts replaced: `tmp*`, `part-#.log`.
+    pub text: String,
+    /// Something looks drawn at random: two files that are called the same are one then,
+    /// which of numbers cannot be said.
+    pub drawn: bool,
 }
 
-fn component_pattern(name: &str, temporary: bool) -> String {
+/// A name with its numbers and random parts replaced: `worker-#`.
+pub(crate) fn pattern(name: &str) -> String {
+    component(name, false).text
+}
+
+/// Whether a path is in a directory whose files are temporary.
+pub(crate) fn is_temporary(path: &str) -> bool {
+    TEMPORARY.iter().any(|dir| path.starts_with(dir))
+}
+
+/// What stands for a component of a path.
+pub(crate) fn component(name: &str, temporary: bool) -> Pattern {
+    if temporary && is_drawn(name) {
+        return Pattern {
+            text: RANDOM.to_string(),
+            drawn: true,
+        };
+    }
+    let mut drawn = false;
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
         if let Some(after) = uuid(rest) {
+            drawn = true;
             out.push(RANDOM);
             rest = after;
             continue;
@@ -41,17 +53,31 @@ fn component_pattern(name: &str, temporary: bool) -> String {
         // What tempfile of Python makes may hold underscores.
         match python(rest) {
             Some(after) if out.is_empty() => {
+                drawn = true;
                 out.push_str("tmp*");
+                rest = after;
+            }
+            _ if is_hex(word) && !(temporary && is_gcc(word)) => {
+                out.push(RANDOM);
                 rest = after;
             }
             _ => {
                 let separated = name.len() > rest.len();
-                out.push_str(&word_pattern(word, temporary, separated));
+                let word = word_pattern(word, temporary, separated);
+                drawn |= word.contains(RANDOM) && !rest.starts_with(RANDOM);
+                out.push_str(&word);
                 rest = after;
             }
         }
     }
-    out
+    Pattern { text: out, drawn }
+}
+
+/// Eight hexadecimal digits or more: a hash, an address, or what is counted that way. As
+/// only some have letters, these do not matter.
+fn is_hex(word: &str) -> bool {
+    let digits = word.bytes().any(|b| b.is_ascii_digit());
+    word.len() >= 8 && digits && word.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Eight small letters, digits or underscores: what Python draws where it tries a directory.
@@ -84,13 +110,8 @@ fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
     let (digits, lower) = (has(u8::is_ascii_digit), has(u8::is_ascii_lowercase));
     let upper = has(u8::is_ascii_uppercase);
     let letters = lower || upper;
-    let hex = word.bytes().all(|b| b.is_ascii_hexdigit());
-    let gcc = word.strip_prefix("cc").filter(|drawn| drawn.len() == 6);
-    if temporary && gcc.is_some() {
+    if temporary && is_gcc(word) {
         return format!("cc{RANDOM}");
-    }
-    if word.len() >= 8 && hex && digits && letters {
-        return RANDOM.to_string();
     }
     // mkstemp and its kin put six letters and digits behind a separator, gcc behind
     // `cc`. Anywhere else they must look drawn to be taken for that.
@@ -112,6 +133,12 @@ fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
     out
 }
 
+/// What gcc calls its files: `cc` and six letters and digits.
+fn is_gcc(word: &str) -> bool {
+    word.strip_prefix("cc")
+        .is_some_and(|drawn| drawn.len() == 6)
+}
+
 /// `Backup`: a word, nothing drawn.
 fn capitalised(word: &str) -> bool {
     word.bytes().skip(1).all(|b| b.is_ascii_lowercase())
@@ -119,7 +146,13 @@ fn capitalised(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::pattern;
+    use super::{component, is_temporary};
+
+    fn pattern(path: &str) -> String {
+        let components = path.split('/');
+        let patterns = components.map(|name| component(name, is_temporary(path)).text);
+        patterns.collect::<Vec<_>>().join("/")
+    }
 
     #[test]
     fn what_differs_from_run_to_run_is_replaced() {
@@ -135,6 +168,8 @@ mod tests {
             ("/tmp/rf799c_e", "/tmp/*"),
             ("/data/000012.sst", "/data/#.sst"),
             ("/data/part-7-of-12", "/data/part-#-of-#"),
+            ("/pg_wal/00000001000000000000000C", "/pg_wal/*"),
+            ("/pg_wal/000000010000000000000012", "/pg_wal/*"),
             ("/o/6f9619ff-8b86-d011-b42d-00cf4fc964ff.json", "/o/*.json"),
             (
                 "/git/objects/ab/9daeafb9864cf43055ae93beb0afd6c7d144bf",

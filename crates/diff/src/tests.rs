@@ -337,3 +337,138 @@ fn findings_that_come_and_go() {
     let first = diff(&[base()], &[having(data, moved())]).changes.remove(0);
     assert_eq!((first.metric, first.fails), (Metric::Findings, true));
 }
+
+#[test]
+fn a_benign_error_more_is_noise() {
+    let failing = |failures: &[(&str, &str, i64)]| {
+        let mut profile = session(BASE);
+        for (syscall, errno, calls) in failures {
+            profile.errors.push(Failure {
+                syscall: (*syscall).to_owned(),
+                errno: (*errno).to_owned(),
+                calls: *calls,
+            });
+            profile.operations[0].errors += calls;
+        }
+        profile
+    };
+    let base = || failing(&[("ioctl", "ENOTTY", 8), ("openat", "ENOENT", 900)]);
+    let outcome = |after: &[(&str, &str, i64)]| {
+        let diff = diff(&[base()], &[failing(after)]);
+        let fails = diff.changes.iter().filter(|c| c.fails);
+        (diff.outcome, fails.map(|c| c.subject.clone()).collect())
+    };
+    let nothing = Vec::<String>::new;
+    assert_eq!(
+        outcome(&[("ioctl", "ENOTTY", 9), ("openat", "ENOENT", 901)]),
+        (Outcome::WithinNoise, nothing())
+    );
+    // Many more look-ups are told, and no fault.
+    assert_eq!(
+        outcome(&[("ioctl", "ENOTTY", 8), ("openat", "ENOENT", 9000)]),
+        (Outcome::Changed, nothing())
+    );
+    // One fault is one too many, also beside many other errors.
+    let one = [
+        ("ioctl", "ENOTTY", 8),
+        ("openat", "ENOENT", 9000),
+        ("write", "ENOSPC", 1),
+    ];
+    assert_eq!(
+        outcome(&one),
+        (Outcome::Worse, vec!["write failing with ENOSPC".to_owned()])
+    );
+    // Of others some are.
+    let other = |n| {
+        [
+            ("ioctl", "ENOTTY", 8),
+            ("openat", "ENOENT", 900),
+            ("read", "EBADF", n),
+        ]
+    };
+    assert_eq!(outcome(&other(2)), (Outcome::WithinNoise, nothing()));
+    assert_eq!(
+        outcome(&other(40)),
+        (Outcome::Worse, vec!["read failing with EBADF".to_owned()])
+    );
+}
+
+/// A scan that went from out of order to in order, with as many calls.
+#[test]
+fn another_order_of_as_many_calls() {
+    let scan = |rule: &'static str, lost_ns: i64| {
+        let mut profile = session(BASE);
+        profile.findings = Some(vec![FoundIn {
+            rule,
+            group: Group::Performance,
+            severity: Severity::High,
+            lost_ns: Some(lost_ns),
+            comm: Some("program".to_owned()),
+            path: Some("/data/in".to_owned()),
+            title: "its reads jump".to_owned(),
+        }]);
+        profile
+    };
+    let outcome = |rule, lost_ns| {
+        let there = [scan(rule, lost_ns)];
+        let none = [session(BASE)];
+        [diff(&none, &there), diff(&there, &none)].map(|d| d.outcome)
+    };
+    assert_eq!(
+        outcome("scan-out-of-order", 500_000_000),
+        [Outcome::Worse, Outcome::Changed]
+    );
+    // As little may come from times, as may what is about nothing else.
+    let noise = [Outcome::WithinNoise; 2];
+    assert_eq!(outcome("scan-out-of-order", 15_000_000), noise);
+    assert_eq!(outcome("thread-interference", 500_000_000), noise);
+    // It comes first, also before what fails.
+    let mut worse = with(&[("fsync", "/data/out", 500, 0, 1_000_000)]);
+    worse.findings = Some(Vec::new());
+    let diff = diff(&[scan("scan-out-of-order", 500_000_000)], &[worse]);
+    assert_eq!(diff.outcome, Outcome::Worse);
+    assert_eq!(
+        (diff.changes[0].metric, diff.changes[0].verdict),
+        (Metric::Findings, Verdict::Better)
+    );
+    assert!(diff.changes[1].fails);
+}
+
+/// A data directory whose content was made anew: as much is done to files of other numbers.
+#[test]
+fn a_data_directory_made_anew_is_within_noise() {
+    let write = |path: &'static str, n: i64| ("pwrite64", path, n, 8192, 2_000);
+    let before = with(&[
+        write("/srv/db.aB3dEf/postgres/base/5/16396", 700),
+        write("/srv/db.aB3dEf/postgres/base/5/16399", 300),
+        write(
+            "/srv/db.aB3dEf/postgres/pg_wal/000000010000000000000009",
+            400,
+        ),
+        write(
+            "/srv/db.aB3dEf/postgres/pg_wal/00000001000000000000000A",
+            200,
+        ),
+    ]);
+    let after = with(&[
+        write("/srv/db.Zz9yXx/postgres/base/5/16396", 300),
+        write("/srv/db.Zz9yXx/postgres/base/5/16404", 700),
+        write(
+            "/srv/db.Zz9yXx/postgres/pg_wal/00000001000000000000000A",
+            350,
+        ),
+        write(
+            "/srv/db.Zz9yXx/postgres/pg_wal/00000001000000000000000B",
+            250,
+        ),
+    ]);
+    let diff = diff(&[before], &[after]);
+    assert_eq!(diff.outcome, Outcome::WithinNoise, "{:?}", diff.changes);
+    let names = diff.tables.files.iter().map(|row| row.name.as_str());
+    let data: Vec<&str> = names.filter(|name| name.starts_with("/srv")).collect();
+    assert!(
+        data.contains(&"/srv/db.*/postgres/base/5/#")
+            && data.contains(&"/srv/db.*/postgres/pg_wal/*"),
+        "{data:?}"
+    );
+}

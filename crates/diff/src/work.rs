@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::errors::{self, ErrorKind};
 use crate::gaps::Comparable;
 use crate::judge::{Draft, Judge, Kind};
 use crate::matching::{Matcher, NO_FILE};
@@ -255,6 +256,16 @@ impl<'a> Work<'a> {
     }
 
     fn figures(&self, metrics: &[Metric], row: &Sides<Sums>) -> Vec<Draft> {
+        self.figures_failed(metrics, row, ErrorKind::Other)
+    }
+
+    /// The same where it is known what the errors say.
+    fn figures_failed(
+        &self,
+        metrics: &[Metric],
+        row: &Sides<Sums>,
+        failed: ErrorKind,
+    ) -> Vec<Draft> {
         let first = |side: usize| {
             row.get(side)
                 .and_then(|s| s.first())
@@ -265,7 +276,7 @@ impl<'a> Work<'a> {
         let figure = |metric: &Metric| {
             let kind = match metric {
                 Metric::Time => Kind::Timed([b.time_error(), a.time_error()]),
-                Metric::Errors => Kind::Counted([b.errors, a.errors]),
+                Metric::Errors => Kind::Failed([b.errors, a.errors], failed),
                 _ => Kind::Counted([b.calls, a.calls]),
             };
             self.draft(*metric, row, kind)
@@ -456,7 +467,8 @@ impl<'a> Work<'a> {
             |e, _, sums| sums.errors += e.calls as f64,
         );
         let row = |(key, sums): (Key, Sides<Sums>)| {
-            let mut figures = self.figures(&[Metric::Errors], &sums);
+            let said = errors::kind(&key.0, key.1.as_deref().unwrap_or_default());
+            let mut figures = self.figures_failed(&[Metric::Errors], &sums, said);
             if let Some(why) = self.comparable.error_names() {
                 for draft in &mut figures {
                     *draft = Draft::not_comparable(
