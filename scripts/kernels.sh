@@ -56,10 +56,11 @@ kernel_apt() {
 }
 
 # fetch_kernel NAME DIR: leaves DIR/version, DIR/vmlinuz, DIR/modules/*.ko and
-# DIR/modules/list (in the order of loading). Says why when it cannot.
+# DIR/modules/list (in the order of loading). Says why when it cannot. One that was
+# fetched with other modules is fetched again.
 fetch_kernel() {
 	local name=$1 dir=$2 work archive suite pattern uri version packages
-	[ ! -e "$dir/version" ] || return 0
+	[ ! -e "$dir/version" ] || [ "$(cat -- "$dir/modules/wanted" 2>/dev/null)" != "$kernel_modules" ] || return 0
 	read -r _ archive suite pattern < <(awk -v name="$name" '$1 == name' <<<"$kernel_table")
 	have apt-get || { say "there is no apt-get to fetch it with" && return 1; }
 	uri=$(debian_archive "$archive")
@@ -113,6 +114,7 @@ unpack_kernel() {
 		esac
 		printf '%s\n' "$module"
 	done >"$dir/modules/list"
+	printf '%s\n' "$kernel_modules" >"$dir/modules/wanted"
 	[ -s "$dir/modules/list" ]
 }
 
