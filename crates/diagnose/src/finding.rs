@@ -50,6 +50,16 @@ pub enum Confidence {
     Low,
 }
 
+impl Confidence {
+    /// That of two findings together.
+    pub(crate) fn lower(self, other: Self) -> Self {
+        match (self, other) {
+            (Confidence::High, Confidence::High) => Confidence::High,
+            _ => Confidence::Low,
+        }
+    }
+}
+
 /// What a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Subject {
@@ -170,7 +180,7 @@ impl Example {
 }
 
 /// Examples that a finding shows at most.
-const EXAMPLES: usize = 3;
+pub(crate) const EXAMPLES: usize = 3;
 
 /// The first calls that show something: a finding can be followed from its beginning.
 #[derive(Clone, Debug, Default)]
@@ -181,6 +191,24 @@ impl Examples {
     pub fn add(&mut self, call: &Call) {
         if self.0.len() < EXAMPLES {
             self.0.push(Example::of(call));
+        }
+    }
+
+    /// Adds a call if it took longer than one of those that were kept: for findings whose first
+    /// calls are not what costs. The longest comes first.
+    pub fn add_costly(&mut self, call: &Call) {
+        let place = self.0.iter().position(|kept| kept.dur_ns < call.dur_ns);
+        let place = place.unwrap_or(self.0.len());
+        if place < EXAMPLES {
+            self.0.insert(place, Example::of(call));
+            self.0.truncate(EXAMPLES);
+        }
+    }
+
+    /// Adds a call that was looked at before, while there is room.
+    pub fn keep(&mut self, example: Example) {
+        if self.0.len() < EXAMPLES {
+            self.0.push(example);
         }
     }
 

@@ -4,7 +4,7 @@ use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
+use crate::finding::{Example, Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
@@ -22,7 +22,9 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process empties a file that has something in it (O_TRUNC, ftruncate to 0) and writes the new contents into it. A \
            crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
     when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \
-           anew, twice or more: a file that is rewritten once may be the result of a build. Not on file systems in memory.",
+           anew, twice or more: a file that is rewritten once may be the result of a build. Not when the empty file is made durable \
+           before it is written: then the emptying itself is what counts, as in a journal whose end it is. Not on files \
+           without a name (O_TMPFILE, unlinked), nor on file systems in memory.",
     lost: "",
     advice: "Write a new file beside it, fsync it, rename it onto the old one and fsync the directory.",
     not_when: "Not when the file can be made anew, or when its inode must stay the same (others hold it open).",
@@ -36,8 +38,8 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Rewrites {
     comm: Text,
-    /// Emptied with something in it, and not written since.
-    emptied: bool,
+    /// Emptied with so much in it by this call, and neither written nor made durable since.
+    emptied: Option<(i64, Example)>,
     rewrites: u64,
     lost_bytes: i64,
     examples: Examples,
@@ -66,7 +68,7 @@ impl Rule for TruncateRewrite {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Truncate, Kind::Write])
+        Kinds::of(&[Kind::Open, Kind::Truncate, Kind::Write, Kind::Sync])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -77,9 +79,17 @@ impl Rule for TruncateRewrite {
                 *length = (*length).max(end);
             }
             if let Some(rewrites) = self.files.get_mut(&(call.pid, id))
-                && std::mem::take(&mut rewrites.emptied)
+                && let Some((had, example)) = rewrites.emptied.take()
             {
                 rewrites.rewrites += 1;
+                rewrites.lost_bytes = rewrites.lost_bytes.max(had);
+                rewrites.examples.keep(example);
+            }
+            return;
+        }
+        if call.kind == Kind::Sync {
+            if let Some(rewrites) = self.files.get_mut(&(call.pid, id)) {
+                rewrites.emptied = None;
             }
             return;
         }
@@ -95,16 +105,14 @@ impl Rule for TruncateRewrite {
         // What a file had when first seen is its length after this very open
         // when that was the first.
         let known = file.and_then(|f| f.size).unwrap_or(0);
-        let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile());
+        let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile() && !f.unlinked);
         let had = written.max(known);
         if had == 0 || !fit {
             return;
         }
         let rewrites = self.files.entry((call.pid, id));
         rewrites.comm = call.comm_text();
-        rewrites.emptied = true;
-        rewrites.lost_bytes = rewrites.lost_bytes.max(had);
-        rewrites.examples.add(call);
+        rewrites.emptied = Some((had, Example::of(call)));
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
@@ -166,6 +174,48 @@ mod tests {
             let fd = s.open(&format!("/build/{i}.o"), "O_WRONLY|O_CREAT|O_TRUNC");
             s.write(fd, 700);
             s.close(fd);
+        }
+        silent("truncate-rewrite", s);
+    }
+
+    #[test]
+    fn silent_on_a_journal_that_ends_with_its_emptying() {
+        let mut s = Scenario::new();
+        for _ in 0..4 {
+            let fd = s.open("/data/db-journal", "O_RDWR|O_CREAT");
+            s.write(fd, 8720);
+            s.fsync(fd);
+            s.truncate(fd, 0);
+            s.fsync(fd);
+            s.close(fd);
+        }
+        silent("truncate-rewrite", s);
+    }
+
+    #[test]
+    fn fires_on_emptying_by_ftruncate() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/state", "O_RDWR|O_CREAT");
+        for _ in 0..4 {
+            s.truncate(fd, 0);
+            s.pwrite(fd, 700, 0);
+            s.fsync(fd);
+        }
+        let found = fires("truncate-rewrite", s);
+        assert_eq!(found[0].evidence[0].value, 3.0);
+    }
+
+    #[test]
+    fn silent_on_files_without_a_name() {
+        let mut s = Scenario::new();
+        let nameless = s.open("/tmp/#17", "O_RDWR|O_TRUNC|O_TMPFILE");
+        let removed = s.open("/tmp/scratch", "O_RDWR|O_CREAT|O_EXCL");
+        s.unlink("/tmp/scratch");
+        for fd in [nameless, removed] {
+            for _ in 0..4 {
+                s.truncate(fd, 0);
+                s.pwrite(fd, 700, 0);
+            }
         }
         silent("truncate-rewrite", s);
     }

@@ -1,6 +1,7 @@
 //! Made-up recordings for the tests of rules: calls as they come out of a session.
 
 mod layers;
+mod room;
 
 use std::collections::HashMap;
 
@@ -364,6 +365,10 @@ impl Scenario {
 
     pub(crate) fn fsync(&mut self, fd: i32) {
         self.on("fsync", fd, SYNC_NS);
+    }
+
+    pub(crate) fn fdatasync(&mut self, fd: i32) {
+        self.on("fdatasync", fd, SYNC_NS);
     }
 
     pub(crate) fn close(&mut self, fd: i32) {

@@ -55,11 +55,12 @@ pub struct FileState {
     pub read: i64,
     /// Bytes written so far.
     pub written: i64,
-    /// When it was last written, by which call.
-    pub last_write: Option<(i64, i64)>,
+    /// When its bytes, length, blocks or attributes were last changed.
+    pub last_change: Option<i64>,
     /// When it was last made durable, by which call.
     pub last_sync: Option<(i64, i64)>,
-    /// Whether its last name was removed or taken by another file.
+    /// Whether it has no name: never had one (O_TMPFILE), or the last one was removed or taken by
+    /// another file.
     pub unlinked: bool,
 }
 
@@ -200,6 +201,17 @@ impl Files {
                     self.drop_name(path);
                 }
             }
+            // linkat gives a file of O_TMPFILE its first name.
+            Kind::Link => {
+                let old = call.path.and_then(|path| self.at(path)).or(call.file);
+                if let (Some(id), Some(to)) = (old, call.path2) {
+                    self.name(to, id);
+                    if let Some(file) = self.files.get_mut(&id).filter(|file| file.unlinked) {
+                        file.path = to.into();
+                        file.unlinked = false;
+                    }
+                }
+            }
             Kind::SyncAll => {
                 let at = Some((call.end_ns(), call.rid));
                 for file in self.files.values_mut().filter(|f| !f.dirty.is_empty()) {
@@ -234,12 +246,16 @@ impl Files {
                 if call.has_flag("O_TRUNC") {
                     file.size = Some(0);
                     file.dirty.clear();
+                    file.last_change = Some(call.end_ns());
+                }
+                if call.has_flag("O_TMPFILE") {
+                    file.unlinked = true;
                 }
             }
             Kind::Read => file.read = file.read.saturating_add(call.moved()),
             Kind::Write => {
                 file.written = file.written.saturating_add(call.moved());
-                file.last_write = Some((call.end_ns(), call.rid));
+                file.last_change = Some(call.end_ns());
                 if let Some((start, end)) = call.range() {
                     if !synchronous {
                         file.dirty.insert(start, end);
@@ -249,16 +265,22 @@ impl Files {
                 }
             }
             Kind::Truncate => {
+                file.last_change = Some(call.end_ns());
                 let length = call.arg("length").and_then(|n| n.parse::<i64>().ok());
                 if let Some(length) = length.filter(|n| *n >= 0) {
                     file.dirty.truncate(length);
                     file.size = Some(length);
                 }
             }
-            Kind::Allocate if call.flags.is_empty() || call.flags == "0" => {
-                let end = call.offset.zip(call.size).map(|(o, n)| o.saturating_add(n));
-                file.size = file.size.zip(end).map(|(size, end)| size.max(end));
+            Kind::Allocate => {
+                file.last_change = Some(call.end_ns());
+                if call.flags.is_empty() || call.flags == "0" {
+                    let end = call.offset.zip(call.size);
+                    let end = end.map(|(start, n)| start.saturating_add(n));
+                    file.size = file.size.zip(end).map(|(size, end)| size.max(end));
+                }
             }
+            Kind::SetAttr | Kind::SetXattr => file.last_change = Some(call.end_ns()),
             Kind::Sync => {
                 file.dirty.clear();
                 file.last_sync = Some((call.end_ns(), call.rid));
