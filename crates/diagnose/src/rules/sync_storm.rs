@@ -31,7 +31,8 @@ static INFO: RuleInfo = RuleInfo {
     when: "16 or more calls of fsync or fdatasync by one thread on one file, with a median of less than 16 KiB \
            written before each, that take 30 % or more of the thread's time; 16 KiB is what devices write in about \
            the same time as one sector. Or 16 or more on a file that was clean: made durable before in the \
-           recording and not written since, by any recorded process.",
+           recording and not changed since, by any recorded process: neither written, nor truncated, nor had room \
+           reserved or freed in it (fallocate), nor given other attributes.",
     lost: "syncs of a clean file: all their time. Others: seven eighths of it, as if eight were put together",
     advice: "Put several changes into one sync (group commit, a transaction around many statements); \
              fdatasync instead of fsync where the file keeps its length; drop syncs of files that did not change.",
@@ -57,6 +58,8 @@ struct Syncs {
     last_ns: i64,
     examples: Examples,
     clean_examples: Examples,
+    /// Names of the calls on the clean file.
+    clean_calls: Vec<Text>,
 }
 
 /// The rule's state.
@@ -95,11 +98,14 @@ impl Rule for SyncStorm {
         }
         syncs.last_ns = call.end_ns();
         let durable_before = file.last_sync.is_some_and(|(sync, _)| {
-            file.last_write.is_none_or(|(write, _)| write <= sync)
+            file.last_change.is_none_or(|change| change <= sync)
         });
         if file.dirty.is_empty() && durable_before {
             syncs.clean.add(call.dur_ns);
             syncs.clean_examples.add(call);
+            if !syncs.clean_calls.iter().any(|name| **name == *call.syscall) {
+                syncs.clean_calls.push(call.syscall_text());
+            }
         } else if !file.dirty.is_empty() {
             syncs.dirty.add(call.dur_ns);
             syncs.amounts.add(file.dirty.len());
@@ -148,8 +154,9 @@ impl Rule for SyncStorm {
                 out.push(Found {
                     lost_ns: Some(syncs.clean.sum_ns),
                     title: format!(
-                        "{} calls fsync {} times on {path}, in which nothing has changed since the sync before",
+                        "{} calls {} {} times on {path}, in which nothing has changed since the sync before",
                         syncs.comm,
+                        syncs.clean_calls.iter().map(Text::as_str).collect::<Vec<_>>().join(" and "),
                         units::count(syncs.clean.count as i64),
                     ),
                     subject,
@@ -215,5 +222,37 @@ mod tests {
             s.wait_ms(1000);
         }
         silent("sync-storm", s);
+    }
+
+    #[test]
+    fn silent_when_length_or_room_changes_between() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/journal", "O_RDWR|O_CREAT");
+        s.write(fd, 1 << 20);
+        s.fsync(fd);
+        for _ in 0..50 {
+            s.truncate(fd, 0);
+            s.fdatasync(fd);
+        }
+        let fd = s.open("/data/table", "O_RDWR|O_CREAT");
+        s.write(fd, 1 << 20);
+        s.fsync(fd);
+        for i in 0..50 {
+            s.allocate(fd, i * 65536, 65536);
+            s.fdatasync(fd);
+        }
+        silent("sync-storm", s);
+    }
+
+    #[test]
+    fn names_the_call() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/state", "O_WRONLY|O_CREAT");
+        s.write(fd, 1 << 20);
+        for _ in 0..50 {
+            s.fdatasync(fd);
+        }
+        let found = fires("sync-storm", s);
+        assert!(found[0].title.contains("calls fdatasync 49 times"), "{}", found[0].title);
     }
 }
