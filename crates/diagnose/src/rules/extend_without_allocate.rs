@@ -6,9 +6,10 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::layers::{Layer, Origin, Row};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
-use crate::state::Context;
+use crate::state::{Context, State};
 use crate::stats::Durations;
 use crate::text::Text;
 
@@ -24,17 +25,20 @@ static INFO: RuleInfo = RuleInfo {
     name: "Growing without reserving room",
     group: Group::Performance,
     needs: &[Input::Calls],
-    what: "Each write makes the file longer and each sync then writes its new length and new blocks through the journal as \
-           well as the bytes. With room reserved and the length set before, fdatasync writes the bytes only. Or writes jump \
+    what: "Each write makes the file longer and each sync then writes its new length and new blocks (metadata, through the journal where the file \
+           system has one) as well as the bytes. In blocks that were written before, fdatasync writes the bytes only. Or writes jump \
            beyond the end and leave holes, which are filled later in pieces all over the disk.",
     when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, \
            and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
            more, to a file that is also filled in. One sync at the end of a file does not count.",
-    lost: "half of the time of these syncs: the journal's part, which is a second write that waits for the first",
-    advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), and overwrite it; keep where the valid part ends in \
-             the records themselves (length and checksum). PostgreSQL, InnoDB and RocksDB recycle their logs for this.",
+    lost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first",
+    advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
+             overwrite; keep where the valid part ends in the records themselves (length and checksum). fallocate alone saves half of it: \
+             the length stays (not with FALLOC_FL_KEEP_SIZE), but the first write to each reserved block still has metadata to \
+             change, as the block is marked unwritten until then. PostgreSQL writes zeros ahead (wal_init_zero); it, InnoDB and RocksDB \
+             overwrite old logs.",
     not_when: "Not on copy-on-write file systems (btrfs, zfs), where overwriting allocates anew.",
-    bad: "for (;;) {\n    write(fd, record, n);          /* the file grows */\n    fdatasync(fd);                 /* data, then journal */\n}",
+    bad: "for (;;) {\n    write(fd, record, n);          /* the file grows */\n    fdatasync(fd);                 /* data, then metadata */\n}",
     good: "posix_fallocate(fd, 0, 16 << 20);\nwrite_zeros(fd, 16 << 20);\nfsync(fd);\nfor (;;) {\n    pwrite(fd, record, n, at);\n    \
            fdatasync(fd);                 /* data only */\n    at += n;\n}",
     reference: "fdatasync(2); PostgreSQL's wal_init_zero and wal_recycle",
@@ -62,12 +66,15 @@ struct Growth {
 #[derive(Debug)]
 pub struct ExtendWithoutAllocate {
     files: Bounded<(i32, FileId), Growth>,
+    /// Whether a journal of a file system was written: not every one has one.
+    journal: bool,
 }
 
 impl Default for ExtendWithoutAllocate {
     fn default() -> Self {
         Self {
             files: Bounded::new(|growth| growth.syncs + growth.holes),
+            journal: false,
         }
     }
 }
@@ -123,6 +130,16 @@ impl Rule for ExtendWithoutAllocate {
         }
     }
 
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        if let Row::Device(request) = row {
+            self.journal |= request.bios.iter().any(|bio| bio.origin == Origin::Journal);
+        }
+    }
+
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, id), growth) in self.files.iter() {
             let Some(file) = run.state.files.get(*id) else { continue };
@@ -139,9 +156,10 @@ impl Rule for ExtendWithoutAllocate {
                 out.push(Found {
                     lost_ns: Some(lost),
                     title: format!(
-                        "{} makes {path} durable {} times right after it has grown: the journal is written each time",
+                        "{} makes {path} durable {} times right after it has grown: {} each time",
                         growth.comm,
                         units::count(times as i64),
+                        if self.journal { "the journal is written" } else { "metadata is written" },
                     ),
                     subject: subject.clone(),
                     evidence: vec![
@@ -201,5 +219,23 @@ mod tests {
             s.fsync(fd);
         }
         silent("extend-without-allocate", s);
+    }
+
+    #[test]
+    fn speaks_of_the_journal_only_when_one_was_written() {
+        for journal in [false, true] {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+            for _ in 0..200 {
+                s.write(fd, 512);
+                if journal {
+                    s.writes_back("/data/wal", 4096, 8192);
+                }
+                s.fsync(fd);
+            }
+            let found = fires("extend-without-allocate", s);
+            assert_eq!(found[0].title.contains("the journal is written"), journal);
+            assert_eq!(found[0].title.contains("metadata is written"), !journal);
+        }
     }
 }
