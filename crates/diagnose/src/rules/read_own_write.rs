@@ -27,7 +27,8 @@ static INFO: RuleInfo = RuleInfo {
            (O_DIRECT), or were thrown out of it before they were used.",
     when: "32 or more reads of one process on one file, or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
            had written in the recording. Fewer are what any program does that verifies its header.",
-    lost: "the time that these reads waited for the device, times the share of their bytes that the process had written",
+    lost: "the time that these reads waited for the device, times the share of their bytes that the process had written, shared by the \
+           threads that read",
     advice: "Keep the bytes in memory until they are not needed any more; write without O_DIRECT what will be read again; call \
              posix_fadvise(POSIX_FADV_DONTNEED) only after the last use; give the process's cgroup more memory when it was the kernel that \
              threw them out.",
@@ -38,10 +39,16 @@ static INFO: RuleInfo = RuleInfo {
     reference: "posix_fadvise(2); open(2) on O_DIRECT",
 };
 
+/// Threads of one process on one file that are told apart.
+const MAX_THREADS: usize = 64;
+
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Own {
-    comm: Text,
+    /// Name of the thread that wrote first.
+    writer: Text,
+    /// Threads that read, with their names and how many of the reads were theirs.
+    readers: Vec<(i32, Text, u64)>,
     written: Intervals,
     reads: u64,
     bytes: i64,
@@ -49,6 +56,30 @@ struct Own {
     direct: bool,
     dropped: bool,
     examples: Examples,
+}
+
+impl Own {
+    fn read_by(&mut self, call: &Call) {
+        let known = self.readers.iter_mut().find(|(tid, ..)| *tid == call.tid);
+        if let Some((_, _, reads)) = known {
+            *reads += 1;
+        } else if self.readers.len() < MAX_THREADS {
+            self.readers.push((call.tid, call.comm_text(), 1));
+        }
+    }
+
+    /// The name whose threads read most.
+    fn reader(&self) -> &Text {
+        let mut names: Vec<(&Text, u64)> = Vec::new();
+        for (_, comm, reads) in &self.readers {
+            match names.iter_mut().find(|(name, _)| *name == comm) {
+                Some((_, sum)) => *sum += reads,
+                None => names.push((comm, *reads)),
+            }
+        }
+        let most = names.into_iter().rev().max_by_key(|(_, reads)| *reads);
+        most.map_or(&self.writer, |(name, _)| name)
+    }
 }
 
 /// The rule's state.
@@ -84,8 +115,8 @@ impl Rule for ReadOwnWrite {
         match (call.kind, call.range()) {
             (Kind::Write, Some((start, end))) => {
                 let own = self.own.entry(key);
-                if own.comm.is_empty() {
-                    own.comm = call.comm_text();
+                if own.writer.is_empty() {
+                    own.writer = call.comm_text();
                 }
                 own.written.insert(start, end);
                 own.direct |= direct;
@@ -101,6 +132,7 @@ impl Rule for ReadOwnWrite {
                     ns => ns.min(call.dur_ns),
                 };
                 own.reads += 1;
+                own.read_by(call);
                 own.bytes += overlap;
                 own.lost_ns += (waited as f64 * overlap as f64 / (end - start) as f64) as i64;
                 own.direct |= direct;
@@ -126,27 +158,34 @@ impl Rule for ReadOwnWrite {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, id), own) in self.own.iter() {
             let many = own.reads >= MIN_READS || own.bytes >= MANY_BYTES;
-            if !many || !run.matters(own.lost_ns) {
+            let threads = own.readers.len().max(1) as i64;
+            let lost = own.lost_ns / threads;
+            if !many || !run.matters(lost) {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |f| f.name());
+            let reader = own.reader();
+            let wrote = match *reader == own.writer {
+                true => "it had written itself".to_owned(),
+                false => format!("{} of the same process had written", own.writer),
+            };
             let why = match (own.direct, own.dropped) {
                 (true, _) => ", as O_DIRECT passes memory by",
                 (_, true) => ", as it had them thrown out of memory itself (POSIX_FADV_DONTNEED)",
                 _ => "",
             };
             out.push(Found {
-                lost_ns: Some(own.lost_ns),
+                lost_ns: Some(lost),
                 title: format!(
-                    "{} reads {} of {path} that it had written itself back from the device, in {} reads{why}",
-                    own.comm,
+                    "{reader} reads {} of {path} that {wrote} back from the device, in {} reads{why}",
                     units::bytes(own.bytes),
                     units::count(own.reads as i64),
                 ),
-                subject: Subject::process(*pid, &own.comm).with_file(*id, path),
+                subject: Subject::process(*pid, reader).with_file(*id, path),
                 evidence: vec![
                     number("reads", own.reads as i64),
                     number("bytes", own.bytes),
+                    number("threads", threads),
                 ],
                 examples: own.examples.list(),
                 query: sql::calls(&format!(
@@ -193,5 +232,29 @@ mod tests {
             s.pread(fd, 65536, i * 65536);
         }
         silent("read-own-write", s);
+    }
+
+    #[test]
+    fn names_the_threads_that_read_and_shares_their_time() {
+        let mut s = Scenario::new();
+        s.thread(100, "compact");
+        let fd = s.open("/data/spill", "O_RDWR|O_CREAT");
+        for i in 0..100 {
+            s.pwrite(fd, 65536, i * 65536);
+        }
+        for i in 0..100 {
+            match i % 10 {
+                0 => s.thread(100, "compact"),
+                n => s.thread(100 + n as i32 % 3 + 1, "reader"),
+            }
+            s.missed(65536, 100_000);
+            s.pread(fd, 65536, i * 65536);
+        }
+        let found = fires("read-own-write", s);
+        assert!(found[0].title.starts_with("reader reads"), "{}", found[0].title);
+        assert!(found[0].title.contains("that compact of the same process had written"));
+        assert_eq!(found[0].evidence[2].value, 4.0);
+        let each = found[0].lost_ns.unwrap();
+        assert!(each < 100 * 120_000 / 4, "{each}");
     }
 }
