@@ -132,18 +132,20 @@ impl Rule for RenameUnsynced {
             let dirty = targets.iter().map(|t| t.dirty).max().unwrap_or(0);
             let others = match targets.len() - 1 {
                 0 => String::new(),
+                1 => " and 1 other name".to_owned(),
                 n => format!(" and {} other names", units::count(n as i64)),
             };
             out.push(Found {
                 severity: Some(if shielded { Severity::Medium } else { Severity::High }),
                 title: format!(
-                    "{comm} renames files onto {}{others} whose last bytes, up to {}, were never made durable{}",
+                    "{comm} renames {} onto {}{others}: up to {} of what is renamed {} not durable then",
+                    match renames {
+                        1 => "a file".to_owned(),
+                        n => format!("files {} times", units::count(n as i64)),
+                    },
                     first.path,
                     units::bytes(dirty),
-                    match renames {
-                        1 => String::new(),
-                        n => format!(" ({} times)", units::count(n as i64)),
-                    },
+                    if dirty == 1 { "was" } else { "were" },
                 ),
                 subject: Subject::process(first.pid, comm).with_path(&first.path),
                 evidence: vec![
@@ -185,6 +187,10 @@ mod tests {
         let found = fires("rename-unsynced", s);
         assert_eq!(found[0].evidence[0].value, 1.0);
         assert_eq!(found[0].evidence[2].value, 3000.0);
+        assert_eq!(
+            found[0].title,
+            "program renames a file onto /data/state: up to 2.93 KiB of what is renamed were not durable then"
+        );
     }
 
     #[test]
