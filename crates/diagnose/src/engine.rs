@@ -6,6 +6,7 @@ use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS, Ta
 use fathom_model::{Batch, StrId, StringTable};
 use serde::Serialize;
 
+use crate::alike;
 use crate::call::{Call, Calls, FileId};
 use crate::finding::{Finding, NotObservable};
 use crate::kind::Kind;
@@ -253,6 +254,8 @@ impl Engine {
             let mut found = Vec::new();
             rule.findings(&run, &mut found);
             let mut own: Vec<_> = found.into_iter().map(|f| f.finish(info, &run)).collect();
+            own.sort_by(rank);
+            let mut own = alike::together(own, &run);
             own.sort_by(rank);
             if own.len() > MAX_PER_RULE {
                 more.push(More {

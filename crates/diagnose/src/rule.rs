@@ -134,15 +134,19 @@ pub struct Found {
 const HIGH_SHARE: f64 = 0.10;
 const MEDIUM_SHARE: f64 = 0.03;
 
+/// How bad a loss of time is.
+pub(crate) fn by_share(lost_ns: i64, run: &Run) -> Severity {
+    match lost_ns as f64 / run.span_ns.max(1) as f64 {
+        s if s >= HIGH_SHARE => Severity::High,
+        s if s >= MEDIUM_SHARE => Severity::Medium,
+        _ => Severity::Low,
+    }
+}
+
 impl Found {
     /// The whole finding.
     pub(crate) fn finish(self, info: &'static RuleInfo, run: &Run) -> Finding {
-        let share = self.lost_ns.unwrap_or(0) as f64 / (run.span_ns.max(1)) as f64;
-        let by_time = match share {
-            s if s >= HIGH_SHARE => Severity::High,
-            s if s >= MEDIUM_SHARE => Severity::Medium,
-            _ => Severity::Low,
-        };
+        let by_time = by_share(self.lost_ns.unwrap_or(0), run);
         let mut caveats = self.caveats;
         if self.rests_on_absence && run.state.has_gaps() {
             caveats.push(

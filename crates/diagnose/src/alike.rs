@@ -1,0 +1,195 @@
+//! Findings of one rule that differ by a number in a name only, as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fathom_model::units;
+
+use crate::finding::{EXAMPLES, Finding, Severity};
+use crate::names::role;
+use crate::rule::{Run, by_share, number};
+
+/// Files and threads that a query names one by one.
+const MAX_NAMED: usize = 256;
+
+/// A name with its digits left out: `/data/#.sst` of `/data/000123.sst`. Those of the directory
+/// stay.
+fn pattern(path: &str) -> String {
+    let (directory, name) = match path.rfind('/') {
+        Some(at) => path.split_at(at),
+        None => ("", path),
+    };
+    let mut pattern = directory.to_owned();
+    let mut digits = false;
+    for c in name.chars() {
+        let digit = c.is_ascii_digit();
+        if !digit {
+            pattern.push(c);
+        } else if !digits {
+            pattern.push('#');
+        }
+        digits = digit;
+    }
+    pattern
+}
+
+/// Findings of one rule, the worst first, with those put together that say the same of one
+/// process, but of another file of a numbered row or of another thread.
+pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
+    let mut groups: Vec<Vec<Finding>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for finding in found {
+        let subject = &finding.subject;
+        // Without a file or a thread it is about a process as a whole.
+        if subject.file_id.is_none() && subject.tid.is_none() {
+            groups.push(vec![finding]);
+            continue;
+        }
+        let key = (
+            subject.pid,
+            subject.comm.as_deref().map(|comm| role(comm).to_owned()),
+            subject.path.as_deref().map(pattern),
+            // Rules that say several things have other numbers for each.
+            finding.evidence.first().map(|e| e.name),
+        );
+        let place = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+        .into_iter()
+        .filter_map(|group| merge(group, run))
+        .collect()
+}
+
+/// One finding of several: the worst speaks for all.
+fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
+    let count = group.len();
+    let files: BTreeSet<i64> = group.iter().filter_map(|f| f.subject.file_id).collect();
+    let threads: BTreeSet<i32> = group.iter().filter_map(|f| f.subject.tid).collect();
+    let lost = group.iter().filter_map(|f| f.lost_ns);
+    let lost = lost.reduce(|a, b| a.saturating_add(b));
+    let severity = group.iter().map(|f| f.severity).max();
+    let mut others = group.into_iter();
+    let mut first = others.next()?;
+    if count == 1 {
+        return Some(first);
+    }
+    for other in others {
+        let room = EXAMPLES.saturating_sub(first.examples.len());
+        first.examples.extend(other.examples.into_iter().take(room));
+        for caveat in other.caveats {
+            if !first.caveats.contains(&caveat) {
+                first.caveats.push(caveat);
+            }
+        }
+        first.confidence = first.confidence.lower(other.confidence);
+    }
+    let more = |n: usize, what: &str| match n {
+        0 | 1 => None,
+        2 => Some(format!("1 more {what}")),
+        n => Some(format!("{} more {what}s", units::count(n as i64 - 1))),
+    };
+    let more: Vec<String> = [more(files.len(), "file"), more(threads.len(), "thread")]
+        .into_iter()
+        .flatten()
+        .collect();
+    if !more.is_empty() {
+        first.title = format!(
+            "{}; the same of {} like it",
+            first.title,
+            more.join(" and ")
+        );
+    }
+    if let (Some(file), true) = (first.subject.file_id, files.len() > 1) {
+        first.query = list(&first.query, "file_id", &file.to_string(), &files);
+        first.evidence.push(number("files", files.len() as i64));
+    }
+    if let (Some(tid), true) = (first.subject.tid, threads.len() > 1) {
+        first.query = list(&first.query, "tid", &tid.to_string(), &threads);
+        first
+            .evidence
+            .push(number("alike_threads", threads.len() as i64));
+    }
+    // A thread loses no more than all of the time.
+    let most = run.span_ns.saturating_mul(threads.len().max(1) as i64);
+    first.lost_ns = lost.map(|lost| lost.min(most));
+    first.severity = match first.lost_ns {
+        Some(lost) => severity.max(Some(by_share(lost, run))),
+        None => severity,
+    }
+    .unwrap_or(Severity::Low);
+    Some(first)
+}
+
+/// A query for one value of a column made one for several.
+fn list<T: ToString>(query: &str, column: &str, one: &str, all: &BTreeSet<T>) -> String {
+    let values: Vec<String> = all.iter().take(MAX_NAMED).map(T::to_string).collect();
+    let wanted = format!("{column} = {one} ");
+    let several = format!("{column} IN ({}) ", values.join(", "));
+    // A space tells where the number ends.
+    format!("{query} ")
+        .replacen(&wanted, &several, 1)
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, fires};
+
+    #[test]
+    fn only_digits_of_the_name_are_left_out() {
+        assert_eq!(pattern("/db1/000123.sst"), "/db1/#.sst");
+        assert_eq!(pattern("a1b22"), "a#b#");
+        assert_eq!(pattern("/db1/日本7"), "/db1/日本#");
+    }
+
+    #[test]
+    fn queries_name_all() {
+        let all = BTreeSet::from([12, 120]);
+        assert_eq!(
+            list("WHERE pid = 1 AND tid = 12", "tid", "12", &all),
+            "WHERE pid = 1 AND tid IN (12, 120)"
+        );
+        assert_eq!(
+            list("WHERE tid = 120 AND x", "tid", "12", &all),
+            "WHERE tid = 120 AND x"
+        );
+    }
+
+    fn syncs(s: &mut Scenario, path: &str) {
+        let fd = s.open(path, "O_WRONLY|O_CREAT");
+        for _ in 0..100 {
+            s.write(fd, 200);
+            s.fsync(fd);
+        }
+        s.close(fd);
+    }
+
+    #[test]
+    fn a_row_of_numbered_files_is_one_finding() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            syncs(&mut s, &format!("/data/{i:06}.log"));
+        }
+        syncs(&mut s, "/data/state");
+        let found = fires("sync-storm", s);
+        assert_eq!(found.len(), 2, "{found:#?}");
+        let row = &found[0];
+        assert!(
+            row.title.ends_with("; the same of 29 more files like it"),
+            "{}",
+            row.title
+        );
+        assert_eq!(
+            row.evidence.last().map(|e| (e.name, e.value)),
+            Some(("files", 30.0))
+        );
+        assert!(row.query.contains("file_id IN (1, 2, 3,"), "{}", row.query);
+        let each = found[1].lost_ns.unwrap();
+        assert!(row.lost_ns.unwrap() > 29 * each);
+    }
+}
