@@ -4,7 +4,7 @@ use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
+use crate::finding::{Example, Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
@@ -26,7 +26,8 @@ static INFO: RuleInfo = RuleInfo {
            after it was closed: one to look at it (size, type, rights), one to use it.",
     when: "10 or more times in one process, on whatever files: a second open of the same file by the same thread with at most 16 \
            calls between the two, where the first descriptor moved no bytes. Several descriptors that all move bytes have a \
-           reason.",
+           reason. Also 10 or more times, whatever it costs: a second open while the first descriptor is open, only to sync \
+           through it what was written through the first.",
     lost: "the time of the second opens, and as much again for their closes",
     advice: "Pass the descriptor on instead of the path; fstat and fchmod on it.",
     not_when: "",
@@ -40,11 +41,14 @@ static INFO: RuleInfo = RuleInfo {
 struct Thread {
     calls: u64,
     recent: Vec<Opened>,
+    /// A second descriptor that may be there for a sync only: process, it, the file, and its sync.
+    second: Option<(i32, i32, FileId, Option<Example>)>,
 }
 
 #[derive(Clone, Debug)]
 struct Opened {
     file: FileId,
+    fd: Option<i32>,
     at: u64,
     moved: bool,
 }
@@ -57,6 +61,17 @@ struct Process {
     path: Text,
     file: Option<FileId>,
     open: Durations,
+    examples: Examples,
+    /// The same for second descriptors that only sync.
+    only_sync: Syncing,
+}
+
+#[derive(Debug, Default)]
+struct Syncing {
+    times: u64,
+    comm: Text,
+    path: Text,
+    file: Option<FileId>,
     examples: Examples,
 }
 
@@ -71,7 +86,7 @@ impl Default for DuplicateOpen {
     fn default() -> Self {
         Self {
             threads: Bounded::new(|thread| thread.calls),
-            processes: Bounded::new(|process| process.times),
+            processes: Bounded::new(|process| process.times + process.only_sync.times),
         }
     }
 }
@@ -93,6 +108,27 @@ impl Rule for DuplicateOpen {
         thread.calls += 1;
         let now = thread.calls;
         let Some(file) = call.file.filter(|_| call.succeeded()) else { return };
+        if let Some((pid, fd, second, sync)) = &mut thread.second
+            && (call.pid, call.fd, file) == (*pid, Some(*fd), *second)
+        {
+            match (call.kind, sync) {
+                (Kind::Sync, sync) => *sync = Some(Example::of(call)),
+                // What it is may be asked for on the way.
+                (Kind::Stat | Kind::Fcntl, _) => {}
+                (Kind::Close, Some(sync)) => {
+                    let only = &mut self.processes.entry(call.pid).only_sync;
+                    if only.times == 0 {
+                        only.comm = call.comm_text();
+                        only.path = sync.path.clone().unwrap_or_default();
+                        only.file = Some(file);
+                    }
+                    only.times += 1;
+                    only.examples.keep(sync.clone());
+                    thread.second = None;
+                }
+                _ => thread.second = None,
+            }
+        }
         if call.kind.is_data() || call.kind == Kind::Mmap || call.kind == Kind::Sync {
             for opened in thread.recent.iter_mut().filter(|o| o.file == file) {
                 opened.moved = true;
@@ -103,10 +139,19 @@ impl Rule for DuplicateOpen {
             return;
         }
         thread.recent.retain(|o| now - o.at <= MAX_BETWEEN + 1);
+        let beside = thread.recent.iter().find(|o| o.file == file && o.moved);
+        let open = beside.and_then(|o| context.state.descriptors.find(call.pid, o.fd?));
+        let open = open.and_then(|id| context.state.descriptors.get(id));
+        let written = open.is_some_and(|d| d.file == Some(file) && d.written > 0);
+        thread.second = call
+            .new_fd()
+            .filter(|_| written)
+            .map(|fd| (call.pid, fd, file, None));
         let twice = thread.recent.iter().any(|o| o.file == file && !o.moved);
         thread.recent.retain(|o| o.file != file);
         thread.recent.push(Opened {
             file,
+            fd: call.new_fd(),
             at: now,
             moved: false,
         });
@@ -125,6 +170,29 @@ impl Rule for DuplicateOpen {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
+            let only = &process.only_sync;
+            if only.times >= MIN_TIMES {
+                let subject = Subject::process(*pid, &only.comm);
+                out.push(Found {
+                    severity: Some(Severity::Low),
+                    title: format!(
+                        "{} opens a file that it has just written a second time only to sync it, {} times; {} is the first",
+                        only.comm,
+                        units::count(only.times as i64),
+                        only.path,
+                    ),
+                    subject: match only.file {
+                        Some(file) => subject.with_file(file, &only.path),
+                        None => subject,
+                    },
+                    evidence: vec![number("opens_to_sync", only.times as i64)],
+                    examples: only.examples.list(),
+                    query: sql::calls(&format!(
+                        "pid = {pid} AND (syscall IN ('open', 'openat', 'openat2', 'creat') OR syscall LIKE '%sync%')"
+                    )),
+                    ..Found::default()
+                });
+            }
             let lost = 2 * process.open.sum_ns;
             if process.times < MIN_TIMES || !run.matters(lost) {
                 continue;
@@ -185,6 +253,40 @@ mod tests {
             s.close(fd);
             let fd = s.open(&path, "O_RDONLY");
             s.read(fd, 100);
+            s.close(fd);
+        }
+        silent("duplicate-open", s);
+    }
+
+    #[test]
+    fn fires_on_a_second_descriptor_for_the_sync() {
+        let mut s = Scenario::new();
+        for i in 0..20 {
+            let path = format!("/data/.temp_file{i}");
+            let fd = s.open(&path, "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 22);
+            let second = s.open(&path, "O_WRONLY");
+            s.fsync(second);
+            s.close(second);
+            s.close(fd);
+            s.unlink(&path);
+            s.wait_ms(5000);
+        }
+        let found = fires("duplicate-open", s);
+        assert_eq!(found[0].evidence[0].value, 20.0);
+        assert_eq!(found[0].severity, crate::finding::Severity::Low);
+    }
+
+    #[test]
+    fn silent_when_the_first_descriptor_is_closed_before() {
+        let mut s = Scenario::new();
+        for i in 0..20 {
+            let path = format!("/data/{i}");
+            let fd = s.open(&path, "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 22);
+            s.close(fd);
+            let fd = s.open(&path, "O_RDONLY");
+            s.fsync(fd);
             s.close(fd);
         }
         silent("duplicate-open", s);
