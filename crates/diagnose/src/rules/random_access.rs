@@ -18,8 +18,9 @@ use crate::text::Text;
 const MIN_READS: u64 = 64;
 /// Share of reads that jump.
 const MIN_JUMPS: f64 = 0.5;
-/// Share of the jumping reads that waited for the device.
-const MIN_MISSED: f64 = 0.25;
+/// Share of the jumping reads' time that went into those that waited for the device: a few that
+/// wait cost more than many that find their page.
+const MIN_MISSED: f64 = 0.5;
 /// Requests that could be on their way at a time.
 const AT_ONCE: i64 = 8;
 /// With this share of the file read, each byte once, it is a scan.
@@ -33,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process jumps about in a file that is not in memory. Readahead cannot guess what comes next, so each read waits \
            for the device, and the device works on one request at a time although it could work on many.",
     when: "Over half of a process's reads of a file begin more than 128 KiB (the kernel's default readahead) away from the end \
-           of the same thread's read before, and 64 or more of these, and a quarter or more, had to be read from the device. A jump within the \
+           of the same thread's read before, and 64 or more of these had to be read from the device, which took half or more of the time of all that jump. A jump within the \
            readahead costs nothing, nor does one to a page that is in memory. Reads through io_uring and AIO do not count: their threads \
            need not wait. What reads most of the file, each byte about once, is scan-out-of-order.",
     lost: "seven eighths of the time of the jumping reads that waited for the device, shared by the threads that read: as if eight requests \
@@ -59,6 +60,8 @@ struct Access {
     jumps: u64,
     bytes: i64,
     seen: Intervals,
+    /// Time of all that jump, nanoseconds.
+    jump_ns: i64,
     missed: Durations,
     examples: Examples,
 }
@@ -117,6 +120,7 @@ impl Rule for RandomAccess {
         access.seen.insert(start, end);
         if access.step(call.tid, start, end) == Step::Jump {
             access.jumps += 1;
+            access.jump_ns += call.dur_ns;
             if context.below.missed() {
                 access.missed.add(call.dur_ns);
                 access.examples.add(call);
@@ -130,7 +134,7 @@ impl Rule for RandomAccess {
             let jumps = access.jumps as f64 / access.reads as f64;
             let lost = missed.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
             let many = missed.count >= MIN_READS
-                && missed.count as f64 >= access.jumps as f64 * MIN_MISSED;
+                && missed.sum_ns as f64 >= access.jump_ns as f64 * MIN_MISSED;
             if !many || jumps <= MIN_JUMPS || !run.matters(lost) {
                 continue;
             }
@@ -206,5 +210,19 @@ mod tests {
         }
         let diagnosis = s.diagnose();
         assert!(diagnosis.not_observable.iter().any(|n| n.rule == "random-access"));
+    }
+
+    #[test]
+    fn a_few_that_wait_outweigh_many_that_do_not() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        for i in 0..1000 {
+            if i % 8 == 0 {
+                s.missed(4096, 200_000);
+            }
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        let found = fires("random-access", s);
+        assert_eq!(found[0].evidence[1].value, 124.0);
     }
 }
