@@ -101,7 +101,7 @@ impl Rule for DirUnsynced {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Sync, Kind::SyncAll, Kind::Rename, Kind::Unlink])
+        Kinds::of(&[Kind::Open, Kind::Sync, Kind::SyncAll, Kind::Rename, Kind::Unlink, Kind::Link])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -139,6 +139,13 @@ impl Rule for DirUnsynced {
                     && !file.is_volatile()
                 {
                     self.wait(call, &path);
+                }
+            }
+            // One more name: the first one may be removed then.
+            Kind::Link => {
+                let (Some(from), Some(to)) = (call.path, call.path2) else { return };
+                if self.waiting.get(&self.key.of(from)).is_some() {
+                    self.wait(call, to);
                 }
             }
             Kind::Rename => {
@@ -278,5 +285,18 @@ mod tests {
             "{}",
             found[0].title
         );
+    }
+
+    #[test]
+    fn a_link_is_a_new_name() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/tmp_object", "O_RDWR|O_CREAT|O_EXCL");
+        s.write(fd, 3000);
+        s.fsync(fd);
+        s.close(fd);
+        s.link("/data/tmp_object", "/data/4f/object");
+        s.unlink("/data/tmp_object");
+        let found = fires("dir-unsynced", s);
+        assert_eq!(found[0].subject.path.as_deref(), Some("/data/4f"));
     }
 }

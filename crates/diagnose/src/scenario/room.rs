@@ -1,4 +1,4 @@
-//! Calls of a made-up recording that change the length and the room of a file.
+//! Calls of a made-up recording that change the length, the room and the names of a file.
 
 use super::{Row, Scenario};
 
@@ -31,6 +31,17 @@ impl Scenario {
             size: Some(size),
             flags: Some("0"),
             path: Some(&open.path),
+            ..Row::default()
+        });
+    }
+
+    /// Gives a file one more name.
+    pub(crate) fn link(&mut self, from: &str, to: &str) {
+        self.call(Row {
+            syscall: "link",
+            by_path: true,
+            path: Some(from),
+            path2: Some(to),
             ..Row::default()
         });
     }
