@@ -54,7 +54,7 @@ pub(crate) enum Feature {
 impl Feature {
     /// Features without which the programs are loaded again when the kernel
     /// refuses them, and what is missing then.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 7] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 8] = [
         (
             Feature::Faults,
             "page faults",
