@@ -334,7 +334,8 @@ fn a_data_directory_made_anew_is_the_same() {
         );
         record_script(&scratch, name, &script)
     };
-    let (before, after) = (session("before", 16396), session("after", 16399));
+    // The output goes to a file that is called like the recording.
+    let (before, after) = (session("run-1", 16396), session("run-2", 16399));
     let (status, value) = json([&before, &after]);
     assert_eq!(status, 0, "{:#}", value["changes"]);
     let files = value["tables"]["files"].as_array().unwrap();

@@ -64,6 +64,8 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Irq(r) => r.tid,
         Event::Cache(r) => r.tid,
         Event::Span(r) => r.tid,
+        Event::Stack(r) => r.tid,
+        Event::Frame { record, .. } => record.stack,
     }
 }
 

@@ -83,7 +83,16 @@ fn is_hex(word: &str) -> bool {
 /// Eight small letters, digits or underscores: what Python draws where it tries a directory.
 fn is_drawn(name: &str) -> bool {
     let drawn = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-    name.len() == 8 && name.bytes().all(drawn)
+    name.len() == 8 && name.bytes().all(drawn) && !is_made_of_words(name)
+}
+
+/// `16397_vm`, `data_dir`: words and numbers, each for itself.
+fn is_made_of_words(name: &str) -> bool {
+    let word = |part: &str| {
+        let digits = part.bytes().filter(u8::is_ascii_digit).count();
+        !part.is_empty() && (digits == 0 || digits == part.len())
+    };
+    name.contains('_') && name.split('_').all(word)
 }
 
 /// `tmp` and eight letters, digits or underscores, up to the end or a dot.
@@ -167,6 +176,7 @@ mod tests {
             ("/tmp/out.abcdef", "/tmp/out.*"),
             ("/tmp/rf799c_e", "/tmp/*"),
             ("/data/000012.sst", "/data/#.sst"),
+            ("/var/tmp/base/16397_vm", "/var/tmp/base/#_vm"),
             ("/data/part-7-of-12", "/data/part-#-of-#"),
             ("/pg_wal/00000001000000000000000C", "/pg_wal/*"),
             ("/pg_wal/000000010000000000000012", "/pg_wal/*"),

@@ -39,14 +39,20 @@ mod tests {
     use crate::{Options, compare};
 
     fn run(seconds: i64, calls: i64) -> Vec<Profile> {
-        let operation = Operation {
-            syscall: "read".to_owned(),
+        let operation = |syscall: &str, calls: i64| Operation {
+            syscall: syscall.to_owned(),
             calls,
             ..Operation::default()
         };
+        let operations = vec![
+            operation("openat", 10),
+            operation("fstat", 10),
+            operation("close", 10),
+            operation("read", calls),
+        ];
         vec![Profile {
             duration_ns: seconds * 1_000_000_000,
-            operations: vec![operation],
+            operations,
             ..Profile::default()
         }]
     }
