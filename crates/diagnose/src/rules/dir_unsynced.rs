@@ -85,7 +85,11 @@ impl Default for DirUnsynced {
 
 impl DirUnsynced {
     fn wait(&mut self, call: &Call, path: &str) -> &mut Name {
+        let synced = self.synced.get(&self.key.of(directory(path))).copied();
         let name = self.waiting.entry(self.key.of(path));
+        if synced.is_some_and(|call| call > name.since) {
+            name.renames = 0;
+        }
         if name.path.is_empty() {
             name.path = path.to_owned();
         }
@@ -298,5 +302,18 @@ mod tests {
         s.unlink("/data/tmp_object");
         let found = fires("dir-unsynced", s);
         assert_eq!(found[0].subject.path.as_deref(), Some("/data/4f"));
+    }
+
+    #[test]
+    fn counts_from_the_last_sync_of_the_directory_on() {
+        let mut s = Scenario::new();
+        let dir = s.open_directory("/data");
+        for _ in 0..3 {
+            save(&mut s);
+        }
+        s.fsync(dir);
+        save(&mut s);
+        let found = fires("dir-unsynced", s);
+        assert_eq!(found[0].evidence[1].value, 1.0);
     }
 }
