@@ -149,6 +149,7 @@ all_tests() {
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
 	run_tests
+	kernel_filters=("${kernel_basics[@]}") layer_filters=()
 	test_kernels
 	run_page_tests
 	conclude
