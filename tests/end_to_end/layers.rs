@@ -428,3 +428,22 @@ fn layers_that_were_not_asked_for() {
     }
     adds_up(&recording);
 }
+
+#[test]
+fn layers_that_cannot_be_had() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .options(["--layers", "syscall,vfs"])
+        .command(["cat", "/etc/passwd"])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let said = recording.stderr.contains("fathom: --layers vfs: ");
+    assert_eq!(
+        said,
+        hook(&recording, "layer vfs").is_some(),
+        "{}",
+        recording.stderr
+    );
+}

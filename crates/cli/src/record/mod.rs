@@ -131,6 +131,13 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     if let (true, Some(hook)) = (args.stacks, probe.missing_stacks()) {
         eprintln!("fathom: --stacks: {}", hook.note);
     }
+    if !args.layers.is_empty() {
+        for hook in probe.hooks().iter().filter(|hook| !hook.attached) {
+            if let Some(layer) = hook.name.strip_prefix("layer ") {
+                eprintln!("fathom: --layers {layer}: {}", hook.note);
+            }
+        }
+    }
     let (feed, findings) = rules(&args, &meta, &output).map_err(Failure::recording)?;
     let destination = Destination {
         output: output.clone(),

@@ -230,6 +230,11 @@ impl<'a> Gather<'a> {
         self.directions
     }
 
+    /// Whether some keys' calls are in a rest of the pyramid's, in none of their own rows.
+    pub(super) fn has_rests(&self) -> bool {
+        !self.rests.is_empty() && self.request.by != By::Nothing
+    }
+
     /// Whether the filter is for keys that may be in a rest.
     pub(super) fn misses_some(&self) -> bool {
         !self.rests.is_empty() && self.request.filter != Filter::default()

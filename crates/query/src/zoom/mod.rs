@@ -25,6 +25,9 @@ use gather::Gather;
 
 /// Rows that are read at most, unless asked otherwise.
 const MAX_ROWS: u64 = 1 << 19;
+
+/// Rows that are read rather than to leave some keys' calls in a rest: a few milliseconds.
+const FEW_ROWS: u64 = 1 << 15;
 /// Keys of an answer, unless asked otherwise.
 const TOP: usize = 20;
 /// Most buckets of an answer.
@@ -87,6 +90,9 @@ pub struct Answer {
     pub blocks: usize,
     /// Parts of the table whose rows were read.
     pub parts: usize,
+    /// Whether the rows of each key have all its calls. Otherwise some are in the rest:
+    /// where a key has a row, that one is `at_least`; where it has none, nothing tells.
+    pub exact: bool,
     /// One row a bucket and key with calls in it, ordered by key (those with most
     /// time first) and time: `ts_ns` (beginning of the bucket), the columns of the
     /// key, `rest` (whether it is all other keys), `calls`, `errors`, `bytes`,
@@ -229,9 +235,15 @@ impl Zoom {
                     let read = pyramid.read(&plan, request.latency, |cells| {
                         gather.add_block(cells, aligned);
                     });
+                    let few = max_rows.min(FEW_ROWS);
+                    let all_soon_read =
+                        || self.rows_in(self.parts.iter(), align(window, asked)) <= few;
                     // Damaged, which was not noticed until now; or what is asked for may
                     // be in a rest. The rows have it all.
-                    if read.is_err() || gather.misses_some() {
+                    if read.is_err()
+                        || gather.misses_some()
+                        || gather.has_rests() && all_soon_read()
+                    {
                         (shift, blocks) = (asked, 0);
                         gather = Gather::new(request);
                         parts = inside(self.parts.iter(), align(window, shift)).collect();
@@ -261,6 +273,7 @@ impl Zoom {
             coarser: shift > asked,
             blocks,
             parts: parts.len(),
+            exact: !gather.has_rests(),
             rows: answer::batch(&self.db, &self.names, request, gather, shift, aligned.0)?,
         })
     }

@@ -36,8 +36,8 @@ pub(crate) struct TilesMeta {
     pub from: i64,
     /// End of the last one.
     pub to: i64,
-    /// Whether every sum has all calls with its key: otherwise `at_least` tells which may
-    /// lack some, which are in the rest.
+    /// Whether each key's rows have all its calls: otherwise some are in the rest, of keys
+    /// whose row is `at_least` and of such as have no row in that bucket.
     pub exact: bool,
     /// What answered.
     pub source: TilesSource,
@@ -122,7 +122,7 @@ pub(crate) fn meta(reader: &Reader, answer: &Answer) -> Result<TilesMeta, ApiErr
         bucket_ns: answer.bucket_ns,
         from: answer.window_ns.start - start,
         to: answer.window_ns.end - start,
-        exact: flags(&answer.rows, "at_least")?.true_count() == 0,
+        exact: answer.exact,
         source: match (answer.blocks, answer.parts) {
             (_, 0) => TilesSource::Pyramid,
             (0, _) => TilesSource::Rows,
