@@ -288,16 +288,10 @@ static __always_inline __u32 request_flags(__u32 flags)
 	return known;
 }
 
-struct bio_walk {
-	struct scratch *scratch;
-	__u64 bio;
-	__u32 count;
-	__u32 left_out;
-};
-
 /* The next bio of a request, which is ending. */
-static long take_bio(__u64 index, struct bio_walk *walk)
+SCRATCH_STEP(take_bio)
 {
+	struct bio_walk *walk = &scratch->bios;
 	struct bio *bio = (struct bio *)walk->bio;
 	__u64 key = walk->bio;
 	if (!key)
@@ -310,7 +304,7 @@ static long take_bio(__u64 index, struct bio_walk *walk)
 		return 0;
 	}
 	struct bio_record *out =
-		(void *)walk->scratch->data + sizeof(struct block_record) + count * sizeof(*out);
+		(void *)scratch->data + sizeof(struct block_record) + count * sizeof(*out);
 	struct bio_record *known = bpf_map_lookup_elem(&bios, &key);
 	if (known) {
 		*out = *known;
@@ -362,8 +356,10 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 		COUNT(blocks_lost);
 		goto forget;
 	}
-	struct bio_walk walk = { .scratch = scratch, .bio = (__u64)rq->bio };
-	LOOP(HAVE_LOOPS ? 1 << 16 : MAX_BIOS + 1, take_bio, &walk);
+	struct bio_walk *walk = &scratch->bios;
+	walk->bio = (__u64)READ_LINK(rq, bio);
+	walk->count = walk->left_out = 0;
+	SCRATCH_LOOP(HAVE_LOOPS ? 1 << 16 : 3 * LOOP_BATCH, take_bio, scratch);
 	struct block_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
 	record->kind = RECORD_BLOCK;
@@ -374,7 +370,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	record->bytes = bytes;
 	record->op = op;
 	record->flags = request_flags(rq->cmd_flags);
-	record->bios_left_out = walk.left_out;
+	record->bios_left_out = walk->left_out;
 	if (state) {
 		record->started_ns = state->started_ns;
 		record->inserted_ns = state->inserted_ns;
@@ -388,7 +384,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	struct gendisk *disk = disk_of(rq);
 	if (disk)
 		bpf_core_read(record->disk, sizeof(record->disk), &disk->disk_name);
-	__u32 count = walk.count;
+	__u32 count = walk->count;
 	if (count > MAX_BIOS)
 		count = MAX_BIOS;
 	record->bios = count;

@@ -179,6 +179,9 @@ int BPF_PROG(layer_handle_start, __u32 dev, __u32 transaction)
 SEC("tp_btf/jbd2_start_commit")
 int BPF_PROG(layer_start_commit, journal_t *journal, transaction_t *transaction)
 {
+	/* What tracepoints of modules pass may be null to newer verifiers. */
+	if (!journal || !transaction)
+		return 0;
 	struct transaction_key key = {
 		.dev = BPF_CORE_READ(journal, j_fs_dev, bd_dev),
 		.number = BPF_CORE_READ(transaction, t_tid),

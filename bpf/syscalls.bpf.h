@@ -299,10 +299,15 @@ static __always_inline __s64 offset_at_position(struct file *file, __s64 ret)
 	return ret > 0 ? position - ret : position;
 }
 
-/* The directory that a relative path starts from. */
-static __always_inline __u32 base_directory(struct task_state *state, struct task_struct *task,
-					    __s32 dirfd, __u64 now)
+/* The handle of the directory that a path of the present task starts from: for an
+ * `absolute` one its root, 0 when that is the machine's. */
+VERIFIED_ONCE int start_of_path(struct task_state *state, __s32 dirfd, bool absolute, __u64 now)
 {
+	struct task_struct *task = current_task();
+	if (!state)
+		return 0;
+	if (absolute)
+		return handle_of_root(state, task, now);
 	if (dirfd == AT_FDCWD)
 		return handle_of_cwd(state, task, now);
 	struct file *file = file_of_fd(task, dirfd);
@@ -332,18 +337,33 @@ static __always_inline bool takes_lock(__u32 command)
 	       (command >= F_OFD_GETLK && command <= F_OFD_SETLKW);
 }
 
+/* The arguments of a call, in map memory: one of them is then taken without a branch for
+ * each place that it may be in, which the verifier would follow every time. */
+static __always_inline void keep_arguments(struct scratch *scratch, struct pt_regs *regs,
+					   bool compat)
+{
+#pragma unroll
+	for (int i = 0; i < 6; i++)
+		scratch->args[i] = argument(regs, i, compat);
+}
+
+static __always_inline __u64 kept_argument(struct scratch *scratch, __u32 index)
+{
+	return scratch->args[index & 7];
+}
+
 /* Appends what an argument points to in place of the second string; returns
  * where the next bytes go. Not for 32-bit programs, whose structs are others. */
 static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_call_record *record,
 					   const volatile struct call_desc *desc,
-					   struct pt_regs *regs, struct call_record *call, __u32 at)
+					   struct call_record *call, __u32 at)
 {
 	__u64 address = 0;
 	__u32 bytes = STRUCT_BYTES;
 	if (desc->lock != NO_ARG && takes_lock(call->aux)) {
-		address = argument(regs, desc->lock, false);
+		address = kept_argument(scratch, desc->lock);
 	} else if (desc->times != NO_ARG) {
-		address = argument(regs, desc->times, false);
+		address = kept_argument(scratch, desc->times);
 		bytes = desc->times_bytes & (2 * STRUCT_BYTES - 1);
 	}
 	at &= SCRATCH_BYTES / 2 - 1;
@@ -356,13 +376,13 @@ static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_
 /* Whether the descriptor before a path stands for the file: with AT_EMPTY_PATH,
  * which has another meaning among the flags of open, and an empty path, or for
  * utimensat with none. */
-static __always_inline bool is_descriptor(const volatile struct call_desc *desc,
-					  struct pt_regs *regs, __u32 flags, bool compat)
+static __always_inline bool is_descriptor(struct scratch *scratch,
+					  const volatile struct call_desc *desc, __u32 flags)
 {
 	char first;
 	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD)
 		return false;
-	__u64 address = argument(regs, desc->string1, compat);
+	__u64 address = kept_argument(scratch, desc->string1);
 	if (!(flags & AT_EMPTY_PATH))
 		return !address && desc->times != NO_ARG;
 	return !address || (!bpf_probe_read_user(&first, 1, (void *)address) && !first);
@@ -393,6 +413,7 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		COUNT(scratch_busy);
 		return false;
 	}
+	keep_arguments(scratch, regs, compat);
 	struct wide_call_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
 	/* In map memory from here on: of what lies on the stack the verifier
@@ -410,28 +431,28 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	__u32 at = sizeof(*record);
 
 	if (desc->extra[0] != NO_ARG)
-		record->extra[0] = argument(regs, desc->extra[0], compat);
+		record->extra[0] = kept_argument(scratch, desc->extra[0]);
 	if (desc->extra[1] != NO_ARG)
-		record->extra[1] = argument(regs, desc->extra[1], compat);
+		record->extra[1] = kept_argument(scratch, desc->extra[1]);
 	if (desc->extra[2] != NO_ARG)
-		record->extra[2] = argument(regs, desc->extra[2], compat);
+		record->extra[2] = kept_argument(scratch, desc->extra[2]);
 	if (call->flags & CALL_POSITION_RACED)
 		record->extra[0] = state->entry_pos;
 	if (desc->how != NO_ARG && user_memory) {
 		/* struct open_how: flags, mode, resolve. */
 		if (!bpf_probe_read_user(record->extra, 24,
-					 (void *)argument(regs, desc->how, compat)))
+					 (void *)kept_argument(scratch, desc->how)))
 			call->flags |= CALL_HAS_HOW;
 	}
 
 	if (desc->fd2 != NO_ARG) {
-		record->fd2 = argument(regs, desc->fd2, compat);
+		record->fd2 = kept_argument(scratch, desc->fd2);
 		record->file2 = state->file2;
 	}
 	if (state->call_flags & STASH_BEFORE)
 		record->op_flags = OP_BEGAN_BEFORE;
 	if (desc->offset_ptr != NO_ARG) {
-		__u64 address = argument(regs, desc->offset_ptr, compat);
+		__u64 address = kept_argument(scratch, desc->offset_ptr);
 		if (address) {
 			if (user_memory)
 				call->offset = offset_by_pointer(address, call->ret);
@@ -443,7 +464,7 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 	if (desc->fd2 != NO_ARG) {
 		__u64 address =
-			desc->offset_ptr2 != NO_ARG ? argument(regs, desc->offset_ptr2, compat) : 0;
+			desc->offset_ptr2 != NO_ARG ? kept_argument(scratch, desc->offset_ptr2) : 0;
 		if (address) {
 			if (user_memory)
 				record->offset2 = offset_by_pointer(address, call->ret);
@@ -456,21 +477,20 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 
 	if (desc->string1 != NO_ARG) {
 		record->dirfd1 =
-			desc->dirfd1 != NO_ARG ? argument(regs, desc->dirfd1, compat) : AT_FDCWD;
-		long n = full ? append_string(scratch, at, argument(regs, desc->string1, compat))
+			desc->dirfd1 != NO_ARG ? kept_argument(scratch, desc->dirfd1) : AT_FDCWD;
+		long n = full ? append_string(scratch, at, kept_argument(scratch, desc->string1))
 			      : -1;
 		/* Without strings the file behind a descriptor is still named. */
 		if (config.detail == DETAIL_FDS && user_memory &&
-		    is_descriptor(desc, regs, call->aux, compat))
+		    is_descriptor(scratch, desc, call->aux))
 			n = 0;
 		if (n < 0) {
 			call->flags |= CALL_STRING1_PARTIAL;
 		} else {
 			if (desc->path1)
 				record->dir1 =
-					n > 0 && scratch->data[at] == '/'
-						? handle_of_root(state, task, now)
-						: base_directory(state, task, record->dirfd1, now);
+					start_of_path(state, record->dirfd1,
+						      n > 0 && scratch->data[at] == '/', now);
 			n &= MAX_PATH - 1;
 			record->string1_len = n;
 			at += n;
@@ -478,28 +498,27 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	}
 	if (desc->string2 != NO_ARG) {
 		record->dirfd2 =
-			desc->dirfd2 != NO_ARG ? argument(regs, desc->dirfd2, compat) : AT_FDCWD;
+			desc->dirfd2 != NO_ARG ? kept_argument(scratch, desc->dirfd2) : AT_FDCWD;
 		at &= SCRATCH_BYTES / 2 - 1;
-		long n = full ? append_string(scratch, at, argument(regs, desc->string2, compat))
+		long n = full ? append_string(scratch, at, kept_argument(scratch, desc->string2))
 			      : -1;
 		if (n < 0) {
 			call->flags |= CALL_STRING2_PARTIAL;
 		} else {
 			if (desc->path2)
 				record->dir2 =
-					n > 0 && scratch->data[at] == '/'
-						? handle_of_root(state, task, now)
-						: base_directory(state, task, record->dirfd2, now);
+					start_of_path(state, record->dirfd2,
+						      n > 0 && scratch->data[at] == '/', now);
 			n &= MAX_PATH - 1;
 			record->string2_len = n;
 			at += n;
 		}
 	}
 	if (full && !compat)
-		at = append_struct(scratch, record, desc, regs, call, at);
+		at = append_struct(scratch, record, desc, call, at);
 	if (user_memory && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
-			__u64 address = argument(regs, desc->stat, compat);
+			__u64 address = kept_argument(scratch, desc->stat);
 			__u64 dev = 0, ino = 0;
 			if (!bpf_probe_read_user(&dev, 8, (void *)address) &&
 			    !bpf_probe_read_user(&ino, 8, (void *)address + desc->stat_ino)) {
@@ -508,7 +527,7 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 				call->flags |= CALL_HAS_STAT;
 			}
 		} else if (desc->statx != NO_ARG) {
-			if (read_statx(record, argument(regs, desc->statx, compat)))
+			if (read_statx(record, kept_argument(scratch, desc->statx)))
 				call->flags |= CALL_HAS_STAT;
 		}
 	}

@@ -78,7 +78,7 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 			dentry = (__u64)root.dentry;
 		}
 	} else if (known && dirfd == AT_FDCWD) {
-		struct fs_struct *fs = READ_TYPED(task, fs);
+		struct fs_struct *fs = READ_LINK(task, fs);
 		if (fs) {
 			mnt = (__u64)READ_TYPED(fs, pwd.mnt);
 			dentry = (__u64)READ_TYPED(fs, pwd.dentry);
@@ -163,7 +163,7 @@ static __noinline bool named_file_passes(struct task_struct *task, struct task_s
 			inode = READ(file, f_inode);
 		}
 	} else if (desc->flags & DESC_CHDIR && ret == 0) {
-		struct fs_struct *fs = READ_TYPED(task, fs);
+		struct fs_struct *fs = READ_LINK(task, fs);
 		if (fs) {
 			mnt = READ_TYPED(fs, pwd.mnt);
 			dentry = READ_TYPED(fs, pwd.dentry);

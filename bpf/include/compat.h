@@ -90,6 +90,18 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 #define READ_TYPED(from, member) READ_BY_CALL(from, member)
 #endif
 
+/* READ_LINK(pointer, member) is READ_TYPED for members that are pointers. What comes
+ * out of an object that newer verifiers trust may be trusted as well, and to learn
+ * that they search all names of types that the kernel has, several times for each
+ * such load that they follow: most of the time that loading took. Nothing here
+ * needs that trust. */
+#if HAVE_CASTS
+#define READ_LINK(from, member)                                                                    \
+	(((typeof(from))bpf_rdonly_cast((from), bpf_core_type_id_kernel(typeof(*(from)))))->member)
+#else
+#define READ_LINK(from, member) READ_TYPED(from, member)
+#endif
+
 /* The pointer to a `struct type` that lies at `address`. */
 #if HAVE_CASTS
 #define READ_POINTER(type, address)                                                                \

@@ -11,7 +11,7 @@
 /* The file behind descriptor `fd` of `task`, null when there is none. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, __s32 fd)
 {
-	struct files_struct *files = READ_TYPED(task, files);
+	struct files_struct *files = READ_LINK(task, files);
 	if (!files)
 		return NULL;
 	struct fdtable *fdt = READ_TYPED(files, fdt);
@@ -23,7 +23,7 @@ static __always_inline struct file *file_of_fd(struct task_struct *task, __s32 f
 /* Whether other threads use the task's table of descriptors. */
 static __always_inline bool descriptors_are_shared(struct task_struct *task)
 {
-	struct files_struct *files = READ_TYPED(task, files);
+	struct files_struct *files = READ_LINK(task, files);
 	return files && READ_TYPED(files, count.counter) > 1;
 }
 
@@ -344,7 +344,7 @@ static __always_inline __u32 handle_of(struct task_state *state, struct file *fi
 static __always_inline __u32 handle_of_cwd(struct task_state *state, struct task_struct *task,
 					   __u64 now)
 {
-	struct fs_struct *fs = READ_TYPED(task, fs);
+	struct fs_struct *fs = READ_LINK(task, fs);
 	if (!fs)
 		return 0;
 	struct dentry *dentry = READ_TYPED(fs, pwd.dentry);
@@ -367,8 +367,8 @@ struct name {
  * namespace. */
 static __always_inline bool other_root(struct task_struct *task, struct name *root)
 {
-	struct fs_struct *fs = READ_TYPED(task, fs);
-	struct nsproxy *proxy = READ_TYPED(task, nsproxy);
+	struct fs_struct *fs = READ_LINK(task, fs);
+	struct nsproxy *proxy = READ_LINK(task, nsproxy);
 	if (!fs || !proxy)
 		return false;
 	struct mnt_namespace *ns = READ_TYPED(proxy, mnt_ns);

@@ -25,6 +25,51 @@ enum {
 	MAPLE_DEPTH = 10,
 };
 
+struct mapping_walk {
+	__u64 *pivots; /* not on the stack, of which older kernels have little */
+	__u64 address; /* that is looked for */
+	__u64 entry; /* the node that is looked at next, or what was found */
+};
+
+/* One level of a tree of mappings. */
+static long mapping_step(__u64 depth, struct mapping_walk *walk)
+{
+	__u64 *pivots = walk->pivots;
+	__u64 entry = walk->entry;
+	__u64 address = walk->address;
+	__u32 type = (entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
+	__u64 node = entry & ~(__u64)MAPLE_NODE_MASK;
+	__u64 slots;
+	__u32 index = 0;
+	walk->entry = 0;
+	__builtin_memset(pivots, 0, 8 * MAPLE_PIVOTS);
+	if (type == MAPLE_ARANGE_64) {
+		__u64 at = node + bpf_core_field_offset(struct maple_arange_64, pivot);
+		slots = node + bpf_core_field_offset(struct maple_arange_64, slot);
+		if (bpf_probe_read_kernel(pivots, 8 * MAPLE_APIVOTS, (void *)at))
+			return 1;
+	} else if (type == MAPLE_RANGE_64 || type == MAPLE_LEAF_64) {
+		__u64 at = node + bpf_core_field_offset(struct maple_range_64, pivot);
+		slots = node + bpf_core_field_offset(struct maple_range_64, slot);
+		if (bpf_probe_read_kernel(pivots, 8 * MAPLE_PIVOTS, (void *)at))
+			return 1;
+	} else {
+		return 1;
+	}
+	/* Pivots are the last addresses of the slots; 0 behind the end. Those below
+	 * `address` are counted without a branch, as the verifier would follow all
+	 * combinations. Not unrolled: the sums of all turns would lie on the stack. */
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < MAPLE_PIVOTS; i++) {
+		__u64 last = pivots[i] - 1;
+		index += ((last - (address - 1)) & ~last) >> 63;
+	}
+	if (bpf_probe_read_kernel(&entry, 8, (void *)slots + 8 * index))
+		return 1;
+	walk->entry = entry;
+	return type == MAPLE_LEAF_64;
+}
+
 /* The mapping at `address` by a walk through the tree of mappings, without a
  * lock; 0 when there is none or the tree changed meanwhile. What it finds holds
  * for as long as the caller keeps the mapping: a fault does so while it is being
@@ -33,50 +78,20 @@ enum {
  * somebody waits for it. */
 __noinline __u64 walk_mappings(__u64 mm, __u64 address)
 {
-	__u64 entry = 0;
-	__u64 node = 0;
-	/* Not on the stack, of which older kernels have little. */
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
-	__u64 *pivots = state->fault.pivots;
+	struct mapping_walk walk = { .pivots = state->fault.pivots, .address = address };
 	if (!bpf_core_field_exists(struct mm_struct, mm_mt))
 		return 0;
-	bpf_probe_read_kernel(&entry, 8,
+	bpf_probe_read_kernel(&walk.entry, 8,
 			      (void *)mm + bpf_core_field_offset(struct mm_struct, mm_mt.ma_root));
 	/* The lowest bits of the root are 10 when it is a node. */
-	if ((entry & 3) != 2 || entry <= 4096)
+	if ((walk.entry & 3) != 2 || walk.entry <= 4096)
 		return 0;
-	for (__u32 depth = 0; depth < MAPLE_DEPTH; depth++) {
-		__u32 type = (entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
-		__u64 slots;
-		__u32 index = 0;
-		node = entry & ~(__u64)MAPLE_NODE_MASK;
-		__builtin_memset(pivots, 0, sizeof(state->fault.pivots));
-		if (type == MAPLE_ARANGE_64) {
-			__u64 at = node + bpf_core_field_offset(struct maple_arange_64, pivot);
-			slots = node + bpf_core_field_offset(struct maple_arange_64, slot);
-			if (bpf_probe_read_kernel(pivots, 8 * MAPLE_APIVOTS, (void *)at))
-				return 0;
-		} else if (type == MAPLE_RANGE_64 || type == MAPLE_LEAF_64) {
-			__u64 at = node + bpf_core_field_offset(struct maple_range_64, pivot);
-			slots = node + bpf_core_field_offset(struct maple_range_64, slot);
-			if (bpf_probe_read_kernel(pivots, 8 * MAPLE_PIVOTS, (void *)at))
-				return 0;
-		} else {
-			return 0;
-		}
-		/* Pivots are the last addresses of the slots; 0 behind the end. Not
-		 * unrolled: the sums of all turns would lie on the stack. */
-#pragma clang loop unroll(disable)
-		for (int i = 0; i < MAPLE_PIVOTS; i++)
-			index += pivots[i] && pivots[i] < address;
-		if (bpf_probe_read_kernel(&entry, 8, (void *)slots + 8 * index))
-			return 0;
-		if (type == MAPLE_LEAF_64)
-			break;
-	}
+	bpf_loop(MAPLE_DEPTH, mapping_step, &walk, 0);
+	__u64 entry = walk.entry;
 	if (!entry || entry & 3)
 		return 0;
 	struct vm_area_struct *vma = (struct vm_area_struct *)entry;
@@ -102,7 +117,7 @@ static long note_vma(struct task_struct *task, struct vm_area_struct *vma,
  * so what was found at the same count still holds there. */
 static __always_inline __u32 mapping_changes(struct task_struct *task)
 {
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = READ_LINK(task, mm);
 	struct mm_struct___counter *older = (void *)mm;
 	__u32 sequence = 0;
 	if (bpf_core_field_exists(mm->mm_lock_seq))
@@ -121,8 +136,9 @@ static __always_inline __u64 mapping_at(struct task_struct *task, struct fault_s
 	struct vma_context context = {};
 	if (held) {
 		__u32 changes = mapping_changes(task);
-		if (likely(fault->mm == (__u64)task->mm && changes == fault->mm_sequence &&
-			   address >= fault->vma_start && address < fault->vma_end))
+		if (likely(fault->mm == (__u64)READ_LINK(task, mm) &&
+			   changes == fault->mm_sequence && address >= fault->vma_start &&
+			   address < fault->vma_end))
 			return fault->vma;
 		/* Read as a number, which is what a global function takes. */
 		__u64 mm = (__u64)BPF_CORE_READ(task, mm);

@@ -270,12 +270,20 @@ struct walk {
 	__u32 mnt_ns; /* inode of the namespace that it ended in */
 	__u32 reserved;
 };
+/* The bios of a request that is ending (block.bpf.h); here for the same reason. */
+struct bio_walk {
+	__u64 bio; /* the next one */
+	__u32 count; /* that were taken */
+	__u32 left_out;
+};
 struct scratch {
 	__u32 busy; /* claim() */
 	__u32 index; /* which of the CPU's it is */
 	__u64 turn; /* next_handle() */
 	struct walk walk;
 	struct file_key key; /* file_handle() */
+	struct bio_walk bios;
+	__u64 args[8]; /* of the call, wide_call() */
 	__u8 data[SCRATCH_BYTES];
 };
 struct {
@@ -307,6 +315,7 @@ static __always_inline void scratch_put(struct scratch *s)
  * which finds it as `scratch` and returns 0 to go on; SCRATCH_LOOP calls it and
  * gives the number of turns, `times` when no turn ended the loop: a multiple of
  * LOOP_BATCH. */
+enum { LOOP_BATCH = 64 };
 #if HAVE_LOOPS
 #define SCRATCH_STEP(name)                                                                         \
 	static __always_inline long name##_turn(struct scratch *scratch);                          \
@@ -323,7 +332,6 @@ static __always_inline void scratch_put(struct scratch *s)
 #else
 /* Global functions, which are verified once, and loops of loops of them: thousands
  * of turns of anything else are more than the verifier follows. */
-enum { LOOP_BATCH = 64 };
 #define SCRATCH_STEP(name)                                                                         \
 	static __always_inline long name##_turn(struct scratch *scratch);                          \
 	__noinline int name(__u32 index)                                                           \

@@ -169,9 +169,8 @@ __noinline int op_read_names(void)
 			names->flags |= CALL_STRING1_PARTIAL;
 		} else {
 			if (desc->path1)
-				names->dir1 = n > 0 && scratch->data[at] == '/'
-						      ? handle_of_root(state, task, now)
-						      : base_directory(state, task, dirfd, now);
+				names->dir1 = start_of_path(state, dirfd,
+							    n > 0 && scratch->data[at] == '/', now);
 			n &= MAX_PATH - 1;
 			names->len1 = n;
 			at += n;
@@ -185,9 +184,8 @@ __noinline int op_read_names(void)
 			names->flags |= CALL_STRING2_PARTIAL;
 		} else {
 			if (desc->path2)
-				names->dir2 = n > 0 && scratch->data[at] == '/'
-						      ? handle_of_root(state, task, now)
-						      : base_directory(state, task, dirfd, now);
+				names->dir2 = start_of_path(state, dirfd,
+							    n > 0 && scratch->data[at] == '/', now);
 			n &= MAX_PATH - 1;
 			names->len2 = n;
 		}

@@ -15,20 +15,15 @@ enum { COMPAT_CALLS = HAVE_COMPAT_CALLS };
  * SC_IA32_REGS_TO_ARGS. */
 static __noinline __u64 compat_argument(struct pt_regs *regs, __u32 index)
 {
-	switch (index) {
-	case 0:
-		return (__u32)READ_TYPED(regs, bx);
-	case 1:
-		return (__u32)READ_TYPED(regs, cx);
-	case 2:
-		return (__u32)READ_TYPED(regs, dx);
-	case 3:
-		return (__u32)READ_TYPED(regs, si);
-	case 4:
-		return (__u32)READ_TYPED(regs, di);
-	default:
-		return (__u32)READ_TYPED(regs, bp);
-	}
+	/* A table, as the verifier would follow each case of a switch. */
+#define OFFSET(index, reg) ((__u64)bpf_core_field_offset(struct pt_regs, reg) << (8 * (index)))
+	__u64 offsets = OFFSET(0, bx) | OFFSET(1, cx) | OFFSET(2, dx) | OFFSET(3, si) |
+			OFFSET(4, di) | OFFSET(5, bp);
+#undef OFFSET
+	__u64 at = offsets >> (8 * (index & 7)) & 0xff;
+	/* Registers so laid out that the one at `at` is where bx is. */
+	__u64 moved = (__u64)regs + at - bpf_core_field_offset(struct pt_regs, bx);
+	return (__u32)READ(KERNEL_OBJECT(pt_regs, moved), bx);
 }
 
 static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)

@@ -17,6 +17,7 @@ mod modules;
 mod mounts;
 mod privilege;
 mod probe;
+mod refused;
 mod rings;
 mod selection;
 mod signals;

@@ -14,11 +14,11 @@ use crate::counted::MAX_COUNTED;
 use crate::error::ProbeError;
 use crate::features::Features;
 use crate::filter::Filters;
-use crate::hooks::{Feature, Hooks, fault_config, layer_config};
+use crate::hooks::{self, Feature, Hooks, fault_config, layer_config};
 use crate::probe::ProbeOptions;
 use crate::rings::WideRings;
 use crate::variant::{self, Variant};
-use crate::{Content, descriptors, missing_privilege, mounts};
+use crate::{Content, descriptors, missing_privilege, mounts, refused};
 
 pub(crate) fn map<'a>(
     object: &'a Object,
@@ -41,12 +41,7 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
         return Err(ProbeError::NoBtf);
     }
-    libbpf_rs::set_print(std::env::var_os("FATHOM_LIBBPF").map(|_| {
-        (
-            libbpf_rs::PrintLevel::Debug,
-            (|_, m| eprint!("{m}")) as fn(libbpf_rs::PrintLevel, String),
-        )
-    }));
+    refused::listen();
     let cpus = libbpf_rs::num_possible_cpus().map_err(|source| ProbeError::Refused {
         what: "counting CPUs".into(),
         source,
@@ -225,8 +220,11 @@ fn fill_rules(object: &Object, filters: &Filters) -> Result<(), ProbeError> {
     Ok(())
 }
 
+/// A feature, what it is called, and what is missing without it.
+type Optional = (Feature, &'static str, &'static str);
+
 /// Loads one build of the programs, with the hooks that were chosen; optional
-/// features that the kernel refuses are left out.
+/// features of which the kernel refuses a program are left out.
 fn load_variant(
     variant: &Variant,
     options: &ProbeOptions,
@@ -234,26 +232,43 @@ fn load_variant(
     rings: &[MapHandle],
     room: &Room,
 ) -> Result<Loaded, ProbeError> {
-    let wanted = wanted(options);
-    let loaded = try_variant(variant, options, features, rings, room, &wanted);
-    let Err(Refusal::Load(first)) = loaded else {
-        return loaded.map_err(Refusal::into_error);
-    };
-    // Perhaps only the programs of one feature, else of several.
-    let is_wanted = |optional: &&(Feature, &str, &str)| wanted.contains(&optional.0);
-    let optional: Vec<_> = Feature::OPTIONAL.iter().filter(is_wanted).collect();
-    let ones = optional.iter().map(|o| vec![*o]);
-    for left_out in ones.chain((optional.len() > 1).then(|| optional.clone())) {
-        let mut rest = wanted.clone();
-        rest.retain(|feature| !left_out.iter().any(|o| o.0 == *feature));
-        if let Ok(mut loaded) = try_variant(variant, options, features, rings, room, &rest) {
-            for (_, name, without) in left_out {
-                loaded.hooks.miss(name, without, &first.to_string());
+    let mut rest = wanted(options);
+    let mut missing: Vec<(Optional, String)> = Vec::new();
+    loop {
+        refused::take();
+        let error = match try_variant(variant, options, features, rings, room, &rest) {
+            Ok(mut loaded) => {
+                for ((_, name, without), why) in missing {
+                    loaded.hooks.miss(name, without, &why);
+                }
+                return Ok(loaded);
             }
-            return Ok(loaded);
+            Err(Refusal::Before(error)) => return Err(error),
+            Err(Refusal::Load(error)) => error,
+        };
+        let program = refused::take();
+        let left_out = optional_of(program.as_deref(), &rest);
+        if left_out.is_empty() {
+            return Err(error);
         }
+        let why = match &program {
+            Some(program) => format!("program {program}: {error}"),
+            None => error.to_string(),
+        };
+        rest.retain(|feature| left_out.iter().all(|optional| optional.0 != *feature));
+        missing.extend(left_out.into_iter().map(|optional| (optional, why.clone())));
     }
-    Err(first)
+}
+
+/// The optional ones among `wanted` features to which the refused `program`
+/// belongs; all of them when it was no program that the kernel refused, but
+/// something that they may have asked too much of.
+fn optional_of(program: Option<&str>, wanted: &[Feature]) -> Vec<Optional> {
+    let of_program = |feature| program.is_none_or(|program| hooks::is_of(program, feature));
+    Feature::OPTIONAL
+        .into_iter()
+        .filter(|optional| wanted.contains(&optional.0) && of_program(optional.0))
+        .collect()
 }
 
 /// The features that these options ask for.

@@ -286,6 +286,14 @@ impl Chosen {
     }
 }
 
+/// Whether `program` serves `feature`.
+pub(crate) fn is_of(program: &str, feature: Feature) -> bool {
+    let of_feature = ROWS.iter().filter(|row| row.feature == feature);
+    of_feature
+        .flat_map(|row| row.forms)
+        .any(|form| form.program == program)
+}
+
 /// How a place is called: the section of its program, but for events of perf.
 fn place(at: At, section: &str) -> String {
     match at {
