@@ -313,14 +313,6 @@ enum Refusal {
     Before(ProbeError),
 }
 
-impl Refusal {
-    fn into_error(self) -> ProbeError {
-        match self {
-            Refusal::Load(error) | Refusal::Before(error) => error,
-        }
-    }
-}
-
 impl From<ProbeError> for Refusal {
     fn from(error: ProbeError) -> Self {
         Refusal::Before(error)
