@@ -45,8 +45,10 @@ pub(crate) fn skips_for_oldest_programs() -> bool {
 /// The build of the programs that this kernel can load, told by other means than
 /// fathom's.
 fn expected_programs() -> &'static str {
+    // Some later versions of Linux 6.12 have private stacks, too.
+    let stacks = has_symbol("bpf_jit_supports_private_stack");
     match (has_symbol("bpf_loop"), has_symbol("bpf_rdonly_cast")) {
-        (true, true) if release() >= (6, 13) => "6.13",
+        (true, true) if stacks => "6.13",
         (true, true) => "6.2",
         (true, false) => "5.17",
         (false, _) => "5.8",
