@@ -152,7 +152,9 @@ impl Engine {
                 let mut call = calls.call(row);
                 // truncate(2) names its file by a path only.
                 if call.kind == Kind::Truncate && call.file.is_none() {
-                    call.file = call.path.and_then(|path| self.state.files.at(path));
+                    call.file = call
+                        .path_key()
+                        .and_then(|path| self.state.files.at_key(path));
                 }
                 self.call(&call);
             }
@@ -221,11 +223,7 @@ impl Engine {
     fn call(&mut self, call: &Call) {
         self.calls += 1;
         let description = self.state.arrive(call);
-        let context = Context {
-            state: &self.state,
-            description,
-            below: self.layers.take(call.rid),
-        };
+        let context = Context::new(&self.state, call, description, self.layers.take(call.rid));
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
             if let Some(rule) = self.rules.get_mut(*i) {
                 rule.call(call, &context);
