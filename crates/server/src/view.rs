@@ -1,4 +1,5 @@
-//! A session opened for queries: a state of it that does not change.
+//! A session opened for queries: a state of it. Its span and parts do not change; the tables of
+//! one that is being recorded grow with the states that follow.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -37,14 +38,25 @@ impl View {
             error.problem.subject = id.to_string();
             error
         })?;
-        Ok(Self {
+        Ok(Self::of(id, session, zoom))
+    }
+
+    /// The same recording at a later moment, still going on: `session` is this one's,
+    /// refreshed. The database stays, so this state's tables get the new rows, too.
+    pub fn follow(&self, session: Session) -> Result<Self, ApiError> {
+        let zoom = lock(&self.base).follow(&self.session, &session)?;
+        Ok(Self::of(&self.id, session, zoom))
+    }
+
+    fn of(id: &str, session: Session, zoom: Zoom) -> Self {
+        Self {
             id: id.to_string(),
             span: zoom.span(),
             session,
             idle: Mutex::default(),
             base: Mutex::new(zoom),
             findings: Mutex::new(false),
-        })
+        }
     }
 
     /// Beginning of the recording, CLOCK_MONOTONIC nanoseconds: times are sent since then.
