@@ -16,7 +16,7 @@ use tokio::io::unix::AsyncFd;
 const LOOK: Duration = Duration::from_millis(100);
 /// Parts of all tables are written one after the other, that of the calls last: what comes in
 /// so short a time is one change.
-const SETTLE: Duration = Duration::from_millis(5);
+const SETTLE: Duration = Duration::from_millis(20);
 
 /// Changes of a session's folders.
 pub(crate) struct Changes(Option<AsyncFd<OwnedFd>>);

@@ -138,7 +138,7 @@ impl Library {
         }
         refuse_links(id, &dir)?;
         if let Some(opened) = current.as_ref()
-            && let Some(view) = followed(&opened.view)
+            && let Some(view) = opened.view.follow()
         {
             let view = Arc::new(view);
             *current = Some(Opened {
@@ -190,19 +190,6 @@ impl Library {
 /// whole at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What a recording that goes on has become, at the cost of what is new. `None` when it must
-/// be opened anew: it has ended, another one has taken its place, or parts that are needed were
-/// merged just now.
-fn followed(view: &View) -> Option<View> {
-    let mut session = view.session.clone();
-    if !session.is_live() {
-        return None;
-    }
-    session.refresh().ok()?;
-    let same = session.is_live() && session.meta().id == view.session.meta().id;
-    same.then(|| view.follow(session).ok())?
 }
 
 /// Whether a folder looks like a session: one that is damaged is one, too.
