@@ -20,6 +20,7 @@ const MAX_PER_RULE: usize = 20;
 
 /// Everything that the rules say.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Diagnosis {
     /// Findings, the worst first: correctness before performance, then by
     /// severity and time lost.
@@ -38,6 +39,7 @@ pub struct Diagnosis {
 
 /// Findings that are not shown one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct More {
     /// Id of the rule.
     pub rule: &'static str,
