@@ -27,7 +27,7 @@ const MAX_META_BYTES: u64 = 16 << 20;
 
 /// A session that is being recorded, was recorded, or whose recorder was
 /// killed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Session {
     dir: PathBuf,
     meta: SessionMeta,
@@ -37,6 +37,8 @@ pub struct Session {
     problems: Vec<String>,
     /// Why `session.json` could not be read, if its parts had to do.
     rebuilt: Option<String>,
+    /// Parts whose footers were read since it was opened.
+    examined: u64,
 }
 
 impl Session {
@@ -57,18 +59,27 @@ impl Session {
             live: false,
             parts: Vec::new(),
             problems: Vec::new(),
+            examined: 0,
         };
         session.scan()?;
         Ok(session)
     }
 
-    /// Looks again: for a session that is being recorded.
+    /// Looks again: for a session that is being recorded. Parts do not change under their
+    /// names while a recorder writes the session, so only new ones are read; the first
+    /// time without a recorder all are.
     ///
     /// # Errors
     /// Those of [`Session::open`].
     pub fn refresh(&mut self) -> Result<(), SessionError> {
         (self.meta, self.rebuilt) = find_meta(&self.dir)?;
         self.scan()
+    }
+
+    /// How many parts have been examined since the session was opened: what a refresh
+    /// costs.
+    pub fn parts_examined(&self) -> u64 {
+        self.examined
     }
 
     /// Directory of the session.
@@ -136,11 +147,15 @@ impl Session {
         // Before the parts: one that is written in between is a part more.
         self.live = lock::is_held(&self.dir);
         self.problems.clear();
-        self.parts.clear();
+        let mut before = std::mem::take(&mut self.parts);
         // Calls first: the files and tasks that they refer to were written before
         // them.
-        for table in TABLES {
-            let parts = self.scan_quietly(table)?;
+        for (i, table) in TABLES.iter().enumerate() {
+            let known = match before.get_mut(i).filter(|_| self.live) {
+                Some(parts) => parts.drain(..).map(|part| (part.range, part)).collect(),
+                None => Known::new(),
+            };
+            let parts = self.scan_quietly(table, &known)?;
             self.parts.push(parts);
         }
         self.missing_folders();
@@ -205,9 +220,13 @@ impl Session {
     /// The parts of a table at one moment. A merge may take place while the folder
     /// is read, so that neither the merged part nor what it was merged from is
     /// seen: as long as that leaves a hole, and it moves, the folder is read again.
-    fn scan_quietly(&mut self, table: &'static Table) -> Result<Vec<PartInfo>, SessionError> {
+    fn scan_quietly(
+        &mut self,
+        table: &'static Table,
+        known: &Known,
+    ) -> Result<Vec<PartInfo>, SessionError> {
         let problems = self.problems.len();
-        let mut parts = self.scan_table(table)?;
+        let mut parts = self.scan_table(table, known)?;
         for _ in 0..if self.live { RESCANS } else { 0 } {
             let mut next = 0;
             let whole = parts.iter().all(|part| {
@@ -219,7 +238,7 @@ impl Session {
                 break;
             }
             self.problems.truncate(problems);
-            let again = self.scan_table(table)?;
+            let again = self.scan_table(table, known)?;
             let same = again == parts;
             parts = again;
             if same {
@@ -229,7 +248,11 @@ impl Session {
         Ok(parts)
     }
 
-    fn scan_table(&mut self, table: &'static Table) -> Result<Vec<PartInfo>, SessionError> {
+    fn scan_table(
+        &mut self,
+        table: &'static Table,
+        known: &Known,
+    ) -> Result<Vec<PartInfo>, SessionError> {
         let dir = self.dir.join(table.name);
         let mut found = BTreeMap::new();
         let entries = match fs::read_dir(&dir) {
@@ -253,7 +276,7 @@ impl Session {
                 None => self.foreign(table, name),
             }
         }
-        self.take_whole(table, &dir, found.into_values())
+        self.take_whole(table, &dir, found.into_values(), known)
     }
 
     fn foreign(&mut self, table: &Table, name: &str) {
@@ -273,6 +296,7 @@ impl Session {
         table: &'static Table,
         dir: &Path,
         ranges: impl Iterator<Item = PartRange>,
+        known: &Known,
     ) -> Result<Vec<PartInfo>, SessionError> {
         let mut taken: Vec<PartInfo> = Vec::new();
         for range in ranges {
@@ -287,6 +311,11 @@ impl Session {
                 ));
                 continue;
             }
+            if let Some(part) = known.get(&range) {
+                taken.push(*part);
+                continue;
+            }
+            self.examined += 1;
             match examine(table, &dir.join(range.to_string())) {
                 Ok((rows, bytes)) => taken.push(PartInfo { range, rows, bytes }),
                 // Merged into another part since the folder was read.
@@ -323,6 +352,9 @@ impl Session {
         }
     }
 }
+
+/// Parts that were examined before.
+type Known = BTreeMap<PartRange, PartInfo>;
 
 /// Why a part is left out.
 pub(crate) enum Unreadable {
