@@ -67,10 +67,11 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 	}
 	struct judge_context context = { .scratch = scratch, .judge = j };
 	long n = bpf_probe_read_user_str(scratch->data + ARGUMENT_AT, MAX_PATH, (void *)address);
-	bool known = n > 0;
+	/* An empty one has no length before 6.13. */
+	bool known = n >= 0;
 	__u64 mnt = 0, dentry = 0;
 	bool below = known; /* a directory */
-	if (known && scratch->data[ARGUMENT_AT] == '/') {
+	if (n > 0 && scratch->data[ARGUMENT_AT] == '/') {
 		struct name root;
 		below = other_root(task, &root);
 		if (below) {
@@ -101,7 +102,7 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 	}
 	if (known) {
 		j->at = ARGUMENT_AT;
-		LOOP(n - 1, argument_step, &context);
+		LOOP(n > 0 ? n - 1 : 0, argument_step, &context);
 		end_component(j);
 		look_up(&context, RULE_PATH);
 	}
