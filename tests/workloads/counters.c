@@ -26,6 +26,8 @@ static int pipe_ends[2];
 static int first_cpu, other_cpu;
 static pid_t reader;
 static volatile int over;
+/* Calls that the reader has begun. */
+static volatile int sleeps;
 
 static void die(const char *what)
 {
@@ -121,9 +123,13 @@ static void *waker(void *unused)
 {
 	(void)unused;
 	stay_on(0, other_cpu);
+	while (sleeps < 1)
+		usleep(1000);
 	usleep(200000);
 	if (write(pipe_ends[1], "x", 1) != 1)
 		die("write");
+	while (sleeps < 2)
+		usleep(1000);
 	usleep(200000);
 	stay_on(reader, other_cpu);
 	if (write(pipe_ends[1], "x", 1) != 1)
@@ -171,7 +177,9 @@ int main(int argc, char **argv)
 	if (pthread_create(&threads[0], NULL, busy, NULL) ||
 	    pthread_create(&threads[1], NULL, waker, NULL))
 		die("pthread_create");
+	sleeps = 1;
 	measured(pipe_ends[0], known, 21, 1);
+	sleeps = 2;
 	measured(pipe_ends[0], known, 22, 1);
 	over = 1;
 	pthread_join(threads[0], NULL);

@@ -84,7 +84,6 @@ impl Probe {
             object,
             hooks,
             perf_counters,
-            counters: room.perf_counters,
         } = loaded;
         let slots = SlotRings::new(
             map(&object, "slots")?.as_fd(),
@@ -110,6 +109,7 @@ impl Probe {
             counted: Counted::default(),
             stacks: options.stacks.then(Stacks::new),
             perf_counters,
+            counters: room.perf_counters,
             stopped: false,
             object,
         })
