@@ -29,7 +29,10 @@ pub enum PerfCountersError {
 }
 
 fn names() -> String {
-    PERF_COUNTERS.each_ref().map(|counter| counter.name).join(", ")
+    PERF_COUNTERS
+        .each_ref()
+        .map(|counter| counter.name)
+        .join(", ")
 }
 
 impl PerfCounters {
