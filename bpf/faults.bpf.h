@@ -11,6 +11,7 @@
  * neither beginning nor end.
  */
 #include "include/emit.h"
+#include "include/counting.h"
 #include "include/mappings.h"
 #if HAVE_LAYERS
 #include "include/cache_state.h"
@@ -134,6 +135,10 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 #endif
 	if (likely(slot_output_kind(&record, RECORD_FAULT))) {
 		COUNT(faults);
+		/* In the course of a call it is the call's. */
+		if (config.perf_counters && !state->enter_ns)
+			counting_output(&state->counting, record.ts_ns, record.dur_ns, record.pid,
+					record.tid);
 		return 0;
 	}
 	COUNT(faults_lost);
@@ -166,6 +171,8 @@ static __always_inline int fault_begins(__u64 address, __u64 error_code)
 	if (layer_config.counts && !state->enter_ns)
 		cache_reset(&state->layers);
 #endif
+	if (config.perf_counters && !state->enter_ns)
+		counting_begins(&state->counting);
 	if (!fault_config.ends && !filter.errors_only)
 		record_fault(task, state, address, now, FAULT_NO_END, false);
 	return 0;
@@ -212,6 +219,12 @@ static __always_inline int fault_ends(__u64 address, __u32 flags)
 	__u64 now = bpf_ktime_get_ns();
 	if (!fault->began_ns || fault->address != address)
 		flags |= FAULT_NO_BEGIN;
+	if (config.perf_counters && !state->enter_ns) {
+		if (flags & FAULT_NO_BEGIN)
+			state->counting.stage = COUNTING_NOT;
+		else
+			counting_ends(&state->counting);
+	}
 	record_fault(task, state, address, now, flags, true);
 	fault->began_ns = 0;
 	return 0;

@@ -10,6 +10,7 @@
  */
 #include "include/emit.h"
 #include "include/call_filter.h"
+#include "include/counting.h"
 #if HAVE_FAULTS
 #include "include/mappings.h"
 #endif
@@ -216,6 +217,8 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	if (layer_config.counts)
 		cache_reset(&state->layers);
 #endif
+	if (config.perf_counters)
+		counting_begins(&state->counting);
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
 	state->enter_ns = now - aio_ns;
@@ -702,10 +705,12 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	} else {
 		sent = slot_output(call);
 	}
-	if (unlikely(!sent))
+	if (unlikely(!sent)) {
+		state->counting.stage = COUNTING_NOT;
 		lose(call, flags);
-	else if (config.stacks && !pending && !compat)
+	} else if (config.stacks && !pending && !compat) {
 		state->stack_ns = call->ts_ns;
+	}
 }
 
 /* `regs` as for enter(). */
@@ -740,6 +745,8 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->enter_ns = 0;
 		return 0;
 	}
+	if (config.perf_counters && entered)
+		counting_ends(&state->counting);
 	if (!regs)
 		regs = task_registers(task, number);
 	if (!regs)
@@ -771,6 +778,7 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->file_ptr = 0;
 		state->call_flags = compat ? STASH_COMPAT : 0;
 		state->timed_ns = 0;
+		state->counting.stage = COUNTING_NOT;
 	}
 	if ((filter.errors_only && !failed) || !call_passes(task, state, regs, ret, now, false) ||
 	    (judges_outcome() && state->call_flags & STASH_LATE &&
@@ -779,6 +787,9 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		return 0;
 	}
 	complete(task, state, regs, ret, now, false);
+	if (config.perf_counters)
+		counting_output(&state->counting, state->call.ts_ns, state->call.dur_ns,
+				state->call.pid, state->call.tid);
 	if (unlikely(state->timed_ns)) {
 		struct cpu_stats *counters = cpu_stats();
 		if (counters) {

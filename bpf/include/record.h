@@ -57,12 +57,15 @@ enum limits {
 	LOST_CACHE = 250,
 	LOST_SPAN = 249,
 	LOST_STACK = 248,
+	LOST_COUNTERS = 247,
 	/* Parts of a request to a device that its record can list. */
 	MAX_BIOS = 160,
 	/* Bytes of a stack that are sent: what the wrappers of the C library and the
 	 * function that calls them take. */
 	STACK_BYTES = 1024,
 	DISK_NAME = 32,
+	/* Counters of perf that are read of each request at most: what a slot holds. */
+	MAX_COUNTERS = 5,
 };
 
 /* First byte of every record. In the slot ring its highest bit, SLOT_LAP, tells
@@ -86,6 +89,7 @@ enum record_kind {
 	RECORD_SPAN = 15,
 	RECORD_STACK = 16,
 	RECORD_FRAME = 17,
+	RECORD_COUNTERS = 18,
 	SLOT_LAP = 128,
 };
 
@@ -615,6 +619,33 @@ struct frame_record {
 	__u32 reserved; /* 0 */
 };
 
+/* Counters of perf, as perf calls them. Each is a bit: 1 << COUNTER_CYCLES. */
+enum counter {
+	/* Of the processor. */
+	COUNTER_CYCLES = 0,
+	COUNTER_INSTRUCTIONS = 1,
+	COUNTER_CACHE_REFERENCES = 2,
+	COUNTER_CACHE_MISSES = 3,
+	COUNTER_BRANCH_MISSES = 4,
+	/* Of the kernel. */
+	COUNTER_TASK_CLOCK = 5,
+	COUNTER_PAGE_FAULTS = 6,
+	COUNTER_CONTEXT_SWITCHES = 7,
+	COUNTER_CPU_MIGRATIONS = 8,
+};
+
+/* By how much counters grew while a request was on a CPU (--counters); behind the
+ * record of the request. */
+struct counters_record {
+	__u8 kind; /* RECORD_COUNTERS */
+	__u8 unknown; /* bit i: values[i] could not be told */
+	__u16 counters; /* bits of enum counter: values has them in that order */
+	__u32 tid; /* thread */
+	__u64 request_ns; /* of the request */
+	__u64 dur_ns; /* one more than the request took: comes behind it in the order of time */
+	__u64 values[5]; /* MAX_COUNTERS */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
@@ -662,6 +693,8 @@ struct cpu_stats {
 	__u64 irqs; /* of layers: interrupts */
 	__u64 caches; /* of layers: what requests did in the page cache */
 	__u64 spans; /* of layers: parts of file systems */
+	__u64 counters; /* of layers: counters of perf of requests */
+	__u64 reserved[7]; /* 0 */
 };
 
 enum call_desc_flag {
@@ -752,6 +785,8 @@ struct probe_config {
 	__u32 content_room; /* bytes of a wide ring that content may fill */
 	__u32 counters; /* 1: calls are counted, not recorded; with detail FDS by file, too */
 	__u32 stacks; /* 1: user stacks of calls are recorded */
+	__u32 perf_counters; /* bits of enum counter: read of each request; MAX_COUNTERS at most */
+	__u32 perf_values; /* how many bits that are */
 };
 
 enum content_mode {

@@ -93,6 +93,26 @@ struct layer_state {
 	__u64 span_ns[32]; /* when a part of a file system began, 0: it did not; SPAN_KINDS */
 };
 
+/* Where a task is in counting, see counting.h. */
+enum counting_stage {
+	COUNTING_NOT = 0,
+	/* In a request, on a CPU. */
+	COUNTING_ON = 1,
+	/* In a request, off the CPU. */
+	COUNTING_OFF = 2,
+	/* The request has ended; its record is still to be made. */
+	COUNTING_ENDED = 3,
+};
+
+/* Counters of perf over the request that a task is in. */
+struct counting_state {
+	__u32 stage; /* enum counting_stage */
+	__u32 unknown; /* bit i: counter i could not be told */
+	__u64 base[5]; /* MAX_COUNTERS: when the task came to the CPU it is on */
+	__u64 lag[5]; /* by how much longer each was wanted than counted, then */
+	__u64 sum[5]; /* what each grew by until then */
+};
+
 /* What hangs on every recorded task. The call members are valid between entry
  * and exit of a call that is recorded, when enter_ns is not 0. */
 struct task_state {
@@ -113,6 +133,7 @@ struct task_state {
 	__u64 stack_ns; /* beginning of the call whose stack is still to be taken, 0: none */
 	struct fault_state fault; /* of page faults */
 	struct layer_state layers; /* of the layers below */
+	struct counting_state counting; /* of counters of perf */
 	struct cached_file files[8]; /* CACHED_FILES of them */
 	struct call_record call; /* of the call that returns, as it is made */
 };

@@ -11,6 +11,7 @@ mod aio;
 mod always_on;
 mod command;
 mod content;
+mod counters;
 mod damage;
 mod databases;
 mod detail;

@@ -163,6 +163,11 @@ pub struct RecordArgs {
     /// there is debug information. Costs more than all the rest (docs/guide.md)
     #[arg(long)]
     pub stacks: bool,
+    /// Counters of perf to read of each call, five at most: cycles, instructions,
+    /// cache-references, cache-misses, branch-misses (where the processor counts them);
+    /// task-clock, page-faults, context-switches, cpu-migrations
+    #[arg(long, value_name = "LIST")]
+    pub counters: Vec<String>,
     /// Stop recording after SECONDS; the command goes on
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<std::time::Duration>,
@@ -312,7 +317,7 @@ pub struct DiagnoseArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, stacks,
-frames, files, file_paths, processes, losses, counters.
+frames, perf_counters, files, file_paths, processes, losses, counters.
 Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
 by_mapped_file, events, session.
 `fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.

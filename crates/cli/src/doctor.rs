@@ -5,8 +5,8 @@ use std::path::Path;
 
 use fathom_model::syscalls::SYSCALLS;
 use fathom_probe::{
-    Content, Detail, Filters, LAYER_VFS, Layers, Probe, ProbeOptions, Selection,
-    has_hardware_counters, missing_privilege,
+    Content, Detail, Filters, LAYER_VFS, Layers, PerfCounters, Probe, ProbeOptions, Selection,
+    missing_privilege, perf_counters_here,
 };
 
 use crate::args::DoctorArgs;
@@ -146,6 +146,7 @@ fn checks() -> Vec<Check> {
         filters: Filters::none(),
         counters: false,
         stacks: false,
+        perf_counters: PerfCounters::default(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {
@@ -189,17 +190,7 @@ fn checks() -> Vec<Check> {
         advice: content.map_or_else(String::new, |error| error.to_string()),
     });
     checks.push(stacks(options));
-    let counters = if has_hardware_counters() {
-        "not recorded; the processor has them"
-    } else {
-        "not recorded; the processor has none, or keeps them from this system"
-    };
-    checks.push(Check {
-        ok: true,
-        what: "hardware counters (cycles, ...)".into(),
-        found: counters.into(),
-        advice: String::new(),
-    });
+    checks.push(counters());
     checks.push(Check {
         ok: cfg!(feature = "analyse"),
         what: "reports and SQL (DuckDB)".into(),
@@ -257,4 +248,39 @@ fn mapped_file() -> std::io::Result<()> {
         .next()
         .unwrap_or_else(|| Err(std::io::ErrorKind::NotFound.into()))?;
     fs::File::open(first.path()).map(drop)
+}
+
+/// The counters of perf, of which virtual machines often lack those of the processor.
+fn counters() -> Check {
+    let all = perf_counters_here();
+    let names = |counted: bool| {
+        let named: Vec<&str> = all
+            .iter()
+            .filter(|counter| counter.counted == counted)
+            .map(|counter| counter.name.as_str())
+            .collect();
+        named.join(", ")
+    };
+    let (there, missing) = (names(true), names(false));
+    let mut reasons: Vec<&str> = all
+        .iter()
+        .filter(|counter| !counter.counted)
+        .map(|counter| counter.note.as_str())
+        .collect();
+    reasons.dedup();
+    Check {
+        // Only recorded when asked for.
+        ok: true,
+        what: "counters of requests (--counters)".into(),
+        found: if there.is_empty() {
+            "none".into()
+        } else {
+            there
+        },
+        advice: if missing.is_empty() {
+            String::new()
+        } else {
+            format!("Not {missing}: {}.", reasons.join("; "))
+        },
+    }
 }

@@ -1,12 +1,13 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    BioRecord, BlockRecord, CacheRecord, CallRecord, DataCallRecord, FaultRecord, FileRecord,
-    FrameRecord, IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK,
-    RECORD_CACHE, RECORD_CALL, RECORD_CONTENT_PART, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE,
-    RECORD_FRAME, RECORD_IRQ, RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK,
-    RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL, RECORD_WRITEBACK, SLOT_BYTES, SpanRecord,
-    StackRecord, TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
+    BioRecord, BlockRecord, CacheRecord, CallRecord, CountersRecord, DataCallRecord, FaultRecord,
+    FileRecord, FrameRecord, IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord,
+    RECORD_BLOCK, RECORD_CACHE, RECORD_CALL, RECORD_CONTENT_PART, RECORD_COUNTERS,
+    RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_IRQ, RECORD_MOUNT,
+    RECORD_OPERATION, RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL,
+    RECORD_WRITEBACK, SLOT_BYTES, SpanRecord, StackRecord, TaskRecord, WaitRecord, WideCallRecord,
+    WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -85,6 +86,8 @@ pub enum Event<'a> {
     Cache(CacheRecord),
     /// Time that a request spent in a part of a file system.
     Span(SpanRecord),
+    /// What counters of perf say of a request.
+    Counters(CountersRecord),
     /// From where in its program a call was made.
     Stack(StackRecord),
     /// A function on such a stack.
@@ -131,6 +134,7 @@ impl Event<'_> {
             Event::Irq(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Cache(r) => r.request_ns.saturating_add(r.dur_ns),
             Event::Span(r) => r.ts_ns.saturating_add(r.dur_ns),
+            Event::Counters(r) => r.request_ns.saturating_add(r.dur_ns),
         }
     }
 
@@ -157,6 +161,7 @@ impl Event<'_> {
                     | Event::Cache(_)
                     | Event::Span(_)
                     | Event::Stack(_)
+                    | Event::Counters(_)
             )
     }
 }
@@ -327,6 +332,9 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
         (RECORD_SPAN, Ring::Slot) => SpanRecord::parse(bytes)
             .map(Event::Span)
             .ok_or_else(|| short(SpanRecord::SIZE, bytes)),
+        (RECORD_COUNTERS, Ring::Slot) => CountersRecord::parse(bytes)
+            .map(Event::Counters)
+            .ok_or_else(|| short(CountersRecord::SIZE, bytes)),
         (0, Ring::Slot) => Err(DecodeError::Empty),
         _ => Err(DecodeError::Kind { kind, ring }),
     }
@@ -347,7 +355,7 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
     match u32::from(*kind) {
         RECORD_CALL | RECORD_OPERATION => known(u16::from_ne_bytes([*s0, *s1]))?,
         // Their times stand where those of a call stand.
-        RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_CACHE | RECORD_SPAN => {}
+        RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_CACHE | RECORD_SPAN | RECORD_COUNTERS => {}
         0 => return Err(DecodeError::Empty),
         _ => {
             return Err(DecodeError::Kind {

@@ -65,6 +65,7 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Cache(r) => r.tid,
         Event::Span(r) => r.tid,
         Event::Stack(r) => r.tid,
+        Event::Counters(r) => r.tid,
         Event::Frame { record, .. } => record.stack,
     }
 }

@@ -22,6 +22,7 @@ use crate::layers::requests::{Key, Kind};
 use crate::layers::{Ended, Layers};
 use crate::losses::{self, Losses};
 use crate::operations;
+use crate::perf_counters::PerfCounters;
 use crate::plan::{Plan, String1, String2, plans};
 use crate::positions::{Positions, Raced};
 use crate::stacks::Stacks;
@@ -95,6 +96,7 @@ pub struct Enricher {
     faults: Faults,
     layers: Layers,
     stacks: Stacks,
+    perf_counters: PerfCounters,
     contents: Contents,
     names: Small,
     classes: Small,
@@ -136,6 +138,7 @@ impl Enricher {
             faults: Faults::new(),
             layers: Layers::default(),
             stacks: Stacks::default(),
+            perf_counters: PerfCounters::default(),
             contents: Contents::default(),
             names: Small::new(SYSCALLS.len()),
             classes: Small::new(SYSCALLS.len()),
@@ -273,6 +276,13 @@ impl Enricher {
                 }),
                 record,
             ),
+            Event::Counters(record) => self.perf_counters.request(
+                self.layers.requests.ended(Key {
+                    tid: record.tid,
+                    ns: record.request_ns,
+                }),
+                record,
+            ),
             Event::Frame {
                 record,
                 object,
@@ -297,6 +307,7 @@ impl Enricher {
             + self.faults.pending_rows()
             + self.layers.pending_rows()
             + self.stacks.pending_rows()
+            + self.perf_counters.pending_rows()
     }
 
     /// Bytes of strings of these rows.
@@ -349,6 +360,7 @@ impl Enricher {
         ];
         batches.extend(self.layers.take());
         batches.extend(self.stacks.take());
+        batches.push(self.perf_counters.take());
         batches.retain(|b| !b.is_empty());
         batches
     }

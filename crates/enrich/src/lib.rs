@@ -42,6 +42,7 @@ mod losses;
 mod mounts;
 mod operations;
 mod paths;
+mod perf_counters;
 mod plan;
 mod positions;
 mod stacks;

@@ -387,6 +387,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         exit_status: None,
         cost: Cost::default(),
         content: None,
+        perf_counters: Vec::new(),
         history: Default::default(),
         source: Some(Source {
             format: format.name().into(),

@@ -28,7 +28,7 @@ include!(concat!(env!("OUT_DIR"), "/state.rs"));
 
 /// Where records that are no calls are lost, behind the calls; with the name and the
 /// layer under which table `losses` has them.
-pub const LOST_OTHERS: [(u32, &str, &str); 8] = [
+pub const LOST_OTHERS: [(u32, &str, &str); 9] = [
     (LOST_FAULT, "page_fault", "pagecache"),
     (LOST_WRITEBACK, "writeback", "pagecache"),
     (LOST_BLOCK, "block_request", "block"),
@@ -37,6 +37,7 @@ pub const LOST_OTHERS: [(u32, &str, &str); 8] = [
     (LOST_CACHE, "page_cache", "pagecache"),
     (LOST_SPAN, "fs_span", "fs"),
     (LOST_STACK, "stack", "user"),
+    (LOST_COUNTERS, "perf_counters", "cpu"),
 ];
 
 /// Whether `call`, an index as records have it, stands for a record that is no call.

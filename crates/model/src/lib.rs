@@ -11,6 +11,7 @@ pub mod container;
 pub mod errno;
 pub mod escape;
 pub mod meta;
+pub mod perf_counters;
 pub mod raw;
 pub mod strings;
 pub mod syscalls;

@@ -51,6 +51,9 @@ pub struct SessionMeta {
     /// What became of the content of calls; null when none was recorded.
     #[serde(default)]
     pub content: Option<Content>,
+    /// Counters of perf that were asked for (`--counters`), and what became of each.
+    #[serde(default)]
+    pub perf_counters: Vec<PerfCounter>,
     /// The log that the session was made of; null when it was recorded.
     #[serde(default)]
     pub source: Option<Source>,
@@ -78,6 +81,18 @@ pub struct Source {
     /// What the log does not tell, a phrase each: such columns are null.
     #[serde(default)]
     pub not_observable: Vec<String>,
+}
+
+/// A counter of perf that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerfCounter {
+    /// Name, as perf gives it.
+    pub name: String,
+    /// Whether it was read of each request: table `perf_counters`.
+    pub counted: bool,
+    /// Why it was not.
+    #[serde(default)]
+    pub note: String,
 }
 
 /// What became of a session besides being recorded.
@@ -287,6 +302,9 @@ pub struct LayerCounts {
     pub pagecache: u64,
     /// Parts of file systems: in table `slices`.
     pub fs: u64,
+    /// Rows of table `perf_counters`.
+    #[serde(default)]
+    pub counters: u64,
     /// Those without room, of all layers.
     pub lost: u64,
 }
@@ -299,6 +317,7 @@ impl LayerCounts {
         self.irqs += cpu.irqs;
         self.pagecache += cpu.caches;
         self.fs += cpu.spans;
+        self.counters += cpu.counters;
         self.lost += cpu.layers_lost;
     }
 }

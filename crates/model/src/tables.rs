@@ -654,6 +654,40 @@ tables! {
         inlined: bool set,
     }
 
+    /// By how much counters of perf grew in the course of a request, with `--counters`: one
+    /// row a call and one a page fault of table faults that lies in no call; none for
+    /// operations of io_uring and AIO, and for calls that had not ended or began before the
+    /// recording. Kernel and program both count. What others did while the request was off
+    /// the CPU is not in it; what interrupts did that came meanwhile is. A column is null
+    /// when its counter was not asked for, when the machine does not have it, and when the
+    /// processor had it for others during a part of the request.
+    PERF_COUNTERS perf_counters PerfCounterRows key [] {
+        /// The request; null when its own record could not be read.
+        rid: i64 null,
+        /// When it began, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: i64 set,
+        /// Thread id.
+        tid: i32 set,
+        /// Cycles of the processor.
+        cycles: i64 null,
+        /// Instructions that were carried out.
+        instructions: i64 null,
+        /// Accesses to the processor's cache of the last level, mostly.
+        cache_references: i64 null,
+        /// Of which found nothing there.
+        cache_misses: i64 null,
+        /// Branches that the processor had predicted wrong.
+        branch_misses: i64 null,
+        /// Time on a CPU, nanoseconds.
+        task_clock_ns: i64 null,
+        /// Page faults, those on memory without a file too.
+        page_faults: i64 null,
+        /// Times that it left the CPU and came back.
+        context_switches: i64 null,
+        /// Times that it came back to another CPU.
+        cpu_migrations: i64 null,
+    }
+
     /// One row a file: device, inode and generation. A recycled inode is a new
     /// file.
     FILES files FileRows key ["file_id"] {
@@ -754,12 +788,12 @@ tables! {
         /// Processor, -1 when not known.
         cpu: i32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for
-        /// those of table writeback, block_request, wait, interrupt, page_cache, stack
-        /// and fs_span for those of tables block, waits, irqs, pagecache and stacks and
-        /// for parts of file systems.
+        /// those of table writeback, block_request, wait, interrupt, page_cache, stack,
+        /// perf_counters and fs_span for those of tables block, waits, irqs, pagecache,
+        /// stacks and perf_counters and for parts of file systems.
         syscall: str set,
-        /// Layer of the event: user, syscall, pagecache, block, sched, irq or fs; slices for
-        /// rows of table slices that found no room on the disk.
+        /// Layer of the event: user, syscall, pagecache, block, sched, irq or fs; cpu for
+        /// perf_counters, slices for rows of table slices that found no room on the disk.
         layer: str set,
         /// Calls lost.
         count: i64 set,

@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         filters: Filters::none(),
         counters: false,
         stacks: false,
+        perf_counters: Default::default(),
     })?;
     probe.attach()?;
     // SAFETY: an all-zero set is a valid, empty one.

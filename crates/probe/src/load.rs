@@ -7,7 +7,7 @@ use fathom_model::abi::{
     CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND, MAX_CONTENT,
     MAX_SYSCALLS, ProbeConfig,
 };
-use fathom_model::meta::Hook;
+use fathom_model::meta::{Hook, PerfCounter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 
 use crate::counted::MAX_COUNTED;
@@ -15,6 +15,7 @@ use crate::error::ProbeError;
 use crate::features::Features;
 use crate::filter::Filters;
 use crate::hooks::{self, Feature, Hooks, fault_config, layer_config};
+use crate::perf_counters::PerfCounters;
 use crate::probe::ProbeOptions;
 use crate::rings::WideRings;
 use crate::variant::{self, Variant};
@@ -61,17 +62,20 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
     // The newest programs that fit; older ones when the kernel refuses them
     // all the same. What it says of the first is what counts.
     let mut refused = None;
+    let (perf_counters, asked) = options.perf_counters.there(cpus);
     let room = Room {
         cpus,
         per_cpu,
         wide_bytes,
+        perf_counters,
     };
     for variant in variant::loadable(&features)? {
         if let (false, Some(option)) = (variant.loops, options.filters.needing_loops()) {
             return Err(refused.unwrap_or(ProbeError::NoFilter(option)));
         }
         match load_variant(&variant, options, &features, &rings, &room) {
-            Ok(loaded) => {
+            Ok(mut loaded) => {
+                loaded.perf_counters = asked;
                 let wide = wide_rings(&loaded.object, rings)?;
                 return Ok((loaded, wide, room));
             }
@@ -93,7 +97,15 @@ fn configure(
         cpus,
         per_cpu,
         wide_bytes,
+        ref perf_counters,
+        ..
     } = *room;
+    let none = PerfCounters::default();
+    let perf_counters = if hooks.serve(Feature::Counters) {
+        perf_counters
+    } else {
+        &none
+    };
     let block = |entries: usize| {
         if hooks.serve(Feature::Block) {
             entries
@@ -130,6 +142,7 @@ fn configure(
         ("requests", block(32_768)),
         ("dirtiers", block(65_536)),
         ("known_inodes", block(65_536)),
+        ("perf_events", (perf_counters.len() * cpus).max(1)),
     ];
     let config = ProbeConfig {
         self_pid: std::process::id(),
@@ -151,6 +164,8 @@ fn configure(
         content_room: wide_bytes / 4 * 3,
         counters: options.counters.into(),
         stacks: hooks.serve(Feature::Stacks).into(),
+        perf_counters: perf_counters.bits(),
+        perf_values: perf_counters.len() as u32,
     };
     // In the sections that the kernel side has for them.
     let constants = [
@@ -191,7 +206,7 @@ fn configure(
     Ok(())
 }
 
-/// How much room the programs have for what they write.
+/// How much room the programs have for what they write, and what the machine has for them.
 pub(crate) struct Room {
     /// Processors that the machine may have.
     pub(crate) cpus: usize,
@@ -199,12 +214,16 @@ pub(crate) struct Room {
     pub(crate) per_cpu: usize,
     /// Bytes of the wide ring of a CPU.
     wide_bytes: u32,
+    /// Counters of perf that are asked for and there.
+    pub(crate) perf_counters: PerfCounters,
 }
 
 /// Programs that the kernel has taken.
 pub(crate) struct Loaded {
     pub(crate) object: Object,
     pub(crate) hooks: Hooks,
+    /// Counters that were asked for, and what became of them.
+    pub(crate) perf_counters: Vec<PerfCounter>,
 }
 
 fn fill_rules(object: &Object, filters: &Filters) -> Result<(), ProbeError> {
@@ -233,6 +252,9 @@ fn load_variant(
     room: &Room,
 ) -> Result<Loaded, ProbeError> {
     let mut rest = wanted(options);
+    if !room.perf_counters.is_empty() {
+        rest.push(Feature::Counters);
+    }
     let mut missing: Vec<(Optional, String)> = Vec::new();
     loop {
         refused::take();
@@ -359,7 +381,11 @@ fn try_variant(
         .load()
         .map_err(|source| Refusal::Load(refused(&what)(source)))?;
     fill_rules(&object, &options.filters)?;
-    Ok(Loaded { object, hooks })
+    Ok(Loaded {
+        object,
+        hooks,
+        perf_counters: Vec::new(),
+    })
 }
 
 /// How the choice of programs stands in the session.

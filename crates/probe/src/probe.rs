@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use fathom_model::abi::{CpuStats, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
-use fathom_model::meta::Hook;
+use fathom_model::meta::{Hook, PerfCounter};
 use fathom_model::raw::RawChunk;
 use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
 
@@ -11,10 +11,11 @@ use crate::counted::Counted;
 use crate::counters::{Counters, Losses};
 use crate::error::ProbeError;
 use crate::filter::Filters;
-use crate::hooks::{Hooks, NO_STACKS};
+use crate::hooks::{Hooks, NO_COUNTERS, NO_STACKS};
 use crate::layers::Layers;
 use crate::load::{self, Loaded, Room, map};
 use crate::mounts::Mounts;
+use crate::perf_counters::PerfCounters;
 use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::stacks::Stacks;
@@ -47,6 +48,8 @@ pub struct ProbeOptions {
     pub counters: bool,
     /// From where in its program each call was made.
     pub stacks: bool,
+    /// Counters of perf that are read of each request.
+    pub perf_counters: PerfCounters,
 }
 
 /// The programs, loaded.
@@ -66,13 +69,22 @@ pub struct Probe {
     mounts: Option<Mounts>,
     counted: Counted,
     stacks: Option<Stacks>,
+    perf_counters: Vec<PerfCounter>,
+    /// Those that the machine has.
+    counters: PerfCounters,
     stopped: bool,
 }
 
 impl Probe {
     /// Loads the programs; nothing is recorded before [`Probe::attach`].
     pub fn load(options: &ProbeOptions) -> Result<Self, ProbeError> {
-        let (Loaded { object, hooks }, wide, Room { cpus, per_cpu, .. }) = load::load(options)?;
+        let (loaded, wide, room) = load::load(options)?;
+        let Room { cpus, per_cpu, .. } = room;
+        let Loaded {
+            object,
+            hooks,
+            perf_counters,
+        } = loaded;
         let slots = SlotRings::new(
             map(&object, "slots")?.as_fd(),
             map(&object, "cursors")?.as_fd(),
@@ -96,6 +108,8 @@ impl Probe {
             mounts: Mounts::open().ok(),
             counted: Counted::default(),
             stacks: options.stacks.then(Stacks::new),
+            perf_counters,
+            counters: room.perf_counters,
             stopped: false,
             object,
         })
@@ -105,6 +119,15 @@ impl Probe {
     /// [`Probe::hooks`]; only without the system call hooks is it an error.
     pub fn attach(&mut self) -> Result<(), ProbeError> {
         self.links = self.hooks.attach(&mut self.object, self.cpus)?;
+        if self.hooks.is_attached("counters_switch") {
+            // Without this the programs read nothing.
+            self.counters.open(&self.object, self.cpus)?;
+        } else {
+            for counter in self.perf_counters.iter_mut().filter(|c| c.counted) {
+                counter.counted = false;
+                counter.note = NO_COUNTERS.to_string();
+            }
+        }
         Ok(())
     }
 
@@ -119,6 +142,11 @@ impl Probe {
     pub fn missing_stacks(&self) -> Option<&Hook> {
         let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
         missing.find(|hook| hook.note.starts_with(NO_STACKS))
+    }
+
+    /// The counters of perf that the options ask for, and what became of each.
+    pub fn perf_counters(&self) -> &[PerfCounter] {
+        &self.perf_counters
     }
 
     /// Records task `pidfd` from the moment when it executes a program.

@@ -403,6 +403,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         cost: Default::default(),
         content: None,
         source: None,
+        perf_counters: Vec::new(),
         history: Default::default(),
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())

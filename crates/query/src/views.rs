@@ -36,6 +36,7 @@ views![
     "device_queue",
     "by_wait",
     "by_interrupt",
+    "by_perf_counters",
     "by_cached_file",
     "readahead",
     "contention",

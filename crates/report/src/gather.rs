@@ -331,6 +331,12 @@ fn problems(
             ));
         }
     }
+    for counter in source.meta.perf_counters.iter().filter(|c| !c.counted) {
+        problems.push(format!(
+            "counter {} is not recorded: {}",
+            counter.name, counter.note
+        ));
+    }
     let layers = &source.meta.totals.layers;
     if layers.lost > 0 {
         problems.push(format!(

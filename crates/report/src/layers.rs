@@ -4,6 +4,7 @@ use fathom_query::Db;
 use serde::Serialize;
 
 use crate::ReportError;
+use crate::counters::{self, CallCounters};
 use crate::queues::{Queue, ReadAhead, queues, read_ahead, thousandths};
 use crate::text::sparkline;
 use fathom_model::units::{bytes, count, duration, percent, share};
@@ -29,6 +30,8 @@ pub struct Layers {
     pub cached: Vec<CachedFile>,
     /// What was read ahead by file, those with most waste first.
     pub read_ahead: Vec<ReadAhead>,
+    /// Counters of perf by call, by total time; empty when none was recorded.
+    pub counters: Vec<CallCounters>,
     /// Threads that were interrupted, by time.
     pub interrupts: Vec<Interrupt>,
 }
@@ -147,6 +150,7 @@ impl Layers {
                 })
             })?,
             queues: queues(db)?,
+            counters: counters::by_call(db)?,
             read_ahead: read_ahead(db)?,
             waits: rows(db, &format!("FROM by_wait LIMIT {TOP}"), |row| {
                 Ok(Wait {
@@ -388,6 +392,7 @@ impl Layers {
                 })
                 .collect(),
         });
+        sections.push(counters::section(&self.counters));
         sections.retain(|section| !section.rows.is_empty());
         sections
     }

@@ -4,6 +4,7 @@
 //! [`Report::build`] takes the numbers from the session once; [`to_text`] and
 //! [`to_html`] lay them out, and `serde` makes JSON of them.
 
+mod counters;
 mod findings;
 mod gather;
 mod html;
@@ -13,6 +14,7 @@ mod report;
 mod sarif;
 mod text;
 
+pub use counters::CallCounters;
 pub use findings::{Findings, fill_findings};
 pub use gather::{ReportError, Source};
 pub use html::to_html;

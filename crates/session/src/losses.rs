@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use fathom_model::abi::HIST_BUCKETS;
 use fathom_model::batch::NULL_I64;
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, SLICES, STACKS, SYSCALLS, Table, WAITS,
-    WRITEBACK,
+    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, PERF_COUNTERS, SLICES, STACKS, SYSCALLS, Table,
+    WAITS, WRITEBACK,
 };
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
@@ -47,7 +47,7 @@ pub(crate) struct RowCounts {
 }
 
 /// What the rows of a table are called that has no column for it, and their layer.
-static NAMES: [(&Table, &str, &str); 9] = [
+static NAMES: [(&Table, &str, &str); 10] = [
     (&FAULTS, "page_fault", "pagecache"),
     (&WRITEBACK, "writeback", "pagecache"),
     (&BLOCK, "block_request", "block"),
@@ -57,6 +57,7 @@ static NAMES: [(&Table, &str, &str); 9] = [
     (&PAGECACHE, "page_cache", "pagecache"),
     (&SLICES, "slice", "slices"),
     (&STACKS, "stack", "user"),
+    (&PERF_COUNTERS, "perf_counters", "cpu"),
 ];
 
 /// Whether the rows of a table are counted when they can't be written.

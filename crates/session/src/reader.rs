@@ -9,7 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::{ColumnType, FRAMES, SCHEMA_VERSION, STACKS, SYSCALLS, TABLES, Table};
+use fathom_model::tables::{
+    ColumnType, FRAMES, PERF_COUNTERS, SCHEMA_VERSION, STACKS, SYSCALLS, TABLES, Table,
+};
 use parquet::basic::Type as Physical;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
@@ -195,12 +197,13 @@ impl Session {
     }
 
     /// Tables without a folder: those that the fathom that recorded the session did not
-    /// know yet, or somebody has removed them. Without stacks nothing else lacks anything.
+    /// know yet, or somebody has removed them. Without stacks and
+    /// counters nothing else lacks anything.
     fn missing_folders(&mut self) {
         let missing: Vec<&str> = TABLES
             .iter()
             .map(|table| table.name)
-            .filter(|name| ![STACKS.name, FRAMES.name].contains(name))
+            .filter(|name| ![STACKS.name, FRAMES.name, PERF_COUNTERS.name].contains(name))
             .filter(|name| !self.dir.join(name).exists())
             .collect();
         if missing.is_empty() {

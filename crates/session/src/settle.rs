@@ -82,10 +82,11 @@ fn balance(said: &Counts, stored: u64, lost: u64) -> Counts {
     }
 }
 
-/// What [`sums`] calls everything but page faults and write-back.
+/// What [`sums`] calls calls, and what is neither a call nor a page fault nor write-back.
 const CALLS: &str = "";
+const OTHERS: &str = "other";
 
-/// Sums of column `count`: of calls, page faults and write-back apart. Of rows with
+/// Sums of column `count`: of calls, page faults, write-back and all else apart. Of rows with
 /// one key the last one counts.
 fn sums(
     storage: &Storage,
@@ -130,14 +131,16 @@ fn count(batch: &Batch, row: usize) -> (&'static str, u64) {
         Some(ColumnData::I64(v)) => v.get(row).copied().unwrap_or(0),
         _ => 0,
     };
-    let name = match column("syscall") {
+    let text = |name: &str| match column(name) {
         Some(ColumnData::Str(v)) => v.get(row).map(|id| batch.strings.get(*id)),
         _ => None,
     };
-    let name = match name {
-        Some(b"page_fault") => "page_fault",
-        Some(b"writeback") => "writeback",
-        _ => CALLS,
+    let name = match (text("syscall"), text("layer")) {
+        (Some(b"page_fault"), _) => "page_fault",
+        (Some(b"writeback"), _) => "writeback",
+        // Table counters has calls only, and no layers.
+        (_, None | Some(b"syscall")) => CALLS,
+        _ => OTHERS,
     };
     (name, u64::try_from(count).unwrap_or(0))
 }

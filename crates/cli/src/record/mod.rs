@@ -18,12 +18,14 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fathom_model::meta::{Clock, Cost, Counts, Options, Records, SessionMeta, State, Totals};
+use fathom_model::meta::{
+    Clock, Cost, Counts, Options, PerfCounter, Records, SessionMeta, State, Totals,
+};
 use fathom_model::raw::RawChunk;
 use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{
-    Command, Conditions, Detail, Layers, Probe, ProbeError, ProbeOptions, Selection, Signals, User,
-    monotonic_ns, realtime_ns, system,
+    Command, Conditions, Detail, Layers, PerfCounters, Probe, ProbeError, ProbeOptions, Selection,
+    Signals, User, monotonic_ns, realtime_ns, system,
 };
 
 use crate::args::{DetailArg, RecordArgs};
@@ -71,6 +73,13 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
             "--stacks is about single calls, which --detail counters does not record: leave one out"
         )));
     }
+    let perf_counters = PerfCounters::parse(&args.counters).map_err(Failure::input)?;
+    if counters && !perf_counters.is_empty() {
+        return Err(Failure::input(anyhow!(
+            "--counters is about single calls, which --detail counters does not record: leave \
+             one out"
+        )));
+    }
     let keep = saving::keep(&args.keep).map_err(Failure::input)?;
     let watch = Watch::of(&args.keep).map_err(Failure::input)?;
     let detail = match args.detail {
@@ -107,6 +116,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         filters,
         counters,
         stacks: args.stacks,
+        perf_counters,
     };
     // Before threads are started, so that all inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
@@ -130,6 +140,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     meta.hooks = probe.hooks().to_vec();
     if let (true, Some(hook)) = (args.stacks, probe.missing_stacks()) {
         eprintln!("fathom: --stacks: {}", hook.note);
+    }
+    meta.perf_counters = probe.perf_counters().to_vec();
+    for line in refused_counters(&meta.perf_counters) {
+        eprintln!("fathom: {line}");
     }
     if !args.layers.is_empty() {
         for hook in probe.hooks().iter().filter(|hook| !hook.attached) {
@@ -505,6 +519,22 @@ impl Recording {
     }
 }
 
+/// What to say of counters that were asked for and are not there: those with one reason in
+/// one line.
+fn refused_counters(asked: &[PerfCounter]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for counter in asked.iter().filter(|counter| !counter.counted) {
+        match reasons.iter_mut().find(|(note, _)| *note == counter.note) {
+            Some((_, names)) => names.push(&counter.name),
+            None => reasons.push((&counter.note, vec![&counter.name])),
+        }
+    }
+    let line = |(note, names): (&str, Vec<&str>)| {
+        format!("--counters {}: not recorded: {note}", names.join(","))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
 /// Counts of page faults and write-back as the kernel side has them.
 fn pagecache_totals(counters: &fathom_probe::Counters) -> Totals {
     let counts = |(seen, lost): (u64, u64)| Counts {
@@ -581,6 +611,12 @@ fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
     {
         other.push(format!("--layers {}", layers.names()));
     }
+    // So has what names no counter.
+    if let Ok(counters) = PerfCounters::parse(&args.counters)
+        && !counters.is_empty()
+    {
+        other.push(format!("--counters {}", counters.names()));
+    }
     if args.stacks {
         other.push("--stacks".to_string());
     }
@@ -616,6 +652,7 @@ fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
         cost: Cost::default(),
         content: None,
         source: None,
+        perf_counters: Vec::new(),
         history: Default::default(),
     }
 }

@@ -37,6 +37,7 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         filters,
         counters: false,
         stacks: false,
+        perf_counters: Default::default(),
     };
     // What is looked at must not keep fathom from looking.
     system::set_nice(system::nice() - 10);

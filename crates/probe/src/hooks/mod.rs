@@ -15,13 +15,17 @@ use crate::error::ProbeError;
 use crate::features::Features;
 use rows::{At, ROWS, Row};
 
-pub use perf::has_hardware_counters;
+pub(crate) use perf::open_event;
 
 pub(crate) use faults::fault_config;
 pub(crate) use layers::layer_config;
 
 /// What is missing without stacks.
 pub(crate) const NO_STACKS: &str = "from where in its program a call was made is not recorded";
+
+/// What is missing without the hook of counters.
+pub(crate) const NO_COUNTERS: &str = "counters of perf are not recorded: what others do while a request is \
+                           off the CPU could not be told from its own";
 
 /// What hooks serve. The programs of a feature that is not wanted are not
 /// loaded; of those, the optional ones, that the kernel refuses neither.
@@ -49,12 +53,14 @@ pub(crate) enum Feature {
     Sched,
     /// From where in their programs calls were made.
     Stacks,
+    /// Counters of perf.
+    Counters,
 }
 
 impl Feature {
     /// Features without which the programs are loaded again when the kernel
     /// refuses them, and what is missing then.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 8] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 9] = [
         (
             Feature::Faults,
             "page faults",
@@ -85,6 +91,7 @@ impl Feature {
         ),
         (Feature::Sched, "layer sched", "waits are not recorded"),
         (Feature::Stacks, "stacks", NO_STACKS),
+        (Feature::Counters, "counters", NO_COUNTERS),
     ];
 }
 
@@ -209,6 +216,11 @@ impl Hooks {
     /// Whether anything was chosen for `feature`.
     pub(crate) fn serve(&self, feature: Feature) -> bool {
         self.chosen.iter().any(|c| c.row.feature == feature)
+    }
+
+    /// Whether `program` was attached.
+    pub(crate) fn is_attached(&self, program: &str) -> bool {
+        self.attached.iter().any(|(name, _)| *name == program)
     }
 
     /// Notes that `name` is not there, what is missing without it, and why.

@@ -1,4 +1,4 @@
-//! Software events of perf as places for programs.
+//! Events of perf: software events as places for programs, and any to count.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -8,15 +8,6 @@ use libbpf_rs::{ErrorExt as _, Link, ProgramMut};
 /// Whether the event can be had.
 pub(super) fn is_there(config: u32) -> bool {
     open(config, 0).is_ok()
-}
-
-/// Whether the processor counts cycles for us: virtual machines often have no counters.
-pub fn has_hardware_counters() -> bool {
-    let (kind, config) = (
-        libbpf_sys::PERF_TYPE_HARDWARE,
-        libbpf_sys::PERF_COUNT_HW_CPU_CYCLES,
-    );
-    open_event(kind, config, 0).is_ok()
 }
 
 /// Runs `program` at every `config` on each of `cpus` processors; those that are
@@ -54,17 +45,19 @@ pub(super) fn attach(
 
 /// A software event of all tasks on `cpu`, each occurrence of it.
 fn open(config: u32, cpu: i32) -> io::Result<OwnedFd> {
-    open_event(libbpf_sys::PERF_TYPE_SOFTWARE, config, cpu)
+    open_event(libbpf_sys::PERF_TYPE_SOFTWARE, config, cpu, 1)
 }
 
-fn open_event(kind: u32, config: u32, cpu: i32) -> io::Result<OwnedFd> {
+/// An event of all tasks on `cpu`, which tells of each `period`th occurrence; of none when
+/// that is 0, and only counts then.
+pub(crate) fn open_event(kind: u32, config: u32, cpu: i32, period: u64) -> io::Result<OwnedFd> {
     let mut attr = libbpf_sys::perf_event_attr {
         type_: kind,
         size: size_of::<libbpf_sys::perf_event_attr>() as u32,
         config: u64::from(config),
         ..Default::default()
     };
-    attr.__bindgen_anon_1.sample_period = 1;
+    attr.__bindgen_anon_1.sample_period = period;
     // SAFETY: `attr` is a whole structure of the size that it names and outlives
     // the call; the other arguments are numbers.
     let fd = unsafe {

@@ -1,7 +1,7 @@
 //! Every place where programs hang, in the order in which they are attached:
 //! what is missing without it, and what the kernel must have for it.
 
-use super::{Feature, NO_STACKS};
+use super::{Feature, NO_COUNTERS, NO_STACKS};
 
 /// A place that is hooked while recording.
 pub(super) struct Row {
@@ -419,4 +419,5 @@ pub(super) const ROWS: &[Row] = &[
     function!("end_submit_bio", "submitting to the block layer"),
     // Behind the program that records the call.
     tracepoint!(Stacks, "call_stack", NO_STACKS),
+    tracepoint!(Counters, "counters_switch", NO_COUNTERS),
 ];

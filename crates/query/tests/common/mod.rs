@@ -364,6 +364,7 @@ pub fn meta() -> SessionMeta {
         },
         content: None,
         source: None,
+        perf_counters: Vec::new(),
         history: Default::default(),
     }
 }

@@ -23,6 +23,7 @@ pub fn meta() -> SessionMeta {
         cost: Cost::default(),
         content: None,
         source: None,
+        perf_counters: Vec::new(),
         history: Default::default(),
     }
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Counters of perf over requests: what passes while a request is off the CPU is left out.
+ * Where requests begin and end: syscalls.bpf.h and faults.bpf.h.
+ */
+#include "include/counting.h"
+
+/* The arguments behind these differ between kernels. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(counters_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	struct task_state *state = task_state_of(prev);
+	if (state && state->counting.stage == COUNTING_ON) {
+		counting_read(&state->counting, 0);
+		state->counting.stage = COUNTING_OFF;
+	}
+	state = task_state_of(next);
+	if (state && state->counting.stage == COUNTING_OFF) {
+		counting_read(&state->counting, 1);
+		state->counting.stage = COUNTING_ON;
+	}
+	return 0;
+}
