@@ -188,6 +188,7 @@ fn checks() -> Vec<Check> {
         },
         advice: content.map_or_else(String::new, |error| error.to_string()),
     });
+    checks.push(stacks(options));
     let counters = if has_hardware_counters() {
         "not recorded; the processor has them"
     } else {
@@ -213,4 +214,47 @@ fn checks() -> Vec<Check> {
         ),
     });
     checks
+}
+
+/// What `--stacks` needs: the program that takes them, and the files that were mapped, to unwind
+/// through.
+fn stacks(options: ProbeOptions) -> Check {
+    let options = ProbeOptions {
+        content: Content::None,
+        content_max: 0,
+        stacks: true,
+        ..options
+    };
+    let loaded = Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe));
+    let (found, advice) = match loaded {
+        Err(error) => ("refused", error.to_string()),
+        Ok(probe) => match probe.missing_stacks() {
+            Some(hook) => ("not available", hook.note.clone()),
+            None => match mapped_file() {
+                Ok(()) => ("loaded, mapped files can be opened", String::new()),
+                Err(error) => (
+                    "loaded, but no mapped file can be opened",
+                    format!(
+                        "Without /proc/PID/map_files ({error}) stacks end where the program's own \
+                         code begins: record as root, or with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."
+                    ),
+                ),
+            },
+        },
+    };
+    Check {
+        ok: advice.is_empty(),
+        what: "code that made calls (--stacks)".into(),
+        found: found.into(),
+        advice,
+    }
+}
+
+/// Opens one of the files that this process has mapped, as unwinding does.
+fn mapped_file() -> std::io::Result<()> {
+    let mut entries = fs::read_dir("/proc/self/map_files")?;
+    let first = entries
+        .next()
+        .unwrap_or_else(|| Err(std::io::ErrorKind::NotFound.into()))?;
+    fs::File::open(first.path()).map(drop)
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::{Batch, StrId};
 
 use crate::columns::Columns;
@@ -80,6 +81,7 @@ struct Ids {
     syscall: StrId,
     flags: StrId,
     path: StrId,
+    path2: StrId,
 }
 
 impl<'a> Call<'a> {
@@ -130,6 +132,16 @@ impl<'a> Call<'a> {
         self.texts.share(self.ids.path, self.path.unwrap_or(""))
     }
 
+    /// The number of its path, made once a batch.
+    pub(crate) fn path_key(&self) -> Option<u64> {
+        Some(self.texts.key(self.ids.path, self.path?))
+    }
+
+    /// The number of its second path.
+    pub(crate) fn path2_key(&self) -> Option<u64> {
+        Some(self.texts.key(self.ids.path2, self.path2?))
+    }
+
     /// Whether a flag is set: `O_APPEND` in `O_WRONLY|O_APPEND`.
     pub fn has_flag(&self, flag: &str) -> bool {
         has_flag(self.flags, flag)
@@ -175,21 +187,91 @@ pub(crate) fn has_flag(flags: &str, flag: &str) -> bool {
     false
 }
 
-/// Columns of a batch of table `syscalls`.
+/// What the name of a call says of it.
+#[derive(Clone, Copy)]
+struct Named {
+    kind: Kind,
+    positional: bool,
+}
+
+/// Columns of a batch of table `syscalls`: a row is read by every engine, so they are found once a
+/// batch and a row is a few loads.
 pub(crate) struct Calls<'a> {
     columns: Columns<'a>,
     /// By id of a string: what call it names.
-    kinds: Vec<Cell<Option<(Kind, bool)>>>,
+    named: Vec<Cell<Option<Named>>>,
+    /// The string that column api has for system calls.
+    syscall_api: StrId,
     texts: Texts,
+    rid: &'a [i64],
+    ts_ns: &'a [i64],
+    dur_ns: &'a [i64],
+    pid: &'a [i32],
+    tid: &'a [i32],
+    comm: &'a [StrId],
+    syscall: &'a [StrId],
+    ret: &'a [i64],
+    errno: &'a [StrId],
+    fd: &'a [i32],
+    file: &'a [i64],
+    offset: &'a [i64],
+    size: &'a [i64],
+    bytes: &'a [i64],
+    flags: &'a [StrId],
+    path_arg: &'a [StrId],
+    path: &'a [StrId],
+    path2: &'a [StrId],
+    hash: &'a [i64],
+    args: &'a [StrId],
+    api: &'a [StrId],
+}
+
+fn i64_at(column: &[i64], row: usize) -> Option<i64> {
+    column.get(row).copied().filter(|n| *n != NULL_I64)
+}
+
+fn i32_at(column: &[i32], row: usize) -> Option<i32> {
+    column.get(row).copied().filter(|n| *n != NULL_I32)
+}
+
+fn id_at(column: &[StrId], row: usize) -> StrId {
+    column.get(row).copied().unwrap_or(StrId::NULL)
 }
 
 impl<'a> Calls<'a> {
-    /// Rows of a batch; columns that it lacks are null.
+    /// Rows of a batch; columns that it lacks are null. Indexes follow [`COLUMNS`].
     pub(crate) fn new(batch: &'a Batch) -> Self {
+        let columns = Columns::new(batch, COLUMNS);
+        let strings = batch.strings.len() + 1;
+        let id = |id| StrId(u32::try_from(id).unwrap_or(u32::MAX));
+        let api = (1..strings).map(id);
+        let mut of_calls = api.filter(|id| columns.text_of(*id) == "syscall");
         Self {
-            columns: Columns::new(batch, COLUMNS),
-            kinds: vec![Cell::new(None); batch.strings.len() + 1],
-            texts: Texts::new(batch.strings.len() + 1),
+            named: vec![Cell::new(None); strings],
+            syscall_api: of_calls.next().unwrap_or(StrId::NULL),
+            texts: Texts::new(strings),
+            rid: columns.i64s(0),
+            ts_ns: columns.i64s(1),
+            dur_ns: columns.i64s(2),
+            pid: columns.i32s(3),
+            tid: columns.i32s(4),
+            comm: columns.ids(5),
+            syscall: columns.ids(6),
+            ret: columns.i64s(7),
+            errno: columns.ids(8),
+            fd: columns.i32s(9),
+            file: columns.i64s(10),
+            offset: columns.i64s(11),
+            size: columns.i64s(12),
+            bytes: columns.i64s(13),
+            flags: columns.ids(14),
+            path_arg: columns.ids(15),
+            path: columns.ids(16),
+            path2: columns.ids(17),
+            hash: columns.i64s(18),
+            args: columns.ids(19),
+            api: columns.ids(20),
+            columns,
         }
     }
 
@@ -197,52 +279,64 @@ impl<'a> Calls<'a> {
         self.columns.rows()
     }
 
-    fn kind(&self, id: StrId) -> (Kind, bool) {
-        let Some(known) = self.kinds.get(id.0 as usize) else {
-            return (Kind::Other, false);
+    fn named(&self, id: StrId) -> Named {
+        let other = Named {
+            kind: Kind::Other,
+            positional: false,
+        };
+        let Some(known) = self.named.get(id.0 as usize) else {
+            return other;
         };
         known.get().unwrap_or_else(|| {
             let name = self.columns.strings().get(id);
-            let kind = (Kind::of(name), is_positional(name));
-            known.set(Some(kind));
-            kind
+            let named = Named {
+                kind: Kind::of(name),
+                positional: is_positional(name),
+            };
+            known.set(Some(named));
+            named
         })
     }
 
-    /// A row; indexes follow [`COLUMNS`].
+    fn text(&self, id: StrId) -> Option<&'a str> {
+        (id != StrId::NULL).then(|| self.columns.text_of(id))
+    }
+
+    /// A row.
     pub(crate) fn call(&self, row: usize) -> Call<'_> {
-        let columns = &self.columns;
         let ids = Ids {
-            comm: columns.id(5, row),
-            syscall: columns.id(6, row),
-            flags: columns.id(14, row),
-            path: columns.id(16, row),
+            comm: id_at(self.comm, row),
+            syscall: id_at(self.syscall, row),
+            flags: id_at(self.flags, row),
+            path: id_at(self.path, row),
+            path2: id_at(self.path2, row),
         };
-        let (kind, positional) = self.kind(ids.syscall);
+        let api = id_at(self.api, row);
+        let Named { kind, positional } = self.named(ids.syscall);
         Call {
-            rid: columns.i64(0, row).unwrap_or(0),
-            ts_ns: columns.i64(1, row).unwrap_or(0),
-            dur_ns: columns.i64(2, row).unwrap_or(0).max(0),
-            pid: columns.i32(3, row).unwrap_or(0),
-            tid: columns.i32(4, row).unwrap_or(0),
-            comm: columns.text(5, row).unwrap_or(""),
+            rid: i64_at(self.rid, row).unwrap_or(0),
+            ts_ns: i64_at(self.ts_ns, row).unwrap_or(0),
+            dur_ns: i64_at(self.dur_ns, row).unwrap_or(0).max(0),
+            pid: i32_at(self.pid, row).unwrap_or(0),
+            tid: i32_at(self.tid, row).unwrap_or(0),
+            comm: self.columns.text_of(ids.comm),
             kind,
-            syscall: columns.text(6, row).unwrap_or(""),
+            syscall: self.columns.text_of(ids.syscall),
             positional,
-            asynchronous: columns.text(20, row).is_some_and(|api| api != "syscall"),
-            ret: columns.i64(7, row),
-            errno: columns.text(8, row),
-            fd: columns.i32(9, row),
-            file: columns.i64(10, row).map(FileId),
-            offset: columns.i64(11, row),
-            size: columns.i64(12, row),
-            bytes: columns.i64(13, row),
-            flags: columns.text(14, row).unwrap_or(""),
-            path_arg: columns.text(15, row),
-            path: columns.text(16, row),
-            path2: columns.text(17, row),
-            hash: columns.i64(18, row),
-            args: columns.text(19, row).unwrap_or(""),
+            asynchronous: api != StrId::NULL && api != self.syscall_api,
+            ret: i64_at(self.ret, row),
+            errno: self.text(id_at(self.errno, row)),
+            fd: i32_at(self.fd, row),
+            file: i64_at(self.file, row).map(FileId),
+            offset: i64_at(self.offset, row),
+            size: i64_at(self.size, row),
+            bytes: i64_at(self.bytes, row),
+            flags: self.columns.text_of(ids.flags),
+            path_arg: self.text(id_at(self.path_arg, row)),
+            path: self.text(ids.path),
+            path2: self.text(ids.path2),
+            hash: i64_at(self.hash, row),
+            args: self.columns.text_of(id_at(self.args, row)),
             texts: &self.texts,
             ids,
         }

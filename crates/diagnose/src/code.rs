@@ -11,27 +11,35 @@ use crate::finding::Finding;
 
 /// A place in a program. Names are as the program has them: not escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Site {
     /// The function; `None` when the file has no name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub function: Option<String>,
     /// Bytes from its beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub function_offset: Option<i64>,
     /// File of the source; `None` without debug information.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub source: Option<String>,
     /// Line in it, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub line: Option<i32>,
     /// The program or library.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub object: Option<String>,
     /// Its build id.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub build_id: Option<String>,
     /// Byte in that file.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub offset: Option<i64>,
 }
 

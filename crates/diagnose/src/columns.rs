@@ -39,6 +39,35 @@ impl<'a> Columns<'a> {
         self.rows
     }
 
+    /// A column of 64-bit integers as it is, nulls too; empty when there is none.
+    pub(crate) fn i64s(&self, column: usize) -> &'a [i64] {
+        match self.columns.get(column).copied().flatten() {
+            Some(ColumnData::I64(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// The same of 32-bit integers.
+    pub(crate) fn i32s(&self, column: usize) -> &'a [i32] {
+        match self.columns.get(column).copied().flatten() {
+            Some(ColumnData::I32(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// The same of text.
+    pub(crate) fn ids(&self, column: usize) -> &'a [StrId] {
+        match self.columns.get(column).copied().flatten() {
+            Some(ColumnData::Str(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// The text with an id; empty for null.
+    pub(crate) fn text_of(&self, id: StrId) -> &'a str {
+        self.texts.get(id.0 as usize).copied().unwrap_or("")
+    }
+
     pub(crate) fn strings(&self) -> &'a StringTable {
         self.strings
     }

@@ -20,6 +20,7 @@ const MAX_PER_RULE: usize = 20;
 
 /// Everything that the rules say.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Diagnosis {
     /// Findings, the worst first: correctness before performance, then by
     /// severity and time lost.
@@ -38,6 +39,7 @@ pub struct Diagnosis {
 
 /// Findings that are not shown one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct More {
     /// Id of the rule.
     pub rule: &'static str,
@@ -152,7 +154,9 @@ impl Engine {
                 let mut call = calls.call(row);
                 // truncate(2) names its file by a path only.
                 if call.kind == Kind::Truncate && call.file.is_none() {
-                    call.file = call.path.and_then(|path| self.state.files.at(path));
+                    call.file = call
+                        .path_key()
+                        .and_then(|path| self.state.files.at_key(path));
                 }
                 self.call(&call);
             }
@@ -221,11 +225,7 @@ impl Engine {
     fn call(&mut self, call: &Call) {
         self.calls += 1;
         let description = self.state.arrive(call);
-        let context = Context {
-            state: &self.state,
-            description,
-            below: self.layers.take(call.rid),
-        };
+        let context = Context::new(&self.state, call, description, self.layers.take(call.rid));
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
             if let Some(rule) = self.rules.get_mut(*i) {
                 rule.call(call, &context);

@@ -8,6 +8,7 @@ use crate::text::Text;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing.
@@ -31,6 +32,7 @@ impl Severity {
 
 /// Which of the two kinds of rule a finding comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
     /// Data may be lost, wrong or not read.
@@ -41,6 +43,7 @@ pub enum Group {
 
 /// How sure a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// Every call that matters was seen.
@@ -62,21 +65,27 @@ impl Confidence {
 
 /// What a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Subject {
     /// Process.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub pid: Option<i32>,
     /// Thread.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub tid: Option<i32>,
     /// Name of the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub comm: Option<String>,
     /// `files.file_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub file_id: Option<i64>,
     /// Path of a file or directory, as it is: not escaped.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub path: Option<String>,
 }
 
@@ -132,6 +141,7 @@ impl Subject {
 
 /// A number that a finding rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Evidence {
     /// What was measured, with its unit: `calls`, `median_ns`.
     pub name: &'static str,
@@ -141,6 +151,7 @@ pub struct Evidence {
 
 /// A call that shows what was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Example {
     /// The request.
     pub rid: i64,
@@ -151,15 +162,19 @@ pub struct Example {
     /// Thread.
     pub tid: i32,
     /// Name of the call.
+    #[cfg_attr(feature = "types", ts(as = "String"))]
     pub syscall: Text,
     /// Path.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional, as = "Option<String>"))]
     pub path: Option<Text>,
     /// Byte in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub offset: Option<i64>,
     /// What it returned.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub ret: Option<i64>,
 }
 
@@ -220,6 +235,7 @@ impl Examples {
 
 /// One finding: a rule about a subject.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Finding {
     /// Id of the rule.
     pub rule: &'static str,
@@ -245,6 +261,7 @@ pub struct Finding {
     pub examples: Vec<Example>,
     /// Where in the program the examples were made; empty without `--stacks`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "types", ts(optional, as = "Option<Vec<Site>>"))]
     pub code: Vec<Site>,
     /// SQL that lists all such calls.
     pub query: String,
@@ -258,6 +275,7 @@ pub struct Finding {
 
 /// A rule that could not look, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct NotObservable {
     /// Id of the rule.
     pub rule: &'static str,

@@ -249,6 +249,10 @@ pub(crate) fn columns(table: &Table) -> Option<&'static [&'static str]> {
 impl Layers {
     /// What was seen below a request, which has ended.
     pub(crate) fn take(&mut self, rid: i64) -> Below {
+        // Most sessions have no layers.
+        if self.young.is_empty() && self.old.is_empty() {
+            return Below::default();
+        }
         let young = self.young.remove(&rid);
         young.or_else(|| self.old.remove(&rid)).unwrap_or_default()
     }

@@ -24,6 +24,7 @@ pub mod live;
 mod names;
 mod order;
 mod pages;
+mod readers;
 mod rule;
 mod rules;
 #[cfg(test)]

@@ -34,6 +34,9 @@ pub struct RuleInfo {
     pub group: Group,
     /// What it cannot do without.
     pub needs: &'static [Input],
+    /// Whether it looks at which calls are made, on what and in which order, so that it depends on
+    /// times only by what these calls cost together.
+    pub about_calls: bool,
     /// What is wrong, and why that matters.
     pub what: &'static str,
     /// When it fires: thresholds with their reasons.

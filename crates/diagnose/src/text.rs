@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use crate::text_key::key_of;
+
 /// A name or a path: copies share its bytes. What follows files and threads keeps many of them, so
 /// a text that rules take from a call costs no allocation each.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -57,19 +59,32 @@ impl Serialize for Text {
     }
 }
 
-/// Texts of a batch by their ids, made when the first rule wants to keep one.
+/// Texts of a batch by their ids, made when the first rule wants to keep one, and their numbers,
+/// made when the first wants to look one up.
 #[derive(Debug)]
-pub(crate) struct Texts(Vec<OnceCell<Text>>);
+pub(crate) struct Texts {
+    texts: Vec<OnceCell<Text>>,
+    keys: Vec<OnceCell<u64>>,
+}
 
 impl Texts {
     /// As many as a batch has strings.
     pub(crate) fn new(strings: usize) -> Self {
-        Self(vec![OnceCell::new(); strings])
+        Self {
+            texts: vec![OnceCell::new(); strings],
+            keys: vec![OnceCell::new(); strings],
+        }
+    }
+
+    /// The number of the text with an id, which reads `text`.
+    pub(crate) fn key(&self, id: fathom_model::StrId, text: &str) -> u64 {
+        let cell = self.keys.get(id.0 as usize);
+        cell.map_or_else(|| key_of(text), |cell| *cell.get_or_init(|| key_of(text)))
     }
 
     /// The text with an id, which reads `text`.
     pub(crate) fn share(&self, id: fathom_model::StrId, text: &str) -> Text {
-        let cell = self.0.get(id.0 as usize);
+        let cell = self.texts.get(id.0 as usize);
         cell.map_or_else(
             || text.into(),
             |cell| cell.get_or_init(|| text.into()).clone(),
@@ -88,6 +103,8 @@ mod tests {
         let (one, two) = (texts.share(StrId(1), "a"), texts.share(StrId(1), "a"));
         assert_eq!((&*one, one.as_ptr()), ("a", two.as_ptr()));
         assert_eq!(&*texts.share(StrId(7), "b"), "b");
+        assert_eq!(texts.key(StrId(1), "a"), key_of("a"));
+        assert_eq!(texts.key(StrId(1), "a"), texts.key(StrId(7), "a"));
         assert_eq!(&*Text::default(), "");
     }
 }

@@ -19,26 +19,6 @@ const FACTOR: f64 = 2.0;
 /// differ between runs whose calls are the same.
 const CLEAR: f64 = 0.1;
 
-/// Rules about which calls are made, on what and in which order: whether they fire depends
-/// on times only by what the calls cost together.
-const ABOUT_CALLS: [&str; 15] = [
-    "small-sequential",
-    "seek-then-io",
-    "redundant-stat",
-    "lookup-storm",
-    "sync-storm",
-    "overwrite",
-    "reread",
-    "temp-churn",
-    "copy-loop",
-    "short-io",
-    "truncate-rewrite",
-    "duplicate-open",
-    "direct-misaligned",
-    "scan-out-of-order",
-    "random-access",
-];
-
 /// All findings of one rule about one subject.
 #[derive(Default)]
 struct Both<'a> {
@@ -79,12 +59,14 @@ pub(crate) fn compare(
             }
         }
     }
+    let rules = fathom_diagnose::catalogue();
+    let about_calls = |id: &str| rules.iter().any(|rule| rule.id == id && rule.about_calls);
     let mut out: Vec<FindingChange> = subjects
         .into_iter()
         .map(|((rule, comm, file), both)| {
             let evidence = Evidence {
                 moved: changed(tables, &comm, &file),
-                clear: ABOUT_CALLS.contains(&rule) && both.cost(sides) >= CLEAR,
+                clear: about_calls(rule) && both.cost(sides) >= CLEAR,
             };
             both.change(rule, &comm, &file, judge, evidence)
         })
@@ -265,18 +247,5 @@ fn judged(
         false => noise(
             "one session a side: the time lost is an estimate from times that differ from run to run",
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ABOUT_CALLS;
-
-    #[test]
-    fn rules_about_calls_are_rules() {
-        let all: Vec<&str> = fathom_diagnose::catalogue().iter().map(|r| r.id).collect();
-        for rule in ABOUT_CALLS {
-            assert!(all.contains(&rule), "{rule}");
-        }
     }
 }

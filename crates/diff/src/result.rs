@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A comparison of two sides.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Diff {
     /// All in all: `worse` when the guard fails.
     pub outcome: Outcome,
@@ -29,6 +30,7 @@ pub struct Diff {
 
 /// All in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Something got worse beyond the threshold, and it is no noise.
@@ -41,6 +43,7 @@ pub enum Outcome {
 
 /// One side of a comparison.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Side {
     /// Its sessions.
     pub sessions: Vec<SessionRef>,
@@ -48,6 +51,7 @@ pub struct Side {
 
 /// A session of a side.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct SessionRef {
     /// As it was given.
     pub name: String,
@@ -63,6 +67,7 @@ pub struct SessionRef {
 
 /// How differences were judged.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Method {
     /// In words, a sentence each.
     pub text: Vec<String>,
@@ -84,6 +89,7 @@ pub struct Method {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Calls, visits or requests.
@@ -151,6 +157,7 @@ impl Metric {
 
 /// What a difference is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// There is none.
@@ -174,6 +181,7 @@ impl Verdict {
 
 /// One number on both sides.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Figure {
     /// What is measured.
     pub metric: Metric,
@@ -202,6 +210,7 @@ pub struct Figure {
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// On both sides.
@@ -214,14 +223,17 @@ pub enum Status {
 
 /// A call, a file, a process, ... and its figures.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Row {
     /// Its name; of what is numbered the pattern. Not escaped.
     pub name: String,
     /// What goes with it: the file of an operation, the class of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub on: Option<String>,
     /// Names that the pattern stands for, before and after; null for a single name.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
     pub names: Option<[usize; 2]>,
     /// On which sides it is.
     pub status: Status,
@@ -243,6 +255,7 @@ impl Row {
 
 /// The same by what the calls were and worked on; rows by time, or calls.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Tables {
     /// By name of the call.
     pub syscalls: Vec<Row>,
@@ -264,6 +277,7 @@ pub struct Tables {
 
 /// A difference beyond noise.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Change {
     /// Better or worse.
     pub verdict: Verdict,
@@ -289,6 +303,7 @@ pub struct Change {
 
 /// A finding on both sides.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct FindingChange {
     /// Id of the rule.
     pub rule: String,
@@ -314,6 +329,7 @@ pub struct FindingChange {
 
 /// What decides about the exit status.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Guard {
     /// What guards.
     pub metrics: Vec<Metric>,

@@ -73,15 +73,12 @@ impl Db {
     /// may be merged at any moment: after an error, [`Session::refresh`] and
     /// another try help.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
-        let mut meta = session.meta().clone();
-        if session.is_live() {
-            // The totals are of another moment than the parts: what is in the parts
-            // counts, and calls that are on their way are seen when they arrive.
-            let totals = &mut meta.totals;
-            totals.stored = session.rows("syscalls");
-            totals.seen = totals.stored + totals.lost;
-        }
-        Self::open_parts(&meta, |table| session.parts(table), limits)
+        // Parts that are written later are to be read, too.
+        let dirs = match session.is_live() {
+            true => TABLES.iter().map(|t| session.dir().join(t.name)).collect(),
+            false => Vec::new(),
+        };
+        Self::start(&meta_of(session), |t| session.parts(t), &dirs, limits)
     }
 
     /// Opens the session whose tables consist of the Parquet files that
@@ -94,6 +91,16 @@ impl Db {
     pub fn open_parts(
         meta: &SessionMeta,
         parts: impl Fn(&str) -> Vec<PathBuf>,
+        limits: Limits,
+    ) -> Result<Self, QueryError> {
+        Self::start(meta, parts, &[], limits)
+    }
+
+    /// Opens a session; files in `dirs` may be read besides its parts.
+    fn start(
+        meta: &SessionMeta,
+        parts: impl Fn(&str) -> Vec<PathBuf>,
+        dirs: &[PathBuf],
         limits: Limits,
     ) -> Result<Self, QueryError> {
         let db = |e: duckdb::Error| QueryError::Sql(message(&e));
@@ -110,6 +117,9 @@ impl Db {
             )
             .map_err(db)?;
         connection.execute_batch(&macros(meta)).map_err(db)?;
+        connection
+            .execute_batch(HISTOGRAM_PERCENTILES)
+            .map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;
         findings::create(&connection).map_err(db)?;
         let mut allowed = Vec::new();
@@ -121,7 +131,7 @@ impl Db {
                 detail: message(&e),
             };
             connection
-                .execute_batch(&tables::create_view(table, &files)?)
+                .execute_batch(&tables::create_view(table, &files, "CREATE VIEW")?)
                 .map_err(unreadable)?;
         }
         let stored: i64 = connection
@@ -130,7 +140,9 @@ impl Db {
                 table: "syscalls",
                 detail: message(&e),
             })?;
-        connection.execute_batch(percentiles(stored)).map_err(db)?;
+        let exact_percentiles = stored <= EXACT_PERCENTILES;
+        let macro_sql = percentiles("CREATE MACRO", exact_percentiles);
+        connection.execute_batch(&macro_sql).map_err(db)?;
         connection.execute_batch(UNSTORED).map_err(db)?;
         for view in VIEWS {
             let sql = format!("CREATE VIEW {} AS\n{}", view.name, view.sql);
@@ -138,17 +150,57 @@ impl Db {
         }
         connection
             .execute_batch(&format!(
-                "SET allowed_paths = [{}]; SET enable_external_access = false; \
-                 SET lock_configuration = true",
-                allowed.join(", ")
+                "SET allowed_paths = [{}]; SET allowed_directories = [{}]; \
+                 SET enable_external_access = false; SET lock_configuration = true",
+                allowed.join(", "),
+                tables::path_literals(dirs)?.join(", ")
             ))
             .map_err(db)?;
         Ok(Self {
             connection,
             limits,
             busy: Cell::new(false),
-            exact_percentiles: stored <= EXACT_PERCENTILES,
+            exact_percentiles,
         })
+    }
+
+    /// Another connection to the same database, whose tables now have the parts of `session`:
+    /// the same recording at a later moment than `before`, still going on. Costs what the
+    /// tables cost that have changed. Other connections see the new rows, too.
+    ///
+    /// # Errors
+    /// When the database refuses; it is as before then.
+    pub(crate) fn follow(&self, before: &Session, session: &Session) -> Result<Self, QueryError> {
+        let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+        let mut next = self.try_clone()?;
+        let mut sql = String::from("BEGIN;\n");
+        for table in TABLES {
+            if before.part_infos(table.name) != session.part_infos(table.name) {
+                let parts = session.parts(table.name);
+                let create = "CREATE OR REPLACE VIEW";
+                sql.push_str(&tables::create_view(table, &parts, create)?);
+                sql.push_str(";\n");
+            }
+        }
+        next.exact_percentiles = session.rows("syscalls") <= EXACT_PERCENTILES as u64;
+        if next.exact_percentiles != self.exact_percentiles {
+            let create = "CREATE OR REPLACE MACRO";
+            sql.push_str(&percentiles(create, next.exact_percentiles));
+            sql.push_str(";\n");
+        }
+        sql.push_str("DELETE FROM session;\n");
+        let connection = &next.connection;
+        let changed = connection
+            .execute_batch(&sql)
+            .and_then(|()| session_row::insert(connection, &meta_of(session)))
+            .and_then(|()| connection.execute_batch("COMMIT"));
+        if let Err(error) = changed {
+            // The connection that would be left in a transaction is dropped; this says so
+            // in time for the others.
+            let _ = connection.execute_batch("ROLLBACK");
+            return Err(db(error));
+        }
+        Ok(next)
     }
 
     /// Runs one SELECT. The result is computed as it is read; a database runs
@@ -299,15 +351,31 @@ fn macros(meta: &SessionMeta) -> String {
 /// (t-digest) takes as long, differs from run to run, and where a percentile falls
 /// between the durations of hits and of misses it makes up one in the middle: on real
 /// recordings it was up to six times too large.
-fn percentiles(stored: i64) -> &'static str {
-    if stored <= EXACT_PERCENTILES {
-        "CREATE MACRO duration_percentiles(ns) AS quantile_disc(ns, [0.5, 0.9, 0.99])"
+fn percentiles(create: &str, exact: bool) -> String {
+    let rest = if exact {
+        "duration_percentiles(ns) AS quantile_disc(ns, [0.5, 0.9, 0.99])"
     } else {
-        ROUNDED_PERCENTILES
-    }
+        "duration_percentiles(ns) AS histogram_percentiles(
+            histogram(without_digits(ns, greatest(length(bin(ns)) - 7, 0)::BIGINT)))"
+    };
+    format!("{create} {rest}")
 }
 
-const ROUNDED_PERCENTILES: &str = "
+/// What a session says of itself; while it is recorded with the totals of its parts.
+fn meta_of(session: &Session) -> SessionMeta {
+    let mut meta = session.meta().clone();
+    if session.is_live() {
+        // The totals are of another moment than the parts: what is in the parts
+        // counts, and calls that are on their way are seen when they arrive.
+        let totals = &mut meta.totals;
+        totals.stored = session.rows("syscalls");
+        totals.seen = totals.stored + totals.lost;
+    }
+    meta
+}
+
+/// What [`percentiles`] of many calls are made of.
+const HISTOGRAM_PERCENTILES: &str = "
     CREATE MACRO without_digits(ns, n) AS
         CASE WHEN ns < 0 THEN 0 ELSE (ns::BIGINT >> n) << n END;
     CREATE MACRO histogram_percentile(counts, share) AS list_reduce(
@@ -320,9 +388,7 @@ const ROUNDED_PERCENTILES: &str = "
         histogram_percentile(counts, 0.5),
         histogram_percentile(counts, 0.9),
         histogram_percentile(counts, 0.99)
-    ];
-    CREATE MACRO duration_percentiles(ns) AS histogram_percentiles(
-        histogram(without_digits(ns, greatest(length(bin(ns)) - 7, 0)::BIGINT)))";
+    ];";
 
 impl Db {
     /// Names and SQL types of the columns of a table or view, in order.
@@ -376,7 +442,9 @@ mod tests {
     /// Both kinds of percentiles of the numbers that `sql` makes of `i`.
     fn both(sql: &str) -> (Vec<i64>, Vec<i64>) {
         let db = Connection::open_in_memory().unwrap();
-        db.execute_batch(ROUNDED_PERCENTILES).unwrap();
+        db.execute_batch(HISTOGRAM_PERCENTILES).unwrap();
+        db.execute_batch(&percentiles("CREATE MACRO", false))
+            .unwrap();
         let ask = |function: &str| -> Vec<i64> {
             let sql = format!(
                 "SELECT unnest({function}) FROM (SELECT ({sql})::BIGINT AS ns FROM range(50000) t(i))"

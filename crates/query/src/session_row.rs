@@ -11,6 +11,11 @@ pub(crate) const SQL: &str = include_str!("../sql/session.sql");
 /// Creates and fills the table.
 pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Result<()> {
     connection.execute_batch(SQL)?;
+    insert(connection, meta)
+}
+
+/// Adds the row.
+pub(crate) fn insert(connection: &Connection, meta: &SessionMeta) -> duckdb::Result<()> {
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let command = (!meta.command.is_empty()).then(|| escape::shell_words(&meta.command));
     let clock = &meta.clock;

@@ -32,8 +32,12 @@ pub(crate) fn path_literals(parts: &[PathBuf]) -> Result<Vec<String>, QueryError
         .collect()
 }
 
-/// `CREATE VIEW` for `table` over its parts, in order of writing.
-pub(crate) fn create_view(table: &Table, parts: &[PathBuf]) -> Result<String, QueryError> {
+/// What makes `table` a view of its parts, in order of writing; `create` is how it begins.
+pub(crate) fn create_view(
+    table: &Table,
+    parts: &[PathBuf],
+    create: &str,
+) -> Result<String, QueryError> {
     let name = sql_name(table.name);
     if parts.is_empty() {
         let columns: Vec<String> = table
@@ -42,7 +46,7 @@ pub(crate) fn create_view(table: &Table, parts: &[PathBuf]) -> Result<String, Qu
             .map(|c| format!("NULL::{} AS {}", sql_type(c.ty), sql_name(c.name)))
             .collect();
         return Ok(format!(
-            "CREATE VIEW {name} AS SELECT {} WHERE false",
+            "{create} {name} AS SELECT {} WHERE false",
             columns.join(", ")
         ));
     }
@@ -54,7 +58,7 @@ pub(crate) fn create_view(table: &Table, parts: &[PathBuf]) -> Result<String, Qu
         .map(|c| format!("{0}::{1} AS {0}", sql_name(c.name), sql_type(c.ty)))
         .collect();
     let mut sql = format!(
-        "CREATE VIEW {name} AS SELECT {} FROM read_parquet([{}])",
+        "{create} {name} AS SELECT {} FROM read_parquet([{}])",
         columns.join(", "),
         path_literals(parts)?.join(", ")
     );

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::library::{Library, lock};
-use crate::view::Reader;
+use crate::view::{Reader, View};
 
 /// Queries that run at once, over all sessions.
 pub(crate) const AT_ONCE: usize = 2;
@@ -70,6 +70,14 @@ impl Jobs {
             }
         })
         .await
+    }
+
+    /// Session `id` as it is now, at once: nothing of it is queried, so that it takes no turn
+    /// of what is.
+    pub async fn look(&self, id: String) -> Result<Arc<View>, ApiError> {
+        let library = self.library.clone();
+        let look = tokio::task::spawn_blocking(move || library.view(&id));
+        look.await.map_err(|_| ApiError::cancelled())?
     }
 
     /// Runs `work` on a thread where it may wait.

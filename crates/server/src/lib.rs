@@ -6,11 +6,13 @@
 //!
 //! Queries run in a queue on threads of their own, each on a connection to the
 //! session's database that is kept between requests, and stop when the connection that
-//! asked closes (module `job`). A session that grows is opened anew when something of it
-//! has changed (module `library`).
+//! asked closes (module `job`). A session that is being recorded is followed at the cost of
+//! the parts that are new (module `library`), as soon as the kernel tells of them (module
+//! `changes`).
 
 mod api;
 mod calls;
+mod changes;
 mod columns;
 mod diagnoses;
 mod error;

@@ -137,6 +137,16 @@ impl Library {
             }
         }
         refuse_links(id, &dir)?;
+        if let Some(opened) = current.as_ref()
+            && let Some(view) = opened.view.follow()
+        {
+            let view = Arc::new(view);
+            *current = Some(Opened {
+                stamp,
+                view: view.clone(),
+            });
+            return Ok(view);
+        }
         // Of a session that is being recorded parts may be merged between the look at
         // its folders and the database's.
         let mut tries = 5;

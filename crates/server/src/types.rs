@@ -7,13 +7,11 @@ use ts_rs::TS;
 use crate::api::types;
 use crate::{error, filter};
 
-/// The file, with `bigint`s as the numbers that JSON has.
-fn file() -> String {
-    let mut out = String::from(
-        "// Generated from the Rust types of crates/server: FATHOM_BLESS=1 ./do test writes it anew.\n\n\
-         /** A row of a table: its columns, with times since the start of the recording. */\n\
-         export type Row = Record<string, string | number | boolean | null | number[]>;\n",
-    );
+const HEAD: &str =
+    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.\n";
+
+/// What the addresses answer.
+fn answers() -> String {
     let mut all = vec![
         error::Problem::decl(),
         error::ErrorAnswer::decl(),
@@ -22,7 +20,66 @@ fn file() -> String {
         filter::Filter::decl(),
     ];
     all.extend(types::declarations());
-    for declaration in all {
+    let row = "\n/** A row of a table: its columns, with times since the start of the recording. */\n\
+               export type Row = Record<string, string | number | boolean | null | number[]>;\n";
+    file(row, all)
+}
+
+/// What is wrong, as `fathom diagnose --format json` says it.
+fn diagnosis() -> String {
+    use fathom_diagnose::{
+        Confidence, Diagnosis, Evidence, Example, Finding, Group, More, NotObservable, Severity,
+        Site, Subject,
+    };
+    file(
+        "",
+        vec![
+            Severity::decl(),
+            Group::decl(),
+            Confidence::decl(),
+            Subject::decl(),
+            Evidence::decl(),
+            Example::decl(),
+            Site::decl(),
+            Finding::decl(),
+            NotObservable::decl(),
+            More::decl(),
+            Diagnosis::decl(),
+        ],
+    )
+}
+
+/// What has changed, as `fathom diff --format json` says it.
+fn comparison() -> String {
+    use fathom_diff::{
+        Change, Diff, Figure, FindingChange, Guard, Method, Metric, Outcome, Row, SessionRef, Side,
+        Status, Tables, Verdict,
+    };
+    file(
+        "\nimport type { Group, Severity } from \"./diagnosis\";\n",
+        vec![
+            Outcome::decl(),
+            SessionRef::decl(),
+            Side::decl(),
+            Method::decl(),
+            Metric::decl(),
+            Verdict::decl(),
+            Figure::decl(),
+            Status::decl(),
+            Row::decl(),
+            Tables::decl(),
+            Change::decl(),
+            FindingChange::decl(),
+            Guard::decl(),
+            Diff::decl(),
+        ],
+    )
+}
+
+/// A file of declarations, with `bigint`s as the numbers that JSON has.
+fn file(begin: &str, declarations: Vec<String>) -> String {
+    let mut out = format!("{HEAD}{begin}");
+    for declaration in declarations {
         let declaration = declaration.replace("bigint", "number");
         out.push_str(&format!("\nexport {}\n", tidy(&declaration)));
     }
@@ -55,14 +112,14 @@ fn tidy(declaration: &str) -> String {
     out.join("\n")
 }
 
-#[test]
-fn the_page_has_the_types_of_the_answers() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../web/src/api/types.ts");
-    let made = file();
-    assert!(!made.contains("bigint") && made.contains("type TilesMeta"));
+/// Compares a file of the page with what it should be; writes it when that is asked for.
+fn check(name: &str, made: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../web/src/api")
+        .join(name);
+    assert!(!made.contains("bigint"), "{name}");
     if std::env::var_os("FATHOM_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &made).unwrap();
+        std::fs::write(&path, made).unwrap();
     }
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
@@ -70,4 +127,26 @@ fn the_page_has_the_types_of_the_answers() {
         "{} is not what the Rust types say: FATHOM_BLESS=1 ./do test writes it anew",
         path.display()
     );
+}
+
+#[test]
+fn the_page_has_the_types_of_the_answers() {
+    let made = answers();
+    assert!(made.contains("type TilesMeta"));
+    check("types.ts", &made);
+}
+
+#[test]
+fn the_page_has_the_types_of_diagnoses() {
+    let made = diagnosis();
+    // What is left out of the answer when it is not known must be so for the page.
+    assert!(made.contains("function?: string") && made.contains("code?: Array<Site>"));
+    check("diagnosis.ts", &made);
+}
+
+#[test]
+fn the_page_has_the_types_of_comparisons() {
+    let made = comparison();
+    assert!(made.contains("on?: string") && made.contains("severity: [Severity | null"));
+    check("comparison.ts", &made);
 }

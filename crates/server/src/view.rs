@@ -1,4 +1,5 @@
-//! A session opened for queries: a state of it that does not change.
+//! A session opened for queries: a state of it. Its span and parts do not change; the tables of
+//! one that is being recorded grow with the states that follow.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,9 @@ use crate::library::lock;
 
 /// Connections that are kept for the next queries.
 const IDLE: usize = 2;
+/// How often a recording is followed before it is opened anew: the database remembers the footers
+/// of parts that were merged since, too.
+const FOLLOWED: u32 = 500;
 
 /// A state of a session.
 pub(crate) struct View {
@@ -25,6 +29,8 @@ pub(crate) struct View {
     /// What further ones are made from.
     base: Mutex<Zoom>,
     span: Option<(i64, i64)>,
+    /// How often it was followed since it was opened.
+    followed: u32,
     /// Whether table `findings` is filled, which all connections share.
     findings: Mutex<bool>,
 }
@@ -37,14 +43,36 @@ impl View {
             error.problem.subject = id.to_string();
             error
         })?;
-        Ok(Self {
+        Ok(Self::of(id, session, zoom, 0))
+    }
+
+    /// The same recording at a later moment, at the cost of what is new. The database stays, so
+    /// this state's tables get the new rows, too. `None` when it must be opened anew: the
+    /// recording has ended, another one has taken its place, parts that are needed were merged
+    /// just now, or this was done very often.
+    pub fn follow(&self) -> Option<Self> {
+        if !self.session.is_live() || self.followed >= FOLLOWED {
+            return None;
+        }
+        let mut session = self.session.clone();
+        session.refresh().ok()?;
+        if !session.is_live() || session.meta().id != self.session.meta().id {
+            return None;
+        }
+        let zoom = lock(&self.base).follow(&self.session, &session).ok()?;
+        Some(Self::of(&self.id, session, zoom, self.followed + 1))
+    }
+
+    fn of(id: &str, session: Session, zoom: Zoom, followed: u32) -> Self {
+        Self {
             id: id.to_string(),
             span: zoom.span(),
             session,
             idle: Mutex::default(),
             base: Mutex::new(zoom),
+            followed,
             findings: Mutex::new(false),
-        })
+        }
     }
 
     /// Beginning of the recording, CLOCK_MONOTONIC nanoseconds: times are sent since then.

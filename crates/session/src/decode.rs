@@ -15,6 +15,11 @@ use parquet::file::reader::RowGroupReader;
 /// Rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
+/// Entries of a dictionary that are told without a hash; a power of two.
+const RECENT: usize = 256;
+/// Spreads addresses that differ in their low bits.
+const SPREAD: usize = 0x9E37_79B9_7F4A_7C15_u64 as usize;
+
 /// Reads a row group that holds the columns of `table`, in batches of bounded
 /// size.
 pub(crate) struct RowGroupDecoder {
@@ -153,17 +158,22 @@ fn read_strings<T: DataType<T = ByteArray>>(
     // Values of a dictionary page share their bytes: the address tells which
     // entry it is, without hashing the string.
     let mut known: HashMap<(usize, usize), StrId> = HashMap::new();
-    let mut last = ((0, 0), StrId::NULL);
+    // Those that were met last, each in its place: most are one of a few.
+    let mut recent = [((0, 0), StrId::NULL); RECENT];
     let ids = values.iter().map(|value| {
         let bytes = value.data();
         let address = (bytes.as_ptr() as usize, bytes.len());
-        if address != last.0 {
+        let place = address.0.wrapping_mul(SPREAD) >> (usize::BITS - RECENT.ilog2());
+        let Some(slot) = recent.get_mut(place) else {
+            return strings.intern(bytes);
+        };
+        if slot.0 != address {
             let id = *known
                 .entry(address)
                 .or_insert_with(|| strings.intern(bytes));
-            last = (address, id);
+            *slot = (address, id);
         }
-        last.1
+        slot.1
     });
     Ok(spread(ids.collect(), &levels, StrId::NULL))
 }

@@ -28,7 +28,7 @@ const MAX_META_BYTES: u64 = 16 << 20;
 
 /// A session that is being recorded, was recorded, or whose recorder was
 /// killed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Session {
     dir: PathBuf,
     meta: SessionMeta,
@@ -40,6 +40,8 @@ pub struct Session {
     rebuilt: Option<String>,
     /// Parts out of which DuckDB reads wrong values.
     wrong_pages: usize,
+    /// Parts whose footers were read since it was opened.
+    examined: u64,
 }
 
 impl Session {
@@ -61,18 +63,27 @@ impl Session {
             parts: Vec::new(),
             problems: Vec::new(),
             wrong_pages: 0,
+            examined: 0,
         };
         session.scan()?;
         Ok(session)
     }
 
-    /// Looks again: for a session that is being recorded.
+    /// Looks again: for a session that is being recorded. Parts do not change under their
+    /// names while a recorder writes the session, so only new ones are read; the first
+    /// time without a recorder all are.
     ///
     /// # Errors
     /// Those of [`Session::open`].
     pub fn refresh(&mut self) -> Result<(), SessionError> {
         (self.meta, self.rebuilt) = find_meta(&self.dir)?;
         self.scan()
+    }
+
+    /// How many parts have been examined since the session was opened: what a refresh
+    /// costs.
+    pub fn parts_examined(&self) -> u64 {
+        self.examined
     }
 
     /// Directory of the session.
@@ -140,12 +151,16 @@ impl Session {
         // Before the parts: one that is written in between is a part more.
         self.live = lock::is_held(&self.dir);
         self.problems.clear();
-        self.parts.clear();
         self.wrong_pages = 0;
+        let mut before = std::mem::take(&mut self.parts);
         // Calls first: the files and tasks that they refer to were written before
         // them.
-        for table in TABLES {
-            let parts = self.scan_quietly(table)?;
+        for (i, table) in TABLES.iter().enumerate() {
+            let known = match before.get_mut(i).filter(|_| self.live) {
+                Some(parts) => parts.drain(..).map(|part| (part.range, part)).collect(),
+                None => Known::new(),
+            };
+            let parts = self.scan_quietly(table, &known)?;
             self.parts.push(parts);
         }
         self.missing_folders();
@@ -211,9 +226,13 @@ impl Session {
     /// The parts of a table at one moment. A merge may take place while the folder
     /// is read, so that neither the merged part nor what it was merged from is
     /// seen: as long as that leaves a hole, and it moves, the folder is read again.
-    fn scan_quietly(&mut self, table: &'static Table) -> Result<Vec<PartInfo>, SessionError> {
+    fn scan_quietly(
+        &mut self,
+        table: &'static Table,
+        known: &Known,
+    ) -> Result<Vec<PartInfo>, SessionError> {
         let problems = self.problems.len();
-        let mut parts = self.scan_table(table)?;
+        let mut parts = self.scan_table(table, known)?;
         for _ in 0..if self.live { RESCANS } else { 0 } {
             let mut next = 0;
             let whole = parts.iter().all(|part| {
@@ -225,7 +244,7 @@ impl Session {
                 break;
             }
             self.problems.truncate(problems);
-            let again = self.scan_table(table)?;
+            let again = self.scan_table(table, known)?;
             let same = again == parts;
             parts = again;
             if same {
@@ -235,7 +254,11 @@ impl Session {
         Ok(parts)
     }
 
-    fn scan_table(&mut self, table: &'static Table) -> Result<Vec<PartInfo>, SessionError> {
+    fn scan_table(
+        &mut self,
+        table: &'static Table,
+        known: &Known,
+    ) -> Result<Vec<PartInfo>, SessionError> {
         let dir = self.dir.join(table.name);
         let mut found = BTreeMap::new();
         let entries = match fs::read_dir(&dir) {
@@ -259,7 +282,7 @@ impl Session {
                 None => self.foreign(table, name),
             }
         }
-        self.take_whole(table, &dir, found.into_values())
+        self.take_whole(table, &dir, found.into_values(), known)
     }
 
     fn foreign(&mut self, table: &Table, name: &str) {
@@ -279,6 +302,7 @@ impl Session {
         table: &'static Table,
         dir: &Path,
         ranges: impl Iterator<Item = PartRange>,
+        known: &Known,
     ) -> Result<Vec<PartInfo>, SessionError> {
         let mut taken: Vec<PartInfo> = Vec::new();
         for range in ranges {
@@ -293,6 +317,11 @@ impl Session {
                 ));
                 continue;
             }
+            if let Some(part) = known.get(&range) {
+                taken.push(*part);
+                continue;
+            }
+            self.examined += 1;
             let path = dir.join(range.to_string());
             match inspect(table, &path) {
                 Ok((metadata, rows, bytes)) => {
@@ -335,6 +364,9 @@ impl Session {
         }
     }
 }
+
+/// Parts that were examined before.
+type Known = BTreeMap<PartRange, PartInfo>;
 
 /// Why a part is left out.
 pub(crate) enum Unreadable {

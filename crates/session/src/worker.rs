@@ -32,6 +32,9 @@ const META_INTERVAL: Duration = Duration::from_secs(1);
 const LOSS_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the reserve is filled up again.
 const RESERVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Rows that come after a pause are written after this part of the interval, as those that follow
+/// at once belong in the same part; not later, so that who looks on need not wait.
+const GATHER: u32 = 10;
 /// Most bytes of parts that wait for room on disk.
 const MAX_HELD_BYTES: usize = 8 << 20;
 
@@ -54,6 +57,8 @@ pub(crate) struct Worker {
     pyramid: LivePyramid,
     /// When the oldest row that is not written yet came.
     opened: Option<Instant>,
+    /// When parts were written last.
+    closed: Instant,
     meta_due: Instant,
     losses_due: Instant,
     reserve_due: Instant,
@@ -89,6 +94,7 @@ impl Worker {
             losses: WriteLosses::default(),
             pyramid: LivePyramid::create(&shared, options.pyramid),
             opened: None,
+            closed: Instant::now(),
             meta_due: Instant::now(),
             losses_due: Instant::now(),
             reserve_due: Instant::now() + RESERVE_INTERVAL,
@@ -115,7 +121,7 @@ impl Worker {
 
     fn work(&mut self) -> Result<(), SessionError> {
         loop {
-            let part_due = self.opened.map(|at| at + self.interval);
+            let part_due = self.part_due();
             let deadline = part_due.map_or(self.meta_due, |due| due.min(self.meta_due));
             match self.shared.queue.pop(deadline) {
                 Popped::Batch(batch) => self.push(&batch)?,
@@ -145,6 +151,13 @@ impl Worker {
             }
         }
         self.end()
+    }
+
+    /// When parts are to be written: an interval after the last ones, and a moment after the
+    /// first row.
+    fn part_due(&self) -> Option<Instant> {
+        let opened = self.opened?;
+        Some((opened + self.interval / GATHER).max(self.closed + self.interval))
     }
 
     fn every_second(&mut self, now: Instant) -> Result<(), SessionError> {
@@ -221,6 +234,7 @@ impl Worker {
     /// [`TABLES`] they come last.
     fn close_parts(&mut self) -> Result<(), SessionError> {
         self.opened = None;
+        self.closed = Instant::now();
         for i in (0..TABLES.len()).rev() {
             if self.encoders[i].rows() == 0 {
                 continue;

@@ -6,42 +6,6 @@ import { Columns } from "./arrow";
 import type { Client } from "./client";
 import type { Filter, LiveState } from "./types";
 
-/** As `fathom diagnose --format json` gives it; its times are those of the tables. */
-/** A place in a program. */
-export interface Site {
-	function?: string;
-	function_offset?: number;
-	source?: string;
-	line?: number;
-	object?: string;
-	offset?: number;
-}
-
-export interface Finding {
-	rule: string;
-	severity: string;
-	confidence: string;
-	lost_ns: number | null;
-	/** How that was reckoned. */
-	lost_how: string;
-	title: string;
-	subject: { pid?: number; tid?: number; comm?: string; file_id?: number; path?: string };
-	evidence: { name: string; value: number }[];
-	examples: { rid: number; ts_ns: number; dur_ns: number; tid: number; syscall: string; path?: string }[];
-	/** Where in the program the examples were made; only with stacks. */
-	code?: Site[];
-	query: string;
-	advice: string;
-	caveats: string[];
-}
-
-export interface Findings {
-	findings: Finding[];
-	/** Findings of a rule beyond those that are told. */
-	more: { rule: string; findings: number }[];
-	rules: number;
-}
-
 /** What most addresses take: a window (null: the whole session), a filter, and how many buckets are wanted. */
 export interface Selection {
 	span?: Span | null;

@@ -1,4 +1,4 @@
-// Generated from the Rust types of crates/server: FATHOM_BLESS=1 ./do test writes it anew.
+// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.
 
 /** A row of a table: its columns, with times since the start of the recording. */
 export type Row = Record<string, string | number | boolean | null | number[]>;
@@ -224,8 +224,8 @@ export type TilesMeta = {
   /** End of the last one. */
   to: number,
   /**
-   * Whether every sum has all calls with its key: otherwise `at_least` tells which may
-   * lack some, which are in the rest.
+   * Whether each key's rows have all its calls: otherwise some are in the rest, of keys
+   * whose row is `at_least` and of such as have no row in that bucket.
    */
   exact: boolean,
   /** What answered. */

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { type Shortcut, useShortcut, useShortcuts } from "../state/keys";
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -42,7 +42,15 @@ function Sheet({ close }: { close: () => void }) {
 		// biome-ignore lint/a11y/noStaticElementInteractions: a click beside the sheet closes it; Escape does as well
 		// biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the key
 		<div className="sheet-back" onClick={(event) => event.target === event.currentTarget && close()}>
-			<div className="sheet" role="dialog" aria-modal="true" aria-label="Keys" tabIndex={-1} ref={sheet}>
+			<div
+				className="sheet"
+				role="dialog"
+				aria-modal="true"
+				aria-label="Keys"
+				tabIndex={-1}
+				ref={sheet}
+				onKeyDown={stay}
+			>
 				<h2>Keys</h2>
 				<div className="sheet-groups">
 					{[...groups].map(([name, list]) => (
@@ -70,6 +78,11 @@ function Sheet({ close }: { close: () => void }) {
 			</div>
 		</div>
 	);
+}
+
+/** Nothing in the sheet takes the focus, and what lies below it must not. */
+function stay(event: KeyboardEvent<HTMLDivElement>): void {
+	if (event.key === "Tab") event.preventDefault();
 }
 
 function Row({ keys, what }: { keys: readonly string[]; what: string }) {

@@ -61,6 +61,7 @@ export function Shell() {
 			<Top view={view} />
 			{opening?.session && view?.scope === "session" ? <Strip /> : <div />}
 			<main className={view?.full ? "main full" : "main"} id="main">
+				<h1 className="said">{view ? heading(view, opening) : "fathom"}</h1>
 				<Content view={view} opening={opening} code={code} />
 			</main>
 			<Banner />
@@ -75,6 +76,11 @@ export function Shell() {
 	return page.session === null ? frame(null) : <SessionProvider key={page.session} id={page.session} render={frame} />;
 }
 
+/** What the page is about, for who goes from heading to heading. */
+function heading(view: View, opening: Opening | null): string {
+	return opening?.session && view.scope === "session" ? `${view.title} of ${visible(opening.session.id)}` : view.title;
+}
+
 interface ContentProps {
 	view: View | undefined;
 	opening: Opening | null;
@@ -85,7 +91,7 @@ function Content({ view, opening, code }: ContentProps) {
 	if (!view) {
 		return (
 			<div className="state error">
-				<h3>There is no such view</h3>
+				<h2>There is no such view</h2>
 				<p>
 					<Link to={{ view: "sessions", session: null }}>To the list of sessions</Link>
 				</p>
@@ -105,7 +111,7 @@ function Content({ view, opening, code }: ContentProps) {
 		if (!opening) {
 			return (
 				<div className="state">
-					<h3>No session is chosen</h3>
+					<h2>No session is chosen</h2>
 					<p>
 						<Link to={{ view: "sessions", session: null }}>Choose one in the list of sessions</Link>
 					</p>
@@ -247,13 +253,13 @@ function LiveBadge() {
 /** Filter, window, and the whole session in one strip. */
 function Strip() {
 	return (
-		<div className="strip">
+		<section className="strip" aria-label="Filter and window">
 			<div className="strip-row">
 				<FilterBar />
 				<WindowText />
 			</div>
 			<Minimap />
-		</div>
+		</section>
 	);
 }
 
@@ -364,7 +370,7 @@ function TokenSheet({ anew = false }: { anew?: boolean }) {
 	}, [text]);
 	return (
 		<div className={anew ? "state refused sheet" : "state refused"} role="alert">
-			<h3>{anew ? "fathom was started again: this page needs its new token" : "The server wants its token"}</h3>
+			<h2>{anew ? "fathom was started again: this page needs its new token" : "The server wants its token"}</h2>
 			<p>
 				Every start of fathom makes a new one. Open the address that <code>fathom ui</code> or{" "}
 				<code>fathom record --ui</code> has printed{anew ? " now" : ""}, or paste it here.

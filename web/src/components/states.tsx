@@ -6,7 +6,7 @@ import { visible } from "../lib/format";
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
 	return (
 		<div className="state">
-			<h3>{title}</h3>
+			<h2>{title}</h2>
 			{children ? <p>{children}</p> : null}
 		</div>
 	);
@@ -16,7 +16,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 export function ErrorState({ error, children }: { error: ApiError; children?: ReactNode }) {
 	return (
 		<div className="state error" role="alert">
-			<h3>{sentence(error.what)}</h3>
+			<h2>{sentence(error.what)}</h2>
 			{error.subject ? <p className="mono">{visible(error.subject)}</p> : null}
 			{error.next ? <p>{sentence(error.next)}</p> : null}
 			{children}

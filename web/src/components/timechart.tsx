@@ -7,6 +7,7 @@ import "uplot/dist/uPlot.min.css";
 import type { Heat } from "../lib/buckets";
 import { rampRgb, type Theme } from "../lib/colour";
 import { duration, exactTime, time } from "../lib/format";
+import { said } from "../lib/said";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { token, useTheme } from "../state/theme";
@@ -106,8 +107,16 @@ export function TimeChart(props: Props) {
 	}, [data]);
 
 	const told = hover ? toldAt(props, hover) : null;
+	const { series, t, axis, format } = props;
+	const words = useMemo(() => said(series, t, format, axis?.format ?? duration), [series, t, axis, format]);
 	return (
-		<div className={props.onPick ? "plot picks" : "plot"} ref={holder} style={{ height }} role="img" aria-label={label}>
+		<div
+			className={props.onPick ? "plot picks" : "plot"}
+			ref={holder}
+			style={{ height }}
+			role="img"
+			aria-label={words === "" ? label : `${label}. ${words}`}
+		>
 			{hover && told ? (
 				<Tip x={hover.x} y={hover.y}>
 					{told}

@@ -45,7 +45,7 @@ describe("a question", () => {
 		expect(asked).toHaveLength(1);
 		expect(asked[0]?.signal.aborted).toBe(false);
 		asked[0]?.done("A");
-		await vi.advanceTimersByTimeAsync(900);
+		await vi.advanceTimersByTimeAsync(400);
 		expect(asked).toHaveLength(1);
 		await vi.advanceTimersByTimeAsync(200);
 		expect(asked).toHaveLength(2);

@@ -21,9 +21,10 @@ export interface Answer<T> {
 	loading: boolean;
 }
 
-/** After an answer that took so long, the next one waits this many times as long: a recording must not be slowed down. */
-const REST = 2;
-const LONGEST_REST_MS = 2000;
+/** After an answer that took so long, the next one waits this many times as long, so that a recording is not slowed
+ * down; but what has happened is to be seen within a second. */
+const REST = 1;
+const LONGEST_REST_MS = 500;
 
 /** Asks one question at a time. */
 export class Asker<T> {

@@ -168,7 +168,8 @@ export async function open(
 /** Waits until nothing is loading any more. */
 export async function settled(page: Page): Promise<void> {
 	await page.waitForFunction(
-		() => !document.querySelector('[aria-busy="true"], .progress.on') && document.querySelector("main > *") !== null,
+		() =>
+			!document.querySelector('[aria-busy="true"], .progress.on') && document.querySelector("main > :not(h1)") !== null,
 		undefined,
 		{ timeout: 30_000 },
 	);

@@ -60,7 +60,7 @@ async function firstView(browser: Browser, server: Server, session: string, how:
 	const drawn = await worked();
 	const page = weight.page / 1024;
 	// A diagnosis looks at every call: whatever else is there must not wait for it.
-	await tab.page.waitForSelector(".findings-list, [aria-label=Findings] .state h3", { timeout: 600_000 });
+	await tab.page.waitForSelector(".findings-list, [aria-label=Findings] .state h2", { timeout: 600_000 });
 	say(`${how}`);
 	say(`  plots                 ${plots.toFixed(0)} ms`);
 	say(`  lists                 ${lists.toFixed(0)} ms, ${aim(lists < AIMS.firstMs, `${AIMS.firstMs} ms`)}`);

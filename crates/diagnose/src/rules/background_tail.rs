@@ -15,6 +15,7 @@ use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
 use crate::text::Text;
+use crate::text_key::key_of;
 
 /// Time in which threads are looked at, nanoseconds.
 const WINDOW_NS: i64 = 100_000_000;
@@ -37,10 +38,11 @@ static INFO: RuleInfo = RuleInfo {
     name: "Tail latency while others work in the background",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "Threads that answer somebody wait much longer for the same calls while other threads of the process read and write in bulk (compaction, flush, checkpoint, \
            backup): they share the device, its queue, and the locks of the file system.",
     when: "The 99th percentile of the small calls (below 64 KiB) of a process's threads of one name is 3 times higher in tenths of a second in which k or more other \
-           threads of the process are busy than in those with fewer, for some k, with 200 or more calls in each. Busy is a thread that moves 1 MiB or more in that time, or that \
+           threads of the process are busy than in those with fewer, for some k, with 200 or more calls in each. Busy is a thread that moves 1 MiB or more in that time (the bytes of a call are spread over its duration), or that \
            is in a sync of a file of which as much was not durable: what bulk work does and requests do not. Digits at the end of a name do not tell threads apart.",
     lost: "of the calls in busy windows the time beyond as many at the mean of the quiet ones, shared by the threads",
     advice: "Limit the rate of the background (a rate limiter, ionice, io.max or io.latency of its cgroup), let fewer of its threads run at a time, write it back bit by bit \
@@ -84,7 +86,6 @@ type Window = HashMap<(i32, i32), (Text, Activity)>;
 pub struct BackgroundTail {
     windows: BTreeMap<i64, Window>,
     foreground: Bounded<(i32, u64), Foreground>,
-    key: crate::text_key::TextKey,
 }
 
 impl Default for BackgroundTail {
@@ -92,7 +93,6 @@ impl Default for BackgroundTail {
         Self {
             windows: BTreeMap::new(),
             foreground: Bounded::new(|f| f.by_busy.iter().map(|d| d.count).sum()),
-            key: crate::text_key::TextKey::default(),
         }
     }
 }
@@ -107,7 +107,6 @@ impl Activity {
 fn settle(
     window: &Window,
     foreground: &mut Bounded<(i32, u64), Foreground>,
-    key: &crate::text_key::TextKey,
 ) {
     // Busy threads of each process.
     let mut busy: HashMap<i32, Vec<&str>> = HashMap::new();
@@ -121,7 +120,7 @@ fn settle(
             continue;
         }
         let others = busy.get(pid).map_or(&[][..], Vec::as_slice);
-        let own = foreground.entry((*pid, key.of(role(comm))));
+        let own = foreground.entry((*pid, key_of(role(comm))));
         own.comm.clone_from(comm);
         if own.threads.len() < MAX_NAMES {
             own.threads.insert(*tid);
@@ -162,10 +161,14 @@ impl Rule for BackgroundTail {
         }
         let sync = !call.kind.is_data();
         let bulk = sync && context.file(call).is_some_and(|f| f.dirty.len() >= BUSY_BYTES);
-        let (first, last) = (call.ts_ns / WINDOW_NS, call.end_ns() / WINDOW_NS);
-        // A sync is work in all windows that it goes through; others count where
-        // they end.
-        let first = if bulk { first.max(last - OPEN_WINDOWS as i64) } else { last };
+        let small = call.moved() < SMALL;
+        let (start, end) = (call.ts_ns, call.end_ns());
+        let last = end.div_euclid(WINDOW_NS);
+        // Bulk work is work in all windows that it goes through; others count where they end.
+        let first = match bulk || !small {
+            true => start.div_euclid(WINDOW_NS).max(last - OPEN_WINDOWS as i64),
+            false => last,
+        };
         for at in first..=last {
             if !self.windows.contains_key(&at) && self.windows.keys().next().is_some_and(|f| at < *f) {
                 continue;
@@ -178,11 +181,14 @@ impl Rule for BackgroundTail {
             if bulk {
                 activity.bytes += BUSY_BYTES;
             }
-            if at < last {
-                continue;
-            }
-            activity.bytes += call.moved();
-            if call.moved() < SMALL {
+            // Each window has the bytes of the time that the call was in it.
+            let within = end.min((at + 1) * WINDOW_NS) - start.max(at * WINDOW_NS);
+            let share = within.max(0) as f64 / call.dur_ns.max(1) as f64;
+            activity.bytes += match first == last {
+                true => call.moved(),
+                false => (call.moved() as f64 * share) as i64,
+            };
+            if at == last && small {
                 activity.small.add(call.dur_ns);
                 if activity.slowest.as_ref().is_none_or(|e| e.dur_ns < call.dur_ns) {
                     activity.slowest = Some(Example::of(call));
@@ -191,7 +197,7 @@ impl Rule for BackgroundTail {
         }
         while self.windows.len() > OPEN_WINDOWS {
             if let Some((_, window)) = self.windows.pop_first() {
-                settle(&window, &mut self.foreground, &self.key);
+                settle(&window, &mut self.foreground);
             }
         }
     }
@@ -208,7 +214,7 @@ impl Rule for BackgroundTail {
             copy.background.clone_from(&own.background);
         }
         for window in self.windows.values() {
-            settle(window, &mut all, &self.key);
+            settle(window, &mut all);
         }
         for ((pid, _), own) in all.iter() {
             if let Some(found) = finding(*pid, own, run) {
@@ -309,6 +315,28 @@ mod tests {
     fn fires_on_clients_that_wait_for_compactions() {
         let found = fires("background-tail", store(3_000_000));
         assert!(found[0].title.contains("(store:low)"), "{found:?}");
+    }
+
+    #[test]
+    fn bytes_count_while_a_call_lasts_and_not_when_it_ends() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/sst", "O_RDWR", 1 << 30);
+        for second in 0..4 {
+            // One write takes 800 ms: clients wait while it lasts.
+            let began = s.now();
+            for i in 0..400 {
+                s.thread(101 + i as i32 % 2, "client");
+                s.slow(if second % 2 == 1 && i < 320 && i % 10 == 0 { 3_000_000 } else { 0 });
+                s.pread(fd, 4096, i * 4096);
+                s.wait_us(2000);
+                if second % 2 == 1 && i == 319 {
+                    s.thread(201, "store:low1");
+                    s.pwrite_since(fd, 32 << 20, began);
+                }
+            }
+            s.slow(0);
+        }
+        fires("background-tail", s);
     }
 
     #[test]

@@ -16,6 +16,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Other bytes read than were written",
     group: Group::Correctness,
     needs: &[Input::Calls, Input::Content],
+    about_calls: false,
     what: "A process reads a range of a file that was written in one piece, and gets other bytes than were written there, although no \
            recorded call has changed them since: something else writes to the file (an unrecorded process, a mapping, another host), or the \
            disk returns wrong bytes.",

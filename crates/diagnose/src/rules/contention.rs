@@ -29,6 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Waiting for each other on one file",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "Threads or processes wait for the lock of one file: for one that they take themselves (flock, fcntl), or for the \
            one with which the kernel lets one write at a time into a file.",
     when: "Locks: five or more calls of flock, F_SETLKW or F_OFD_SETLKW by one thread on one file that took over 50 microseconds \

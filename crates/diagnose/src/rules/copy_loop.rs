@@ -23,6 +23,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Copying through the program",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A thread reads a piece of one file and writes a piece of the same size to another file or a socket, over and \
            over. All bytes cross into the program and back.",
     when: "16 or more pairs and 1 MiB or more, where a read is directly followed by a write of as many bytes to another \

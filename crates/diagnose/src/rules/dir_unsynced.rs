@@ -12,7 +12,7 @@ use crate::names::{directory, is_pid_or_lock};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text_key::TextKey;
+use crate::text_key::key_of;
 use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
@@ -20,6 +20,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Directory never made durable",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A process makes a file durable after it has created or renamed it, so it cares, but never the directory that \
            holds the name. After a crash the bytes can be there without a name that leads to them, or the old name \
            is still in place.",
@@ -68,7 +69,6 @@ pub struct DirUnsynced {
     fresh: Bounded<FileId, Option<Text>>,
     /// Calls so far.
     calls: u64,
-    key: TextKey,
 }
 
 impl Default for DirUnsynced {
@@ -78,15 +78,14 @@ impl Default for DirUnsynced {
             synced: Bounded::new(|call| *call),
             fresh: Bounded::new(|_| 0),
             calls: 0,
-            key: TextKey::default(),
         }
     }
 }
 
 impl DirUnsynced {
     fn wait(&mut self, call: &Call, path: &str) -> &mut Name {
-        let synced = self.synced.get(&self.key.of(directory(path))).copied();
-        let name = self.waiting.entry(self.key.of(path));
+        let synced = self.synced.get(&key_of(directory(path))).copied();
+        let name = self.waiting.entry(key_of(path));
         if synced.is_some_and(|call| call > name.since) {
             name.renames = 0;
         }
@@ -131,13 +130,13 @@ impl Rule for DirUnsynced {
                     self.fresh.remove(&id);
                 }
                 // Its name is not meant to last.
-                self.waiting.remove(&self.key.of(path));
+                self.waiting.remove(&key_of(path));
             }
             Kind::Sync => {
                 let Some(file) = context.file(call) else { return };
                 if file.is_directory() {
                     if let Some(path) = call.path {
-                        *self.synced.entry(self.key.of(path)) = self.calls;
+                        *self.synced.entry(key_of(path)) = self.calls;
                     }
                 } else if let Some(path) = call.file.and_then(|id| self.fresh.remove(&id)).flatten()
                     && !file.is_volatile()
@@ -148,13 +147,13 @@ impl Rule for DirUnsynced {
             // One more name: the first one may be removed then.
             Kind::Link => {
                 let (Some(from), Some(to)) = (call.path, call.path2) else { return };
-                if self.waiting.get(&self.key.of(from)).is_some() {
+                if self.waiting.get(&key_of(from)).is_some() {
                     self.wait(call, to);
                 }
             }
             Kind::Rename => {
                 let (Some(from), Some(to)) = (call.path, call.path2) else { return };
-                self.waiting.remove(&self.key.of(from));
+                self.waiting.remove(&key_of(from));
                 let id = context.state.files.at(from);
                 let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
                 let durable = file.last_sync.is_some() && file.dirty.is_empty();
@@ -170,7 +169,7 @@ impl Rule for DirUnsynced {
         let mut directories: BTreeMap<&str, Directory> = BTreeMap::new();
         for (_, name) in self.waiting.iter() {
             let path = directory(&name.path);
-            let synced = self.synced.get(&self.key.of(path));
+            let synced = self.synced.get(&key_of(path));
             if synced.is_some_and(|call| *call > name.since) {
                 continue;
             }

@@ -21,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "O_DIRECT misaligned, or mixed with buffered I/O",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "With O_DIRECT offset, length and address must be multiples of what the device works in (512 or 4096 bytes): otherwise \
            the call fails with EINVAL, or the file system reads, changes and writes whole blocks, or goes through the page \
            cache after all. And direct and buffered I/O on one file throw each other's pages out and can show old bytes.",

@@ -22,6 +22,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "File opened twice for one operation",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A thread opens a file, and shortly after opens the same file again, while the first descriptor is open still or right \
            after it was closed: one to look at it (size, type, rights), one to use it.",
     when: "10 or more times in one process, on whatever files: a second open of the same file by the same thread with at most 16 \

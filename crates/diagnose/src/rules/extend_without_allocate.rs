@@ -25,6 +25,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Growing without reserving room",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "Each write makes the file longer and each sync then writes its new length and new blocks (metadata, through the journal where the file \
            system has one) as well as the bytes. In blocks that were written before, fdatasync writes the bytes only. Or writes jump \
            beyond the end and leave holes, which are filled later in pieces all over the disk.",

@@ -29,6 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Mapped file read page by page",
     group: Group::Performance,
     needs: &[Input::Faults],
+    about_calls: false,
     what: "A process touches pages of a mapped file that are not in memory. Each touch stops the thread until the device has answered, which no call \
            shows, and the kernel reads little along, or what is not needed.",
     when: "128 or more major faults (those that wait for the device) of one process on one file, in tenths of a second that had 100 or more of them \

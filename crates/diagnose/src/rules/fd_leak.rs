@@ -21,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Descriptors that are not closed",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A process opens descriptors and does not close them, until it may open no more (EMFILE) and everything that needs one \
            fails: connections, files, libraries.",
     when: "open failed with EMFILE or ENFILE; or a process has 100 or more descriptors open that it opened in the recording, these \

@@ -21,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Look-ups of paths that are not there",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A process tries one path after another until it finds a file: along a search path of \
            directories, suffixes or languages. Each try walks the path in the kernel and fails with ENOENT.",
     when: "Over 100 calls of a process that open, stat, access or read a link failed with ENOENT, and these are \

@@ -32,6 +32,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Mostly names and attributes",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A process spends most of its I/O time on opening, looking up, listing and removing files rather than on their bytes: very \
            many small files, or one stat for each entry of a directory.",
     when: "In windows of a second: 1,000 or more such calls by a process, which take half or more of its I/O time and a tenth or more of \

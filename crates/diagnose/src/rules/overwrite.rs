@@ -21,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Bytes written again before anybody used them",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "The same bytes of a file are written several times before they were made durable: only the last \
            time counts for anybody, the others were work for nothing.",
     when: "Over half of the bytes that a process wrote to a file lay on bytes that it had written since the file \

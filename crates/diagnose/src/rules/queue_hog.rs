@@ -12,7 +12,7 @@ use crate::layers::{Layer, Origin, Request, Row};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::state::{Context, State};
 use crate::stats::Durations;
-use crate::text_key::TextKey;
+use crate::text_key::key_of;
 
 /// Requests of another process that complete while one waits, from which on it is
 /// behind them.
@@ -29,6 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Waiting behind another process's requests",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    about_calls: false,
     what: "Requests that a program waits for (reads that were not in memory, syncs) stand in the queue of the device behind those of another process, a backup or a copy, and take several times as long.",
     when: "64 or more requests of a process, which its calls waited for, had four or more of one other process's completed before them while they waited, and their median is 3 times or more that of \
            64 or more that had none. Four are more than one that happens to come in between. What the kernel writes back on behalf of the process itself is not another's. Where no request was ever undisturbed there is nothing to \
@@ -73,7 +74,6 @@ pub struct QueueHog {
     devices: HashMap<u64, (String, VecDeque<Done>)>,
     waiters: Bounded<(i32, u64), Waiter>,
     names: HashMap<u64, String>,
-    key: TextKey,
 }
 
 impl Default for QueueHog {
@@ -82,14 +82,13 @@ impl Default for QueueHog {
             devices: HashMap::new(),
             waiters: Bounded::new(|waiter| waiter.behind.count),
             names: HashMap::new(),
-            key: TextKey::default(),
         }
     }
 }
 
 impl QueueHog {
     fn name(&mut self, comm: &str) -> u64 {
-        let key = self.key.of(comm);
+        let key = key_of(comm);
         if self.names.len() < MAX_NAMES || self.names.contains_key(&key) {
             self.names.entry(key).or_insert_with(|| comm.to_owned());
         }
@@ -133,7 +132,7 @@ impl Rule for QueueHog {
     fn row(&mut self, row: &Row, state: &State) {
         let Row::Device(request) = row else { return };
         let comm = self.name(request.comm);
-        let device = self.key.of(request.device);
+        let device = key_of(request.device);
         let (_, done) = self
             .devices
             .entry(device)

@@ -7,12 +7,12 @@ use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::order::{Head, Step};
+use crate::readers::Readers;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
 use crate::stats::Durations;
-use crate::text::Text;
 
 /// Reads that jump and wait for the device, from which on they count.
 const MIN_READS: u64 = 64;
@@ -31,6 +31,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Random reads, one after the other, from the device",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    about_calls: true,
     what: "A process jumps about in a file that is not in memory. Readahead cannot guess what comes next, so each read waits \
            for the device, and the device works on one request at a time although it could work on many.",
     when: "Over half of a process's reads of a file begin more than 128 KiB (the kernel's default readahead) away from the end \
@@ -54,7 +55,7 @@ const MAX_THREADS: usize = 32;
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Access {
-    comm: Text,
+    readers: Readers,
     heads: Vec<(i32, Head)>,
     reads: u64,
     jumps: u64,
@@ -112,9 +113,7 @@ impl Rule for RandomAccess {
             return;
         }
         let access = self.accesses.entry((call.pid, id));
-        if access.reads == 0 {
-            access.comm = call.comm_text();
-        }
+        access.readers.add(call);
         access.reads += 1;
         access.bytes += end - start;
         access.seen.insert(start, end);
@@ -145,16 +144,18 @@ impl Rule for RandomAccess {
                 continue;
             }
             let path = file.name();
+            let comm = access.readers.most().cloned().unwrap_or_default();
             out.push(Found {
                 lost_ns: Some(lost),
                 title: format!(
-                    "{} jumps about in {path}: {} of its {} reads begin far from the one before, and {} of them waited for the device",
-                    access.comm,
+                    "{} jumps about in {path}: {} of its {} reads begin far from the one before, and {} of them waited for the device{}",
+                    comm,
                     units::percent(jumps),
                     units::count(access.reads as i64),
                     units::count(missed.count as i64),
+                    access.readers.list(),
                 ),
-                subject: Subject::process(*pid, &access.comm).with_file(*id, path),
+                subject: Subject::process(*pid, &comm).with_file(*id, path),
                 evidence: vec![
                     number("reads", access.reads as i64),
                     number("waiting_reads", missed.count as i64),
@@ -210,6 +211,23 @@ mod tests {
         }
         let diagnosis = s.diagnose();
         assert!(diagnosis.not_observable.iter().any(|n| n.rule == "random-access"));
+    }
+
+    #[test]
+    fn names_all_threads_that_read() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        for i in 0..600 {
+            match i % 3 {
+                0 => s.thread(101, "checker"),
+                n => s.thread(200 + n as i32, "client"),
+            }
+            s.missed(4096, 200_000);
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        let found = fires("random-access", s);
+        let names = "; reads by thread: client (2 threads) 400, checker 200";
+        assert!(found[0].title.starts_with("client ") && found[0].title.ends_with(names), "{}", found[0].title);
     }
 
     #[test]

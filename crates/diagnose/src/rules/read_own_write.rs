@@ -6,6 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::readers::Readers;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
@@ -23,6 +24,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Own bytes read back from the device",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    about_calls: false,
     what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
            (O_DIRECT), or were thrown out of it before they were used.",
     when: "32 or more reads of one process on one file, or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
@@ -39,16 +41,13 @@ static INFO: RuleInfo = RuleInfo {
     reference: "posix_fadvise(2); open(2) on O_DIRECT",
 };
 
-/// Threads of one process on one file that are told apart.
-const MAX_THREADS: usize = 64;
 
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Own {
     /// Name of the thread that wrote first.
     writer: Text,
-    /// Threads that read, with their names and how many of the reads were theirs.
-    readers: Vec<(i32, Text, u64)>,
+    readers: Readers,
     written: Intervals,
     reads: u64,
     bytes: i64,
@@ -56,30 +55,6 @@ struct Own {
     direct: bool,
     dropped: bool,
     examples: Examples,
-}
-
-impl Own {
-    fn read_by(&mut self, call: &Call) {
-        let known = self.readers.iter_mut().find(|(tid, ..)| *tid == call.tid);
-        if let Some((_, _, reads)) = known {
-            *reads += 1;
-        } else if self.readers.len() < MAX_THREADS {
-            self.readers.push((call.tid, call.comm_text(), 1));
-        }
-    }
-
-    /// The name whose threads read most.
-    fn reader(&self) -> &Text {
-        let mut names: Vec<(&Text, u64)> = Vec::new();
-        for (_, comm, reads) in &self.readers {
-            match names.iter_mut().find(|(name, _)| *name == comm) {
-                Some((_, sum)) => *sum += reads,
-                None => names.push((comm, *reads)),
-            }
-        }
-        let most = names.into_iter().rev().max_by_key(|(_, reads)| *reads);
-        most.map_or(&self.writer, |(name, _)| name)
-    }
 }
 
 /// The rule's state.
@@ -132,7 +107,7 @@ impl Rule for ReadOwnWrite {
                     ns => ns.min(call.dur_ns),
                 };
                 own.reads += 1;
-                own.read_by(call);
+                own.readers.add(call);
                 own.bytes += overlap;
                 own.lost_ns += (waited as f64 * overlap as f64 / (end - start) as f64) as i64;
                 own.direct |= direct;
@@ -158,13 +133,13 @@ impl Rule for ReadOwnWrite {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, id), own) in self.own.iter() {
             let many = own.reads >= MIN_READS || own.bytes >= MANY_BYTES;
-            let threads = own.readers.len().max(1) as i64;
+            let threads = own.readers.threads().max(1) as i64;
             let lost = own.lost_ns / threads;
             if !many || !run.matters(lost) {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |f| f.name());
-            let reader = own.reader();
+            let reader = own.readers.most().unwrap_or(&own.writer);
             let wrote = match *reader == own.writer {
                 true => "it had written itself".to_owned(),
                 false => format!("{} of the same process had written", own.writer),

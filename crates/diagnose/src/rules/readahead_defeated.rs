@@ -31,6 +31,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Readahead defeated",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    about_calls: false,
     what: "A process reads a file in order, which the kernel usually notices and reads ahead of, so that hardly a call waits. Here it does not: \
            each piece comes from the device when it is asked for. Or pages that had been read ahead are thrown out before they are used, and read again.",
     when: "64 or more reads of one process on one file below 128 KiB (the kernel's default readahead), through the page cache, that begin where one of the file's last \

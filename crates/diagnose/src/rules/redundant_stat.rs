@@ -8,7 +8,6 @@ use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::state::Context;
-use crate::text_key::TextKey;
 use crate::text::Text;
 
 /// Redundant calls of a process from which on they count.
@@ -21,6 +20,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Redundant stat",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A process asks for the attributes of a path again within a second although no recorded call \
            has changed the file, or asks by path right before it opens the same path, when fstat on the \
            open descriptor would have told.",
@@ -71,7 +71,6 @@ pub struct RedundantStat {
     /// Changes of a path: how many there have been.
     changed: Bounded<u64, u64>,
     last: Bounded<i32, Option<Last>>,
-    key: TextKey,
 }
 
 impl Default for RedundantStat {
@@ -81,7 +80,6 @@ impl Default for RedundantStat {
             asked: Bounded::new(|asked| asked.end_ns.unsigned_abs()),
             changed: Bounded::new(|changes| *changes),
             last: Bounded::new(|_| 0),
-            key: TextKey::default(),
         }
     }
 }
@@ -107,7 +105,7 @@ impl Rule for RedundantStat {
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
-        let key = call.path.map(|path| self.key.of(path));
+        let key = call.path_key();
         let last = self.last.entry(call.tid).take();
         if call.kind == Kind::Open
             && let (Some(last), Some(key)) = (last, key)
@@ -124,7 +122,7 @@ impl Rule for RedundantStat {
             }
         }
         if changes(call) && call.succeeded() {
-            let second = call.path2.map(|path| self.key.of(path));
+            let second = call.path2_key();
             for key in [key, second].into_iter().flatten() {
                 *self.changed.entry(key) += 1;
             }

@@ -11,7 +11,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text_key::TextKey;
+use crate::text_key::key_of;
 use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
@@ -19,6 +19,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Renamed before it was durable",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A process writes a new version of a file under another name and renames it onto the old one, without fsync in \
            between. After a crash the name can stand for an empty or half-written file, and the old version is gone: \
            file systems may make the rename durable before the bytes.",
@@ -57,7 +58,6 @@ pub struct RenameUnsynced {
     targets: Bounded<u64, Target>,
     /// Paths that were in use.
     live: Bounded<u64, bool>,
-    key: TextKey,
 }
 
 impl Default for RenameUnsynced {
@@ -65,7 +65,6 @@ impl Default for RenameUnsynced {
         Self {
             targets: Bounded::new(|target| target.renames),
             live: Bounded::new(|live| u64::from(*live)),
-            key: TextKey::default(),
         }
     }
 }
@@ -87,18 +86,18 @@ impl Rule for RenameUnsynced {
         match call.kind {
             Kind::Rename => {}
             Kind::Unlink => {
-                self.live.remove(&self.key.of(path));
+                self.live.remove(&key_of(path));
                 return;
             }
             _ => {
-                *self.live.entry(self.key.of(path)) = true;
+                *self.live.entry(key_of(path)) = true;
                 return;
             }
         }
         let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
-        let key = self.key.of(to);
+        let key = key_of(to);
         let was_live = std::mem::replace(self.live.entry(key), true);
-        self.live.remove(&self.key.of(path));
+        self.live.remove(&key_of(path));
         let id = context.state.files.at(path);
         let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
         if !was_live || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() {

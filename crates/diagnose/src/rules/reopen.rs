@@ -23,6 +23,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "File opened again and again",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A process opens one file many times a second, uses it for a call or two and closes it. The \
            path is looked up, the rights are checked and the description is made each time; with a log, \
            each line costs open, write and close.",

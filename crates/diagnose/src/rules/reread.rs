@@ -22,6 +22,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Same bytes read again",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A process reads bytes of a file that it has read before and that nobody has changed since. They come out of \
            the page cache at best: a system call and a copy each time.",
     when: "A process has read over twice as many bytes of a file as there are different ones among them, in 64 or more \

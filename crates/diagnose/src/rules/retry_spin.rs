@@ -21,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Trying again without waiting",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A thread repeats a call that fails with EAGAIN, EINTR or EBUSY at once, hundreds of times: it burns a processor \
            while it waits, and starves what it waits for.",
     when: "100 or more failures in a row of one call on one descriptor by one thread with one of these errors, no \

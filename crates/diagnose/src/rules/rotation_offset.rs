@@ -9,7 +9,6 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text_key::TextKey;
 use crate::text::Text;
 
 /// Empty reads beyond the end from which on they count.
@@ -20,10 +19,12 @@ static INFO: RuleInfo = RuleInfo {
     name: "New file read from an old offset",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A path names a new file (a log was rotated, or removed and created), and a process that had read the old one \
            begins to read the new one at the offset where it had stopped in the old one. What lies before is never read; \
            if the new file is shorter, every read returns nothing.",
-    when: "A process opens a path that names another file than when it opened the path before, and its first read of \
+    when: "A process opens a path that names another file than when it opened the path before (or when the process before it, which \
+           had read the old file to its end, opened it: a shipper that was restarted, or is started anew each time), and its first read of \
            the new file begins at an offset other than 0 that is the end of what it had read of the old one, or \
            beyond the end of the new one (two or more empty reads there, while the file has bytes that it has not read). Files that the process writes itself do not count.",
     lost: "",
@@ -72,7 +73,8 @@ pub struct RotationOffset {
     readers: Bounded<(i32, u64), Reader>,
     /// By which path a process reads a file.
     paths: Bounded<(i32, FileId), u64>,
-    key: TextKey,
+    /// Which process opened a path last to read it.
+    last: Bounded<u64, Option<i32>>,
 }
 
 impl Default for RotationOffset {
@@ -80,7 +82,7 @@ impl Default for RotationOffset {
         Self {
             readers: Bounded::new(|reader| 1 + u64::from(reader.skipped.is_some()) * 1000),
             paths: Bounded::new(|_| 0),
-            key: TextKey::default(),
+            last: Bounded::new(|_| 0),
         }
     }
 }
@@ -97,17 +99,37 @@ impl Rule for RotationOffset {
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file.filter(|_| call.succeeded()) else { return };
         if call.kind == Kind::Open {
-            let Some(path) = call.path.filter(|_| !call.has_flag("O_WRONLY")) else { return };
-            let key = self.key.of(path);
+            let Some(key) = call.path_key().filter(|_| !call.has_flag("O_WRONLY")) else { return };
+            // Another process may go on where this one or one before it had stopped.
+            let last = self.last.entry(key);
+            let before = last.replace(call.pid).filter(|pid| *pid != call.pid);
+            let known = self.readers.get(&(call.pid, key)).is_some_and(|r| r.file.is_some());
+            let inherited = before.filter(|_| !known).and_then(|pid| {
+                let other = self.readers.get(&(pid, key)).filter(|r| !r.own)?;
+                Some((other.file?, other.end))
+            });
             let reader = self.readers.entry((call.pid, key));
+            if let Some((old, end)) = inherited {
+                if old == file {
+                    reader.end = end;
+                } else if end > 0 && context.state.files.get(old).and_then(|f| f.size) == Some(end) {
+                    // Only who had read all of it knows where to go on.
+                    (reader.file, reader.end) = (Some(old), end);
+                    reader.comm = call.comm_text();
+                    reader.path = call.path_text();
+                }
+            }
             if reader.file.is_none() {
                 reader.comm = call.comm_text();
                 reader.path = call.path_text();
             }
             if reader.file != Some(file) {
                 reader.before = reader.file.map(|old| (old, reader.end));
-                reader.file = Some(file);
-                reader.end = 0;
+                reader.end = match reader.file.replace(file) {
+                    // What another process had read of this file.
+                    None => reader.end,
+                    Some(_) => 0,
+                };
                 (reader.reads, reader.empty, reader.first) = (0, 0, None);
                 reader.own = false;
                 reader.first_examples = Examples::default();
@@ -207,6 +229,72 @@ mod tests {
         s.read_nothing(fd);
         let found = fires("rotation-offset", s);
         assert_eq!(found[0].evidence[0].value, 26.0);
+    }
+
+    #[test]
+    fn fires_when_another_process_carries_the_offset_over() {
+        let mut s = Scenario::new();
+        rotated(&mut s);
+        s.process(300);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 16);
+        s.lseek(fd, 26);
+        s.read_nothing(fd);
+        let found = fires("rotation-offset", s);
+        assert_eq!(found[0].evidence[0].value, 26.0);
+        assert_eq!(found[0].subject.pid, Some(300));
+    }
+
+    #[test]
+    fn fires_when_a_process_between_had_nothing_to_read() {
+        let mut s = Scenario::new();
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, 26);
+        s.close(log);
+        for pid in [200, 300] {
+            s.process(pid);
+            let fd = s.open_existing("/var/log/app", "O_RDONLY", 26);
+            if pid == 200 {
+                s.read(fd, 26);
+            }
+            s.close(fd);
+        }
+        s.process(100);
+        s.unlink("/var/log/app");
+        s.new_file("/var/log/app");
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, 40);
+        s.close(log);
+        s.process(400);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 40);
+        s.lseek(fd, 26);
+        s.read(fd, 14);
+        fires("rotation-offset", s);
+    }
+
+    #[test]
+    fn silent_when_another_process_begins_anew_or_the_old_one_was_not_read_to_its_end() {
+        let mut s = Scenario::new();
+        rotated(&mut s);
+        s.process(300);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 16);
+        s.read(fd, 16);
+        silent("rotation-offset", s);
+        // Processes that read the header and the same record of each file.
+        let mut s = Scenario::new();
+        for pid in [200, 300, 400] {
+            s.process(pid);
+            s.new_file("/data/table");
+            let fd = s.open_existing("/data/table", "O_RDONLY", 4096);
+            s.pread(fd, 64, 0);
+            s.pread(fd, 64, 64);
+            s.close(fd);
+            s.process(pid + 1);
+            s.new_file("/data/table");
+            let fd = s.open_existing("/data/table", "O_RDONLY", 4096);
+            s.pread(fd, 64, 128);
+            s.close(fd);
+        }
+        silent("rotation-offset", s);
     }
 
     #[test]

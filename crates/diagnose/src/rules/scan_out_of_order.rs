@@ -7,11 +7,11 @@ use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::order::{Head, Step};
+use crate::readers::Readers;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
-use crate::text::Text;
 
 /// Reads from which on they count.
 const MIN_READS: u64 = 256;
@@ -25,6 +25,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Whole file read out of order",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A process reads most of a file, each byte about once, but jumps to and fro: the file's order on disk is not that in which \
            the program asks. Readahead guesses wrongly, and each read waits for the device when the file is not in memory.",
     when: "256 or more reads of one file by one process that cover four fifths of its bytes, less than a fifth of them twice, where \
@@ -43,7 +44,7 @@ static INFO: RuleInfo = RuleInfo {
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Scan {
-    comm: Text,
+    readers: Readers,
     head: Head,
     reads: u64,
     jumps: u64,
@@ -83,9 +84,7 @@ impl Rule for ScanOutOfOrder {
             return;
         }
         let scan = self.scans.entry((call.pid, id));
-        if scan.reads == 0 {
-            scan.comm = call.comm_text();
-        }
+        scan.readers.add(call);
         let jump = matches!(scan.head.step(start, end), Step::Back | Step::Jump);
         scan.reads += 1;
         scan.bytes += end - start;
@@ -115,16 +114,18 @@ impl Rule for ScanOutOfOrder {
                 continue;
             }
             let path = file.name();
+            let comm = scan.readers.most().cloned().unwrap_or_default();
             out.push(Found {
                 lost_ns: Some(lost),
                 title: format!(
-                    "{} reads {} of {path} once, but {} of its {} reads jump",
-                    scan.comm,
+                    "{} reads {} of {path} once, but {} of its {} reads jump{}",
+                    comm,
                     units::percent(covered.min(1.0)),
                     units::percent(jumps),
                     units::count(scan.reads as i64),
+                    scan.readers.list(),
                 ),
-                subject: Subject::process(*pid, &scan.comm).with_file(*id, path),
+                subject: Subject::process(*pid, &comm).with_file(*id, path),
                 evidence: vec![
                     number("reads", scan.reads as i64),
                     number("jumps", scan.jumps as i64),
@@ -161,6 +162,21 @@ mod tests {
         }
         let found = fires("scan-out-of-order", s);
         assert_eq!(found[0].evidence[2].value, 1.0);
+    }
+
+    #[test]
+    fn names_all_threads_that_read() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/collection", "O_RDONLY", 1000 * 65536);
+        s.slow(100_000);
+        for i in 0..1000 {
+            s.thread(if i < 400 { 101 } else { 102 }, if i < 400 { "first" } else { "second" });
+            s.slow(if i < 200 { 0 } else { 100_000 });
+            s.pread(fd, 65536, if i < 200 { i } else { 200 + i * 389 % 800 } * 65536);
+        }
+        let found = fires("scan-out-of-order", s);
+        let names = "; reads by thread: second 600, first 400";
+        assert!(found[0].title.ends_with(names), "{}", found[0].title);
     }
 
     #[test]

@@ -21,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Seek, then read or write",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "The position is set with lseek and then used by a read or write: two system calls where one \
            suffices. Threads that share the descriptor can come between them. Or lseek is called where \
            the position is already, or only to ask for it.",

@@ -16,6 +16,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Short write or read that was not continued",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "write or read moved fewer bytes than it was asked for, which is no error, and the program went on as if all had \
            been moved: the rest of a write is missing in the file, the rest of a read is what was in the buffer before.",
     when: "On a regular file: a write of fewer bytes than asked, where the process's next write to the file does not begin where \

@@ -28,6 +28,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Small sequential I/O",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A file is read or written from front to back in pieces smaller than a page. Each piece \
            costs a system call, which takes longer than moving its bytes.",
     when: "64 or more calls in a row, each below 4 KiB and each beginning where the one before \

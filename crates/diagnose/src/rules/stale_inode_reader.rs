@@ -19,6 +19,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Reading a file that was replaced",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "A log was rotated (renamed or removed, and a new one created under its path), and a reader goes on with the old \
            file: what is written to the new one is not seen.",
     when: "A process read a file under a path that names another file now; after bytes were written to that other file the process \
@@ -72,8 +73,8 @@ impl Rule for StaleInodeReader {
         let Some(file) = call.file.filter(|_| call.succeeded()) else { return };
         let key = (call.pid, file);
         if call.kind == Kind::Open {
-            let Some(path) = call.path.filter(|_| !call.has_flag("O_WRONLY")) else { return };
-            if let Some(old) = context.state.files.at(path).filter(|old| *old != file)
+            let Some(path) = call.path_key().filter(|_| !call.has_flag("O_WRONLY")) else { return };
+            if let Some(old) = context.state.files.at_key(path).filter(|old| *old != file)
                 && let Some(reader) = self.readers.get_mut(&(call.pid, old))
             {
                 reader.opened_new = true;

@@ -16,6 +16,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Failed fsync followed by more of the same",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: false,
     what: "fsync or fdatasync failed because bytes could not be written, and the program called it again and took the \
            success for one of the earlier bytes too, or wrote on. Linux marks pages clean after a failed write-back: the \
            second fsync has nothing to write and succeeds, and the bytes are gone.",

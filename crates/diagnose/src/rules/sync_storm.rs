@@ -26,6 +26,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "fsync for little or nothing",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A thread makes a file durable after every few bytes, and waits for the device most of its time; or it \
            calls fsync on a file in which nothing has changed since the last one.",
     when: "16 or more calls of fsync or fdatasync by one thread on one file, with a median of less than 16 KiB \

@@ -24,6 +24,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Short-lived files",
     group: Group::Performance,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A process creates files, writes to them and removes them, and no other process ever opens them. Each costs \
            an entry in the directory, an inode and the journal; made durable they cost the device too.",
     when: "10 or more files in one directory that one process created, wrote and removed, and that no other recorded \
@@ -152,7 +153,7 @@ impl Rule for TempChurn {
             }
             // Renamed: it was made to stay.
             Kind::Rename => {
-                if let Some(id) = call.path.and_then(|path| context.state.files.at(path)) {
+                if let Some(id) = call.path_key().and_then(|path| context.state.files.at_key(path)) {
                     self.lives.remove(&id);
                 }
             }

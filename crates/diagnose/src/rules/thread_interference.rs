@@ -28,6 +28,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Threads that slow each other down",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block, Input::Waits],
+    about_calls: false,
     what: "A thread spends much of its life in calls that are slow only because other threads of its process make calls at the same time: they meet at a lock of the kernel's \
            (of an inode, a directory, the journal) or at the device.",
     when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its eight or more calls that overlapped with those of other threads of its process, each \

@@ -19,6 +19,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Emptied and written anew in place",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    about_calls: true,
     what: "A process empties a file that has something in it (O_TRUNC, ftruncate to 0) and writes the new contents into it. A \
            crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
     when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \

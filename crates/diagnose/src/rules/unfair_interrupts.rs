@@ -26,6 +26,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "One thread serves the interrupts of all",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Waits, Input::Interrupts],
+    about_calls: false,
     what: "Of threads that do the same, one is interrupted much more than the others in the course of its requests: all interrupts of a device, or of timers, go to the processor on which it \
            runs. Its requests take longer than those of its peers, and whoever waits for all threads waits for that one.",
     when: "Interrupt handlers take 4 times as large a part of a thread's time in calls and on the CPU as of the median of its peers, the other threads of one name in its process, and it had 100 or more of \

@@ -30,6 +30,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Device writes far more than the program",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    about_calls: false,
     what: "The device is given whole blocks, and the journal of the file system with each sync: small pieces that are made durable one by \
            one are written many times over. And to change part of a page that is not in memory, the kernel has to read the page first.",
     when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \

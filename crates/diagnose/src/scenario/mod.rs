@@ -343,6 +343,20 @@ impl Scenario {
         self.now = self.now.max(after);
     }
 
+    /// What time it is, nanoseconds.
+    pub(crate) fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// A `pwrite` that began at a time and returns now.
+    pub(crate) fn pwrite_since(&mut self, fd: i32, bytes: i64, began: i64) {
+        let after = self.now;
+        self.now = began;
+        self.slow_ns = (after - began - CALL_NS - bytes / 10 - GAP_NS).max(0);
+        self.pwrite(fd, bytes, 0);
+        (self.slow_ns, self.now) = (0, after);
+    }
+
     /// Calls from here on take so much longer.
     pub(crate) fn slow(&mut self, ns: i64) {
         self.slow_ns = ns;

@@ -70,18 +70,68 @@ impl Description {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DescriptionId(u32);
 
+/// Descriptors below this have a place each: programs get the lowest that is free.
+const LOW: usize = 256;
+
+/// What the descriptors of a process stand for.
+#[derive(Clone, Debug, Default)]
+struct OfProcess {
+    low: Vec<Option<DescriptionId>>,
+    high: BTreeMap<i32, DescriptionId>,
+}
+
+impl OfProcess {
+    fn place(fd: i32) -> Option<usize> {
+        usize::try_from(fd).ok().filter(|fd| *fd < LOW)
+    }
+
+    fn get(&self, fd: i32) -> Option<DescriptionId> {
+        match Self::place(fd) {
+            Some(place) => self.low.get(place).copied().flatten(),
+            None => self.high.get(&fd).copied(),
+        }
+    }
+
+    fn insert(&mut self, fd: i32, id: DescriptionId) {
+        let Some(place) = Self::place(fd) else {
+            self.high.insert(fd, id);
+            return;
+        };
+        if self.low.len() <= place {
+            self.low.resize(place + 1, None);
+        }
+        if let Some(slot) = self.low.get_mut(place) {
+            *slot = Some(id);
+        }
+    }
+
+    fn remove(&mut self, fd: i32) -> Option<DescriptionId> {
+        match Self::place(fd) {
+            Some(place) => self.low.get_mut(place).and_then(Option::take),
+            None => self.high.remove(&fd),
+        }
+    }
+
+    /// All of them by their numbers.
+    fn iter(&self) -> impl Iterator<Item = (i32, DescriptionId)> {
+        let low = (0..).zip(&self.low);
+        let low = low.filter_map(|(fd, id)| Some((fd, (*id)?)));
+        low.chain(self.high.iter().map(|(fd, id)| (*fd, *id)))
+    }
+}
+
 /// All open descriptions, and which descriptors stand for them.
 #[derive(Debug, Default)]
 pub struct Descriptors {
     slots: Vec<Option<Description>>,
     free: Vec<u32>,
-    processes: HashMap<i32, BTreeMap<i32, DescriptionId>>,
+    processes: HashMap<i32, OfProcess>,
 }
 
 impl Descriptors {
     /// What a descriptor stands for.
     pub fn find(&self, pid: i32, fd: i32) -> Option<DescriptionId> {
-        self.processes.get(&pid)?.get(&fd).copied()
+        self.processes.get(&pid)?.get(fd)
     }
 
     /// A description.
@@ -91,8 +141,9 @@ impl Descriptors {
 
     /// Descriptors of a process that are known to be open.
     pub fn open_in(&self, pid: i32) -> impl Iterator<Item = (i32, &Description)> {
-        let table = self.processes.get(&pid).into_iter().flatten();
-        table.filter_map(|(fd, id)| Some((*fd, self.get(*id)?)))
+        let table = self.processes.get(&pid).into_iter();
+        let all = table.flat_map(OfProcess::iter);
+        all.filter_map(|(fd, id)| Some((fd, self.get(id)?)))
     }
 
     /// The description that a call works on, made when its descriptor was open
@@ -159,7 +210,7 @@ impl Descriptors {
 
     fn remove(&mut self, pid: i32, fd: i32) {
         let table = self.processes.get_mut(&pid);
-        if let Some(id) = table.and_then(|table| table.remove(&fd)) {
+        if let Some(id) = table.and_then(|table| table.remove(fd)) {
             self.release(id);
         }
     }
@@ -183,15 +234,15 @@ impl Descriptors {
         let Some(table) = self.processes.get(&parent).cloned() else {
             return;
         };
-        for (fd, id) in table {
+        for (fd, id) in table.iter() {
             self.name(child, fd, id);
         }
     }
 
     /// A process has ended.
     pub(crate) fn exit(&mut self, pid: i32) {
-        for id in self.processes.remove(&pid).into_iter().flatten() {
-            self.release(id.1);
+        for (_, id) in self.processes.remove(&pid).iter().flat_map(OfProcess::iter) {
+            self.release(id);
         }
     }
 
@@ -234,7 +285,12 @@ impl Descriptors {
                 let table = self.processes.get(&pid);
                 let open: Vec<i32> = table
                     .filter(|_| first <= last)
-                    .map(|t| t.range(first..=last).map(|(fd, _)| *fd).collect())
+                    .map(|t| {
+                        t.iter()
+                            .map(|(fd, _)| fd)
+                            .filter(|fd| (first..=last).contains(fd))
+                            .collect()
+                    })
                     .unwrap_or_default();
                 open.into_iter().for_each(|fd| self.remove(pid, fd));
             }

@@ -6,6 +6,7 @@ use crate::call::{Call, FileId};
 use crate::kind::Kind;
 use crate::state::intervals::Intervals;
 use crate::text::Text;
+use crate::text_key::key_of;
 
 /// Paths that are remembered with the file that they name.
 const MAX_NAMES: usize = 1 << 20;
@@ -104,8 +105,8 @@ impl FileState {
 #[derive(Debug, Default)]
 pub struct Files {
     files: HashMap<FileId, FileState>,
-    /// Programs choose the names: their hashes are keyed.
-    names: std::collections::HashMap<Box<str>, FileId>,
+    /// By the numbers of their paths.
+    names: HashMap<u64, FileId>,
 }
 
 impl Files {
@@ -121,7 +122,12 @@ impl Files {
 
     /// The file that a path names now, as far as calls have shown.
     pub fn at(&self, path: &str) -> Option<FileId> {
-        self.names.get(path).copied()
+        self.at_key(key_of(path))
+    }
+
+    /// The same by the number of the path.
+    pub(crate) fn at_key(&self, path: u64) -> Option<FileId> {
+        self.names.get(&path).copied()
     }
 
     /// Makes a file known, as table `files` has it. `size` is that of when it was
@@ -145,19 +151,15 @@ impl Files {
         }
     }
 
-    fn name(&mut self, path: &str, id: FileId) {
-        if let Some(known) = self.names.get_mut(path) {
-            *known = id;
-            return;
-        }
-        if self.names.len() >= MAX_NAMES {
+    fn name(&mut self, path: u64, id: FileId) {
+        if self.names.len() >= MAX_NAMES && !self.names.contains_key(&path) {
             self.names.clear();
         }
-        self.names.insert(path.into(), id);
+        self.names.insert(path, id);
     }
 
-    fn drop_name(&mut self, path: &str) {
-        if let Some(id) = self.names.remove(path)
+    fn drop_name(&mut self, path: &str, key: u64) {
+        if let Some(id) = self.names.remove(&key)
             && let Some(file) = self.files.get_mut(&id)
             && &*file.path == path
         {
@@ -175,21 +177,24 @@ impl Files {
                 let (Some(from), Some(to)) = (call.path, call.path2) else {
                     return;
                 };
+                let (Some(from_key), Some(to_key)) = (call.path_key(), call.path2_key()) else {
+                    return;
+                };
                 let exchanged = call
                     .has_flag("RENAME_EXCHANGE")
-                    .then(|| self.at(to))
+                    .then(|| self.at_key(to_key))
                     .flatten();
-                let moved = self.names.remove(from);
-                self.drop_name(to);
+                let moved = self.names.remove(&from_key);
+                self.drop_name(to, to_key);
                 if let Some(id) = moved {
-                    self.name(to, id);
+                    self.name(to_key, id);
                     if let Some(file) = self.files.get_mut(&id) {
                         file.path = to.into();
                         file.unlinked = false;
                     }
                 }
                 if let Some(id) = exchanged {
-                    self.name(from, id);
+                    self.name(from_key, id);
                     if let Some(file) = self.files.get_mut(&id) {
                         file.path = from.into();
                         file.unlinked = false;
@@ -197,15 +202,16 @@ impl Files {
                 }
             }
             Kind::Unlink | Kind::Rmdir => {
-                if let Some(path) = call.path {
-                    self.drop_name(path);
+                if let (Some(path), Some(key)) = (call.path, call.path_key()) {
+                    self.drop_name(path, key);
                 }
             }
             // linkat gives a file of O_TMPFILE its first name.
             Kind::Link => {
-                let old = call.path.and_then(|path| self.at(path)).or(call.file);
-                if let (Some(id), Some(to)) = (old, call.path2) {
-                    self.name(to, id);
+                let old = call.path_key().and_then(|path| self.at_key(path));
+                let old = old.or(call.file);
+                if let (Some(id), Some(to), Some(key)) = (old, call.path2, call.path2_key()) {
+                    self.name(key, id);
                     if let Some(file) = self.files.get_mut(&id).filter(|file| file.unlinked) {
                         file.path = to.into();
                         file.unlinked = false;
@@ -223,7 +229,7 @@ impl Files {
         }
         let Some(id) = call.file else { return };
         if call.kind == Kind::Open
-            && let Some(path) = call.path
+            && let Some(path) = call.path_key()
         {
             self.name(path, id);
         }

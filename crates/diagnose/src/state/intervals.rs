@@ -6,6 +6,8 @@ use hashbrown::HashMap;
 
 /// Ranges that are kept exactly; a set with more of them goes over to pages.
 const MAX_RANGES: usize = 4096;
+/// Ranges that are kept in a row; more of them in a tree.
+const FEW: usize = 16;
 /// What a set in pages is made of, bytes.
 const PAGE: i64 = 4096;
 
@@ -20,6 +22,9 @@ pub struct Intervals {
 
 #[derive(Clone, Debug)]
 enum Form {
+    /// Start and end in order, apart from each other: most files are gone through in one or a few
+    /// pieces.
+    Few(Vec<(i64, i64)>),
     /// Start to end, apart from each other.
     Ranges(BTreeMap<i64, i64>),
     /// A bit a page, 64 pages a word.
@@ -29,7 +34,7 @@ enum Form {
 impl Default for Intervals {
     fn default() -> Self {
         Self {
-            form: Form::Ranges(BTreeMap::new()),
+            form: Form::Few(Vec::new()),
             len: 0,
         }
     }
@@ -64,6 +69,35 @@ impl Intervals {
         }
         let before = self.len;
         match &mut self.form {
+            Form::Few(ranges) => {
+                let (mut from, mut to) = (start, end);
+                // Most begin where the last one ends, or behind it.
+                let first = match ranges.last() {
+                    Some((_, last)) if *last < start => ranges.len(),
+                    _ => ranges.iter().take_while(|(_, e)| *e < start).count(),
+                };
+                let mut covered = 0;
+                let mut next = first;
+                while let Some(&(s, e)) = ranges.get(next).filter(|(s, _)| *s <= to) {
+                    covered += e - s;
+                    from = from.min(s);
+                    to = to.max(e);
+                    next += 1;
+                }
+                match ranges.get_mut(first).filter(|_| next > first) {
+                    Some(range) => {
+                        *range = (from, to);
+                        ranges.drain(first + 1..next);
+                    }
+                    None => ranges.insert(first, (from, to)),
+                }
+                let added = to - from - covered;
+                self.len += added;
+                if ranges.len() > FEW {
+                    self.form = Form::Ranges(ranges.drain(..).collect());
+                }
+                (end - start) - added.clamp(0, end - start)
+            }
             Form::Ranges(ranges) => {
                 let (mut from, mut to) = (start, end);
                 let mut covered = 0;
@@ -109,6 +143,10 @@ impl Intervals {
             return 0;
         }
         match &self.form {
+            Form::Few(ranges) => ranges
+                .iter()
+                .map(|&(s, e)| (e.min(end) - s.max(start)).max(0))
+                .sum(),
             Form::Ranges(ranges) => {
                 let reaching = ranges.range(..start).next_back();
                 reaching
@@ -133,6 +171,13 @@ impl Intervals {
     /// Removes what lies at `length` and beyond: the file was cut.
     pub fn truncate(&mut self, length: i64) {
         match &mut self.form {
+            Form::Few(ranges) => {
+                ranges.retain_mut(|(start, end)| {
+                    *end = (*end).min(length);
+                    *start < *end
+                });
+                self.len = ranges.iter().map(|(start, end)| end - start).sum();
+            }
             Form::Ranges(ranges) => {
                 let beyond = ranges.split_off(&length);
                 self.len -= beyond.iter().map(|(s, e)| e - s).sum::<i64>();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use crate::call::Call;
+use crate::call::{Call, FileId};
 use crate::kind::Kind;
 use crate::layers::Below;
 use descriptors::{Description, DescriptionId, Descriptors};
@@ -38,6 +38,8 @@ pub struct State {
     processes: HashMap<i32, Process>,
     /// Processes that begin, by the time at which they do.
     starts: BTreeMap<i64, Vec<(i32, i32)>>,
+    /// The first of these times.
+    next_start: Option<i64>,
     first_ns: Option<i64>,
     last_ns: i64,
     lost: bool,
@@ -76,6 +78,8 @@ impl State {
                 .entry(process.start_ns)
                 .or_default()
                 .push((ppid, pid));
+            let start = process.start_ns;
+            self.next_start = Some(self.next_start.map_or(start, |next| next.min(start)));
         }
         self.processes.insert(pid, process);
     }
@@ -87,12 +91,19 @@ impl State {
             self.first_ns = Some(call.ts_ns);
         }
         self.last_ns = self.last_ns.max(end);
+        if self.next_start.is_some_and(|start| start <= end) {
+            self.begin_processes(end);
+        }
+        self.descriptors.of_call(call)
+    }
+
+    fn begin_processes(&mut self, end: i64) {
         while let Some(start) = self.starts.first_entry().filter(|s| *s.key() <= end) {
             for (parent, child) in start.remove() {
                 self.descriptors.fork(parent, child);
             }
         }
-        self.descriptors.of_call(call)
+        self.next_start = self.starts.keys().next().copied();
     }
 
     /// What the call changes.
@@ -120,16 +131,38 @@ pub struct Context<'a> {
     pub description: Option<DescriptionId>,
     /// What was seen below the call.
     pub below: Below,
+    /// Looked up once for all rules.
+    open: Option<&'a Description>,
+    file: Option<&'a FileState>,
+    /// The file that `file` is.
+    id: Option<FileId>,
 }
 
 impl<'a> Context<'a> {
+    pub(crate) fn new(
+        state: &'a State,
+        call: &Call,
+        description: Option<DescriptionId>,
+        below: Below,
+    ) -> Self {
+        Self {
+            state,
+            description,
+            below,
+            open: description.and_then(|id| state.descriptors.get(id)),
+            file: call.file.and_then(|id| state.files.get(id)),
+            id: call.file,
+        }
+    }
+
     /// The description that the call works on.
     pub fn open(&self) -> Option<&'a Description> {
-        self.state.descriptors.get(self.description?)
+        self.open
     }
 
     /// The file that the call works on.
     pub fn file(&self, call: &Call) -> Option<&'a FileState> {
-        self.state.files.get(call.file?)
+        debug_assert_eq!(call.file, self.id);
+        self.file
     }
 }

@@ -11,8 +11,9 @@ mod filter;
 mod gather;
 mod rows;
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
@@ -117,7 +118,9 @@ struct PartTimes {
 pub struct Zoom {
     db: Db,
     pyramid: Option<Arc<(Pyramid, Cover)>>,
-    parts: Arc<Vec<PartTimes>>,
+    parts: Arc<Vec<Arc<PartTimes>>>,
+    /// Parts whose groups were read for this state.
+    parts_read: usize,
     span: Option<(i64, i64)>,
     problem: Option<String>,
     names: answer::Names,
@@ -131,25 +134,47 @@ impl Zoom {
     /// Those of [`Db::open`]. A damaged pyramid is no error:
     /// [`Zoom::problem`] tells, and the rows answer.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
-        let db = Db::open(session, limits)?;
+        Self::of(session, Db::open(session, limits)?, &[])
+    }
+
+    /// The same recording at a later moment, still going on: `before` is the session that
+    /// this was opened with, and `session` that one [refreshed](Session::refresh). Only parts
+    /// that are new are looked at. What was opened before stays usable; its tables have the
+    /// new rows, too.
+    ///
+    /// # Errors
+    /// Those of [`Zoom::open`]: open it anew then.
+    pub fn follow(&self, before: &Session, session: &Session) -> Result<Self, QueryError> {
+        Self::of(session, self.db.follow(before, session)?, &self.parts)
+    }
+
+    fn of(session: &Session, db: Db, known: &[Arc<PartTimes>]) -> Result<Self, QueryError> {
         let (pyramid, problem) = match session.pyramid() {
             Ok(pyramid) => (pyramid, None),
             Err(e) => (None, Some(e.to_string())),
         };
+        let known: HashMap<&Path, &Arc<PartTimes>> =
+            known.iter().map(|p| (p.path.as_path(), p)).collect();
         let infos = session.part_infos(SYSCALLS.table);
         let mut parts = Vec::with_capacity(infos.len());
+        let mut parts_read = 0;
         for (info, path) in infos.iter().zip(session.parts(SYSCALLS.table)) {
+            if let Some(part) = known.get(path.as_path()) {
+                parts.push(Arc::clone(part));
+                continue;
+            }
+            parts_read += 1;
             let groups = rows::groups(&path).map_err(|detail| QueryError::Table {
                 table: SYSCALLS.table,
                 detail,
             })?;
             let first = groups.iter().map(|g| g.first_ns).min();
-            parts.push(PartTimes {
+            parts.push(Arc::new(PartTimes {
                 span: first.zip(groups.iter().map(|g| g.last_ns).max()),
                 rows: info.rows,
                 path,
                 groups,
-            });
+            }));
         }
         let spans = parts.iter().filter_map(|p| p.span);
         let first = spans.clone().map(|s| s.0).min();
@@ -158,6 +183,7 @@ impl Zoom {
             db,
             pyramid: pyramid.map(Arc::new),
             parts: Arc::new(parts),
+            parts_read,
             span,
             problem,
             names: answer::Names::default(),
@@ -173,6 +199,7 @@ impl Zoom {
             db: self.db.try_clone()?,
             pyramid: self.pyramid.clone(),
             parts: self.parts.clone(),
+            parts_read: self.parts_read,
             span: self.span,
             problem: self.problem.clone(),
             names: self.names.clone(),
@@ -183,6 +210,12 @@ impl Zoom {
     /// without calls.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.span
+    }
+
+    /// Parts of table `syscalls` that had to be looked at for this state: what opening or
+    /// following cost.
+    pub fn parts_read(&self) -> usize {
+        self.parts_read
     }
 
     /// Why there is no pyramid although there should be one.
@@ -227,7 +260,7 @@ impl Zoom {
                     plan = pyramid.plan(cover, dimension, aligned, shift);
                 }
                 if plan.too_narrow.is_some() {
-                    parts = inside(self.parts.iter(), aligned).collect();
+                    parts = inside(self.all_parts(), aligned).collect();
                 } else {
                     parts = inside(self.uncovered(), aligned).collect();
                     blocks = plan.blocks();
@@ -237,7 +270,7 @@ impl Zoom {
                     });
                     let few = max_rows.min(FEW_ROWS);
                     let all_soon_read =
-                        || self.rows_in(self.parts.iter(), align(window, asked)) <= few;
+                        || self.rows_in(self.all_parts(), align(window, asked)) <= few;
                     // Damaged, which was not noticed until now; or what is asked for may
                     // be in a rest. The rows have it all.
                     if read.is_err()
@@ -246,11 +279,11 @@ impl Zoom {
                     {
                         (shift, blocks) = (asked, 0);
                         gather = Gather::new(request);
-                        parts = inside(self.parts.iter(), align(window, shift)).collect();
+                        parts = inside(self.all_parts(), align(window, shift)).collect();
                     }
                 }
             }
-            _ => parts = inside(self.parts.iter(), align(window, shift)).collect(),
+            _ => parts = inside(self.all_parts(), align(window, shift)).collect(),
         }
         let aligned = align(window, shift);
         gather.start(aligned.0, shift);
@@ -290,7 +323,7 @@ impl Zoom {
         limit: usize,
     ) -> Result<crate::Rows<'_>, QueryError> {
         let window = (window_ns.start, window_ns.end);
-        let paths: Vec<PathBuf> = inside(self.parts.iter(), window)
+        let paths: Vec<PathBuf> = inside(self.all_parts(), window)
             .map(|p| p.path.clone())
             .collect();
         self.db.run(&rows::events(&paths, window, filter, limit)?)
@@ -303,7 +336,7 @@ impl Zoom {
     /// When the path of a part cannot be given to the database.
     pub fn calls_in(&self, window_ns: Range<i64>) -> Result<String, QueryError> {
         let window = (window_ns.start, window_ns.end);
-        let paths: Vec<PathBuf> = inside(self.parts.iter(), window)
+        let paths: Vec<PathBuf> = inside(self.all_parts(), window)
             .map(|p| p.path.clone())
             .collect();
         match paths.is_empty() {
@@ -336,13 +369,22 @@ impl Zoom {
     /// Rows of the parts that hold calls that began in a window: there are no more
     /// in it.
     pub fn rows_near(&self, window_ns: Range<i64>) -> u64 {
-        self.rows_in(self.parts.iter(), (window_ns.start, window_ns.end))
+        self.rows_in(self.all_parts(), (window_ns.start, window_ns.end))
+    }
+
+    fn all_parts(&self) -> impl Iterator<Item = &PartTimes> {
+        self.parts.iter().map(|part| &**part)
     }
 
     fn uncovered(&self) -> Box<dyn Iterator<Item = &PartTimes> + '_> {
         match self.pyramid.as_deref() {
-            Some((_, cover)) => Box::new(cover.uncovered.iter().filter_map(|i| self.parts.get(*i))),
-            None => Box::new(self.parts.iter()),
+            Some((_, cover)) => Box::new(
+                cover
+                    .uncovered
+                    .iter()
+                    .filter_map(|i| Some(&**self.parts.get(*i)?)),
+            ),
+            None => Box::new(self.all_parts()),
         }
     }
 

@@ -3,33 +3,32 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use fathom_session::Session;
+use fathom_model::tables::TABLES;
 use hyper::body::Frame;
 use serde::Serialize;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::Shared;
 use super::sessions::{Counted, totals};
+use crate::changes::Changes;
 use crate::error::{ApiError, ErrorAnswer};
-use crate::job::{Lane, Stop};
-use crate::library::Stamp;
-use crate::view::Reader;
 
-/// How often the session's folders are looked at.
-const LOOK: Duration = Duration::from_millis(100);
 /// Least time between two lines.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(100);
 /// A line comes at least so often, so that either end notices when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether the recorder is still there.
+const ALIVE: Duration = Duration::from_millis(500);
+
 /// What a session holds now.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct LiveState {
     /// Just behind the beginning of the last call, nanoseconds since the start: a window of
@@ -50,35 +49,36 @@ pub(crate) async fn follow(
     let dir = app.library.dir(&id)?;
     let (lines, body) = channel::<Bytes>(2);
     tokio::spawn(async move {
-        let mut now = first;
+        let (mut now, mut rows) = first;
+        // Watched before it is looked at, so that what comes meanwhile is seen.
+        let mut changes = Changes::of(&dir);
         loop {
-            let live = now.live;
-            // Taken before, so that what comes meanwhile is seen the next time.
-            let seen = Stamp::of(&dir);
-            if lines.send(line(&now)).await.is_err() || !live {
+            if lines.send(line(&now)).await.is_err() || !now.live {
                 return;
             }
             tokio::time::sleep(PAUSE).await;
-            let mut waited = Duration::ZERO;
-            while Stamp::of(&dir) == seen && waited < SIGN_OF_LIFE {
-                if lines.is_closed() {
-                    return;
+            let told = Instant::now();
+            while told.elapsed() < SIGN_OF_LIFE {
+                match state(&app, &id).await {
+                    // session.json is written again for what nobody sees, too.
+                    Ok(state) if state == (now, rows) => {}
+                    Ok(state) => {
+                        (now, rows) = state;
+                        break;
+                    }
+                    Err(error) => {
+                        let answer = ErrorAnswer {
+                            error: error.problem,
+                        };
+                        lines.send(line(&answer)).await.ok();
+                        return;
+                    }
                 }
-                tokio::time::sleep(LOOK).await;
-                waited += LOOK;
-                // A recorder that was killed changes no file.
-                if waited.as_millis().is_multiple_of(500) && !Session::is_recorded_now(&dir) {
-                    break;
-                }
-            }
-            match state(&app, &id).await {
-                Ok(state) => now = state,
-                Err(error) => {
-                    let answer = ErrorAnswer {
-                        error: error.problem,
-                    };
-                    lines.send(line(&answer)).await.ok();
-                    return;
+                tokio::select! {
+                    () = lines.closed() => return,
+                    () = changes.next() => {}
+                    // A recorder that was killed changes no file.
+                    () = tokio::time::sleep(ALIVE) => {}
                 }
             }
         }
@@ -103,17 +103,18 @@ impl hyper::body::Body for Lines {
     }
 }
 
-async fn state(app: &Shared, id: &str) -> Result<LiveState, ApiError> {
-    let query = |reader: &Reader, _: &Stop| {
-        let start = reader.start_ns();
-        let last = reader.span().map_or(start, |span| span.1);
-        Ok(LiveState {
-            end: last.saturating_add(1).saturating_sub(start),
-            live: reader.session.is_live(),
-            totals: totals(&reader.session),
-        })
+/// What is told, and the rows of all tables.
+async fn state(app: &Shared, id: &str) -> Result<(LiveState, u64), ApiError> {
+    let view = app.jobs.look(id.to_string()).await?;
+    let start = view.start_ns();
+    let last = view.span().map_or(start, |span| span.1);
+    let state = LiveState {
+        end: last.saturating_add(1).saturating_sub(start),
+        live: view.session.is_live(),
+        totals: totals(&view.session),
     };
-    app.jobs.query(id.to_string(), Lane::Quick, query).await
+    let rows = TABLES.iter().map(|t| view.session.rows(t.name)).sum();
+    Ok((state, rows))
 }
 
 fn line(value: &impl Serialize) -> Bytes {

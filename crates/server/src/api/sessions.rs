@@ -133,7 +133,7 @@ pub(crate) struct Loss {
 }
 
 /// Counts of calls: seen = stored + lost + expired + counted + missing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Counted {
     pub seen: u64,

@@ -9,6 +9,10 @@ const figure = (metric: Figure["metric"], before: number, after: number, verdict
 	change: before === 0 ? null : (after - before) / before,
 	verdict,
 	why: "",
+	p: null,
+	interval: null,
+	effect: null,
+	samples: [[], []],
 });
 
 const row = (name: string, figures: Figure[], more: Partial<DiffRow> = {}): DiffRow => ({

@@ -34,7 +34,8 @@ export function precise(metric: Metric, value: number | null): string {
 export function changed({ before, after, change }: Pick<Figure, "before" | "after" | "change">): string {
 	if (before === null || after === null) return "";
 	if (before === after) return "=";
-	if (change === null) return "new";
+	// A finding has no share: it is there, or not.
+	if (change === null) return before === 0 ? "new" : after === 0 ? "gone" : "";
 	const factor = 1 + change;
 	if (factor >= 3) return `× ${Number(factor.toPrecision(3))}`;
 	if (after === 0) return "gone";

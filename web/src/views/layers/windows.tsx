@@ -108,7 +108,10 @@ export function Windows() {
 														background: colour(s.label),
 													}}
 												/>
-												<span className="swatch" style={{ background: colour(s.label) }} /> {s.label}{" "}
+												<span className="swatch" style={{ background: colour(s.label) }} />{" "}
+												<button type="button" className="plain-name">
+													{s.label}
+												</button>{" "}
 												<span className="faint">{MEANING[s.label]}</span>
 											</td>
 											<td className="number" title={exactDuration(s.total)}>

@@ -1,6 +1,6 @@
 // What the rules have found in the whole session, each with its evidence and the calls that show it.
 
-import type { Findings as Answer, Finding, Site } from "../../api/session";
+import type { Diagnosis, Finding, Site } from "../../api/diagnosis";
 import { sessionPath } from "../../api/session";
 import type { Filter } from "../../api/types";
 import { Link } from "../../app/Link";
@@ -11,6 +11,7 @@ import { duration, exact, exactTime, visible } from "../../lib/format";
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { useSession } from "../../state/session";
+import { evidenceText } from "./evidence";
 
 /** A diagnosis reads every call: of a running recording it is made anew this often. */
 const AGAIN_NS = 10e9;
@@ -20,7 +21,7 @@ export function Findings({ after }: { after: boolean }) {
 	const session = useSession();
 	const path = sessionPath(session.id, "/findings");
 	const turn = session.live ? Math.floor(session.bounds.to / AGAIN_NS) : -1;
-	const findings = useResource(after ? path : null, (signal) => client.json<Answer>(path, signal), turn);
+	const findings = useResource(after ? path : null, (signal) => client.json<Diagnosis>(path, signal), turn);
 	const count = findings.data?.findings.length;
 	return (
 		<Panel
@@ -73,11 +74,7 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 						{visible(caveat)}
 					</p>
 				))}
-				<p className="quiet">
-					{finding.evidence
-						.map((e) => `${e.name.replaceAll("_", " ")} ${e.name.endsWith("_ns") ? duration(e.value) : exact(e.value)}`)
-						.join(" · ")}
-				</p>
+				<p className="quiet">{finding.evidence.map(evidenceText).join(" · ")}</p>
 				{finding.code?.length ? (
 					<p>
 						In the code:{" "}

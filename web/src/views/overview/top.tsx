@@ -140,7 +140,14 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 									background: colourOf(by as Kind, sum.key ?? "none", theme),
 								}}
 							/>
-							<Name by={by} sum={sum} />
+							{/* Pressing it is a click on its row. */}
+							{sum.key === null ? (
+								<Name by={by} sum={sum} />
+							) : (
+								<button type="button" className="plain-name">
+									<Name by={by} sum={sum} />
+								</button>
+							)}
 						</td>
 						<td className="number" title={`${sum.atLeast ? "at least " : ""}${exactDuration(sum.time)}`}>
 							{sum.atLeast && !sum.slight ? "≥ " : ""}

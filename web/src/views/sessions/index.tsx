@@ -108,7 +108,11 @@ function Table({ sessions, order, setOrder, chosen, choose }: TableProps) {
 		<table className="figures sessions">
 			<thead>
 				<tr>
-					{comparable ? <th className="tick" aria-label="Compare" /> : null}
+					{comparable ? (
+						<th className="tick">
+							<span className="said">Compare</span>
+						</th>
+					) : null}
 					{head("id", "Session", false)}
 					<th>Command</th>
 					<th className="of-host">Host</th>

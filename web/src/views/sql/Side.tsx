@@ -122,7 +122,7 @@ function Table({ relation, wanted, insert }: { relation: Relation; wanted: strin
 function Placeholders({ insert }: { insert: (text: string) => void }) {
 	return (
 		<section className="sql-table">
-			<h3>Filled in by the page</h3>
+			<h2>Filled in by the page</h2>
 			<ul>
 				{PLACEHOLDERS.map(([name, meaning]) => (
 					<li key={name}>
@@ -144,7 +144,7 @@ function Saved({ load }: Pick<Props, "load">) {
 	return (
 		<div className="sql-side-list">
 			<section className="sql-table">
-				<h3>Saved in this browser</h3>
+				<h2>Saved in this browser</h2>
 				{saved.length === 0 ? <p className="sql-doc">None yet: “Save” keeps a statement with its plot.</p> : null}
 				<ul>
 					{saved.map((query) => (
@@ -166,7 +166,7 @@ function Saved({ load }: Pick<Props, "load">) {
 				</ul>
 			</section>
 			<section className="sql-table">
-				<h3>To begin with</h3>
+				<h2>To begin with</h2>
 				<ul>
 					{EXAMPLES.map((example) => (
 						<li key={example.name}>

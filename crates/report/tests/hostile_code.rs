@@ -1,0 +1,160 @@
+//! Names of functions and sources as a hostile program has them, in every form of the findings.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../query/tests/common/mod.rs"]
+mod common;
+
+use common::{Call, HOSTILE};
+use fathom_diagnose::Diagnosis;
+use fathom_model::batch::NULL_I64;
+use fathom_model::bytes::lossless;
+use fathom_model::tables::{FrameRows, StackRows};
+use fathom_model::{Batch, StrId, StringTable};
+use fathom_query::{Db, Limits};
+use fathom_report::{Report, diagnosis_to_text, to_html, to_sarif, to_text};
+use fathom_session::{Session, SessionWriter, WriterOptions};
+
+/// Calls that are made once every other millisecond.
+const CALLS: i64 = 400;
+
+/// As many stacks of one function each.
+fn stacks() -> [Batch; 2] {
+    let (mut stacks, mut frames, mut strings) = (
+        StackRows::default(),
+        FrameRows::default(),
+        StringTable::new(),
+    );
+    let broken = lossless(b"/opt/\xff\xfe\x80app");
+    let mut text = |text: &str| strings.intern(text.as_bytes());
+    for rid in 1..=CALLS {
+        stacks.rid.push(rid);
+        stacks.ts_ns.push(rid);
+        stacks.pid.push(100);
+        stacks.tid.push(100);
+        // Of the examples, the second to the fourth, one has a source.
+        stacks.stack_id.push(1 + (rid - 1) % 4);
+    }
+    for stack in 1..=4 {
+        frames.stack_id.push(stack);
+        frames.frame.push(0);
+        frames.object.push(text(&broken));
+        frames.build_id.push(StrId::NULL);
+        frames.offset.push(16);
+        frames.function.push(text(&format!("f{stack}{HOSTILE}")));
+        frames.function_offset.push(NULL_I64);
+        frames.source.push(match stack {
+            1 | 2 => text(&format!("src{stack}{HOSTILE}")),
+            _ => StrId::NULL,
+        });
+        frames.line.push(7);
+        frames.inlined.push(false);
+    }
+    [
+        stacks.into_batch(StringTable::new()),
+        frames.into_batch(strings),
+    ]
+}
+
+fn session(dir: &std::path::Path) -> (Session, Diagnosis) {
+    let path = dir.join("s.fathom");
+    let mut meta = common::meta();
+    let writer = SessionWriter::create(&path, meta.clone(), WriterOptions::default()).unwrap();
+    // Syncs of a file that has nothing to be made durable.
+    let calls: Vec<Call> = (0..CALLS)
+        .map(|i| Call::new("fsync", i * 2_000_000, 1_900_000).on(1))
+        .collect();
+    writer.append(common::syscalls(1, &calls)).unwrap();
+    writer.append(common::files(&[(1, "/log")])).unwrap();
+    for batch in stacks() {
+        writer.append(batch).unwrap();
+    }
+    meta.totals.seen = CALLS as u64;
+    meta.totals.stored = CALLS as u64;
+    writer.finish(meta).unwrap();
+    let session = Session::open(&path).unwrap();
+    let diagnosis = fathom_diagnose::diagnose(&session).unwrap();
+    assert!(
+        diagnosis.findings.iter().any(|f| !f.code.is_empty()),
+        "{diagnosis:#?}"
+    );
+    (session, diagnosis)
+}
+
+/// No character that a terminal acts on but newlines.
+fn is_plain(text: &str) -> bool {
+    !text
+        .chars()
+        .any(|c| c != '\n' && fathom_model::escape::is_unsafe(c))
+}
+
+#[test]
+fn text_is_one_line_a_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (session, diagnosis) = session(dir.path());
+    for width in [40, 80, 200] {
+        let text = diagnosis_to_text(&diagnosis, "s.fathom", 0, width, false);
+        assert!(is_plain(&text), "{text}");
+        // The newline within the name begins no line.
+        assert!(!text.lines().any(|line| line.starts_with("'\"<script>")));
+    }
+    let wide = diagnosis_to_text(&diagnosis, "s.fathom", 0, 400, false);
+    assert!(wide.contains("\\x1b[2J\\n'\"<script>"), "{wide}");
+    let db = Db::open(&session, Limits::default()).unwrap();
+    let report = Report::build(&db, &session).unwrap();
+    assert!(
+        report
+            .findings
+            .as_ref()
+            .unwrap()
+            .top
+            .iter()
+            .any(|f| !f.code.is_empty())
+    );
+    let text = to_text(&report, 100, false);
+    assert!(is_plain(&text), "{text}");
+    assert!(text.contains("in f2/srv/a\\x1b[2J"), "{text}");
+    let html = to_html(&report);
+    assert!(
+        !html.contains("<script>alert") && html.contains("&lt;script&gt;alert"),
+        "{html}"
+    );
+    assert!(
+        !html.contains('\u{1b}') && !html.contains('\u{9b}'),
+        "{html}"
+    );
+}
+
+#[test]
+fn programs_get_the_names_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, diagnosis) = session(dir.path());
+    let json = serde_json::to_string(&diagnosis).unwrap();
+    assert!(!json.contains(|c: char| c < ' '), "{json}");
+    let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let code = read["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|f| f.get("code"));
+    let function = code.unwrap()[0]["function"].as_str().unwrap();
+    assert!(function.ends_with(HOSTILE), "{function:?}");
+    assert_eq!(
+        code.unwrap()[0]["object"],
+        lossless(b"/opt/\xff\xfe\x80app").as_ref()
+    );
+
+    let sarif = to_sarif(&diagnosis);
+    let places: Vec<&serde_json::Value> = sarif["runs"][0]["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|result| result["locations"].as_array().into_iter().flatten())
+        .collect();
+    assert!(!places.is_empty());
+    for place in places {
+        let uri = &place["physicalLocation"]["artifactLocation"]["uri"];
+        let uri = uri.as_str().unwrap();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/%:".contains(c);
+        assert!(uri.chars().all(plain), "{uri}");
+    }
+}

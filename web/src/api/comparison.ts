@@ -1,0 +1,196 @@
+// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.
+
+import type { Group, Severity } from "./diagnosis";
+
+export type Outcome = "worse" | "changed" | "within_noise";
+
+export type SessionRef = {
+  /** As it was given. */
+  name: string,
+  /** Id of the session. */
+  id: string,
+  /** What was recorded. */
+  command: Array<string>,
+  /** How long was recorded, nanoseconds. */
+  duration_ns: number,
+  /** Calls, lost ones included. */
+  calls: number,
+};
+
+export type Side = {
+  /** Its sessions. */
+  sessions: Array<SessionRef>,
+};
+
+export type Method = {
+  /** In words, a sentence each. */
+  text: Array<string>,
+  /**
+   * Whether figures are by second of the recording, as no command was recorded
+   * from its beginning to its end.
+   */
+  per_second: boolean,
+  /** Chance of one false alarm in all tests of a metric, when nothing changed. */
+  alpha: number,
+  /** Kinds of call on a file that were counted on either side. */
+  counted: number,
+  /** Of which both sides count the same. */
+  equal: number,
+  /**
+   * Whether counts of one session a side are compared as they are, as nearly all
+   * of them are the same.
+   */
+  repeats: boolean,
+  /** By what factor a time must differ to count with one session a side, at least. */
+  run_to_run: number,
+};
+
+export type Metric = "calls" | "errors" | "asked_bytes" | "bytes" | "time" | "p50" | "p99" | "first_call" | "last_call" | "findings";
+
+export type Verdict = "same" | "within_noise" | "worse" | "better" | "not_comparable";
+
+export type Figure = {
+  /** What is measured. */
+  metric: Metric,
+  /** Mean of the sessions before; null when it was not measured. */
+  before: number | null,
+  /** Mean of the sessions after. */
+  after: number | null,
+  /** By how much it changed, as a share of what was before; null when that was 0. */
+  change: number | null,
+  /** What the difference is. */
+  verdict: Verdict,
+  /** Why. */
+  why: string,
+  /**
+   * How likely a difference of this size is when nothing changed, corrected for the
+   * number of tests; null when it was not tested.
+   */
+  p: number | null,
+  /**
+   * Between which factors the true change lies, with 95 % confidence; null when it
+   * was not tested or is not known.
+   */
+  interval: [number, number] | null,
+  /**
+   * Effect size (Cliff's delta): -1, all sessions after have less than all before,
+   * to 1, all have more; null with one session a side.
+   */
+  effect: number | null,
+  /** The sessions' figures. */
+  samples: [Array<number>, Array<number>],
+};
+
+export type Status = "both" | "new" | "gone";
+
+export type Row = {
+  /** Its name; of what is numbered the pattern. Not escaped. */
+  name: string,
+  /** What goes with it: the file of an operation, the class of a call. */
+  on?: string,
+  /** Names that the pattern stands for, before and after; null for a single name. */
+  names?: [number, number],
+  /** On which sides it is. */
+  status: Status,
+  /** Its figures. */
+  figures: Array<Figure>,
+};
+
+export type Tables = {
+  /** By name of the call. */
+  syscalls: Array<Row>,
+  /** By class of calls. */
+  classes: Array<Row>,
+  /** By file, as far as files are known. */
+  files: Array<Row>,
+  /** By call on a file: `name` is the call, `on` the file. */
+  operations: Array<Row>,
+  /** By name of the process. */
+  processes: Array<Row>,
+  /** By layer (`on`) and what it did there. */
+  layers: Array<Row>,
+  /** By device (`on`) and kind of request. */
+  devices: Array<Row>,
+  /** By call and error (`on`). */
+  errors: Array<Row>,
+};
+
+export type Change = {
+  /** Better or worse. */
+  verdict: Verdict,
+  /** What was measured. */
+  metric: Metric,
+  /** What it is about: `fsync on /data/log`. Not escaped. */
+  subject: string,
+  /** Table and row: `operations`, `fsync`, `/data/log`. */
+  table: string,
+  /** Before. */
+  before: number | null,
+  /** After. */
+  after: number | null,
+  /** By how much, as a share of what was before; null when that was 0. */
+  change: number | null,
+  /** Part of the whole (all calls, all bytes, all time) that the difference is. */
+  weight: number,
+  /** Why it is more than noise. */
+  why: string,
+  /** Whether it is beyond the threshold of the guard. */
+  fails: boolean,
+};
+
+export type FindingChange = {
+  /** Id of the rule. */
+  rule: string,
+  /** What it is about, with numbers of processes left out. Not escaped. */
+  subject: string,
+  /** correctness or performance. */
+  group: Group,
+  /** On which sides it is. */
+  status: Status,
+  /** Severity, before and after. */
+  severity: [Severity | null, Severity | null],
+  /** Time lost, nanoseconds: mean of the sessions that have it. */
+  lost_ns: [number | null, number | null],
+  /** Sessions that have it, before and after. */
+  sessions: [number, number],
+  /** The sentence of one of them, of after where there is one. Not escaped. */
+  title: string,
+  /** What the difference is. */
+  verdict: Verdict,
+  /** Why. */
+  why: string,
+};
+
+export type Guard = {
+  /** What guards. */
+  metrics: Array<Metric>,
+  /** How many percent worse is too much. */
+  fail_above_percent: number,
+  /** Whether it was too much. */
+  failed: boolean,
+  /** How many differences were too much; `changes` has them. */
+  failures: number,
+};
+
+export type Diff = {
+  /** All in all: `worse` when the guard fails. */
+  outcome: Outcome,
+  /** What was there before. */
+  before: Side,
+  /** What is there now. */
+  after: Side,
+  /** How differences were judged. */
+  method: Method,
+  /** What cannot be compared, or with reservations: a sentence each. */
+  notes: Array<string>,
+  /** What decides about the exit status. */
+  guard: Guard,
+  /** Differences that are more than noise, the weightiest first. */
+  changes: Array<Change>,
+  /** The whole run: figures of all calls together. */
+  totals: Array<Figure>,
+  /** The same by what the calls were and worked on. */
+  tables: Tables,
+  /** Findings of the diagnosis. */
+  findings: Array<FindingChange>,
+};

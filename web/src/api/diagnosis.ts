@@ -1,0 +1,134 @@
+// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.
+
+export type Severity = "low" | "medium" | "high";
+
+export type Group = "correctness" | "performance";
+
+export type Confidence = "high" | "low";
+
+export type Subject = {
+  /** Process. */
+  pid?: number,
+  /** Thread. */
+  tid?: number,
+  /** Name of the thread. */
+  comm?: string,
+  /** `files.file_id`. */
+  file_id?: number,
+  /** Path of a file or directory, as it is: not escaped. */
+  path?: string,
+};
+
+export type Evidence = {
+  /** What was measured, with its unit: `calls`, `median_ns`. */
+  name: string,
+  /** The number. */
+  value: number,
+};
+
+export type Example = {
+  /** The request. */
+  rid: number,
+  /** When it began, nanoseconds. */
+  ts_ns: number,
+  /** How long it took, nanoseconds. */
+  dur_ns: number,
+  /** Thread. */
+  tid: number,
+  /** Name of the call. */
+  syscall: string,
+  /** Path. */
+  path?: string,
+  /** Byte in the file. */
+  offset?: number,
+  /** What it returned. */
+  ret?: number,
+};
+
+export type Site = {
+  /** The function; `None` when the file has no name for it. */
+  function?: string,
+  /** Bytes from its beginning. */
+  function_offset?: number,
+  /** File of the source; `None` without debug information. */
+  source?: string,
+  /** Line in it, from 1. */
+  line?: number,
+  /** The program or library. */
+  object?: string,
+  /** Its build id. */
+  build_id?: string,
+  /** Byte in that file. */
+  offset?: number,
+};
+
+export type Finding = {
+  /** Id of the rule. */
+  rule: string,
+  /** Correctness or performance. */
+  group: Group,
+  /** How bad. */
+  severity: Severity,
+  /** How sure. */
+  confidence: Confidence,
+  /**
+   * What the run would have saved without it, nanoseconds; `None` where time is
+   * not the matter.
+   */
+  lost_ns: number | null,
+  /** How `lost_ns` was estimated. */
+  lost_how: string,
+  /**
+   * What happens, in one sentence with the numbers. Holds paths and names as
+   * they are: not escaped.
+   */
+  title: string,
+  /** What it is about. */
+  subject: Subject,
+  /** The numbers. */
+  evidence: Array<Evidence>,
+  /** Calls that show it. */
+  examples: Array<Example>,
+  /** Where in the program the examples were made; empty without `--stacks`. */
+  code?: Array<Site>,
+  /** SQL that lists all such calls. */
+  query: string,
+  /** What to do instead, and when not to. */
+  advice: string,
+  /** Page of the rule, relative to the documentation. */
+  page: string,
+  /** What weakens the finding. */
+  caveats: Array<string>,
+};
+
+export type NotObservable = {
+  /** Id of the rule. */
+  rule: string,
+  /** What it lacks. */
+  reason: string,
+};
+
+export type More = {
+  /** Id of the rule. */
+  rule: string,
+  /** How many more there are. */
+  findings: number,
+};
+
+export type Diagnosis = {
+  /**
+   * Findings, the worst first: correctness before performance, then by
+   * severity and time lost.
+   */
+  findings: Array<Finding>,
+  /** Rules that could not look. */
+  not_observable: Array<NotObservable>,
+  /** Further findings of rules that have very many. */
+  more: Array<More>,
+  /** Rules that looked. */
+  rules: number,
+  /** Calls that they looked at. */
+  calls: number,
+  /** How long was recorded, nanoseconds. */
+  span_ns: number,
+};

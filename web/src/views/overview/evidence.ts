@@ -1,0 +1,13 @@
+// The numbers that a finding rests on, in words.
+
+import type { Evidence } from "../../api/diagnosis";
+import { bytes, duration, exact, percent } from "../../lib/format";
+
+/** A number with its name, which says what its unit is. */
+export function evidenceText({ name, value }: Evidence): string {
+	const words = name.replaceAll("_", " ");
+	if (name.endsWith("_ns")) return `${words.slice(0, -3)} ${duration(value)}`;
+	if (/(^|_)bytes(_|$)/.test(name)) return `${words} ${bytes(value)}`;
+	if (/(^|_)share(_|$)/.test(name)) return `${words} ${percent(value)}`;
+	return `${words} ${exact(Math.round(value * 100) / 100)}`;
+}
