@@ -447,37 +447,46 @@ fn fio_replays_the_same_offsets_and_sizes() {
     }
 }
 
-/// The example in Python reads a session without fathom, and draws.
+/// The examples in Python, with DuckDB and with Polars, read a session without fathom, and draw.
 #[test]
-fn the_python_example_runs() {
+fn the_python_examples_run() {
     need_root!();
     let python = need_python!();
     let scratch = Scratch::new();
     let recording = recorded(&scratch, &[], &["threads", "own", "WORK", "2", "50"]);
-    let plot = scratch.root().join("plot.png");
-    let script = tools::project().join("examples/session.py");
-    let text = must_run(
-        &python,
-        [
-            script.as_os_str(),
-            recording.session.as_os_str(),
-            "-o".as_ref(),
-            plot.as_os_str(),
-        ],
-    );
-    let text = String::from_utf8(text).unwrap();
     let totals = recording.balanced();
-    let line = format!(
-        "{} calls seen, {} stored, 0 lost",
-        totals.seen, totals.stored
-    );
-    assert!(text.starts_with(&line), "{text}");
     let moves = recording.number(
         "SELECT count(*) FROM syscalls WHERE class = 'data' AND \"offset\" IS NOT NULL AND bytes > 0",
     );
-    assert!(
-        text.contains(&format!("{moves} reads and writes with an offset")),
-        "{text}"
-    );
-    assert!(fs::read(&plot).unwrap().starts_with(b"\x89PNG"));
+    let slowest = recording.rows("SELECT syscall, calls FROM by_syscall LIMIT 1");
+    let plot = scratch.root().join("plot.png");
+    for script in ["session.py", "session_polars.py"] {
+        let script = tools::project().join("examples").join(script);
+        let text = must_run(
+            &python,
+            [
+                script.as_os_str(),
+                recording.session.as_os_str(),
+                "-o".as_ref(),
+                plot.as_os_str(),
+            ],
+        );
+        let text = String::from_utf8(text).unwrap();
+        let line = format!(
+            "{} calls seen, {} stored, 0 lost",
+            totals.seen, totals.stored
+        );
+        assert!(text.starts_with(&line), "{text}");
+        let (name, calls) = (slowest[0].text("syscall"), slowest[0].int("calls"));
+        let (name, calls) = (name.unwrap(), calls.unwrap().to_string());
+        let first = text
+            .lines()
+            .find(|l| l.split_whitespace().any(|w| w == name));
+        let first = first.unwrap_or_else(|| panic!("{name} is not there: {text}"));
+        assert!(first.split_whitespace().any(|w| w == calls), "{first}");
+        let line = format!("{moves} reads and writes with an offset");
+        assert!(text.contains(&line), "{text}");
+        assert!(fs::read(&plot).unwrap().starts_with(b"\x89PNG"));
+        fs::remove_file(&plot).unwrap();
+    }
 }

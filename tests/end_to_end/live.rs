@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::process::Command;
+use std::time::Duration;
 
-use fathom_tests::session::try_query;
+use fathom_tests::session::{query, try_query};
 use fathom_tests::{Record, Scratch, need_root};
 use rustix::process::Signal;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Writes as long as a file is there, which goes with the test's directory.
 const SCRIPT: &str = "while [ -e \"$0\" ]; do
@@ -83,6 +85,92 @@ fn snapshots_are_consistent_and_only_grow() {
     let recording = running.wait().must_exit(0);
     recording.complete();
     assert!(recording.number("SELECT count(*) FROM syscalls") >= last);
+}
+
+/// CLOCK_MONOTONIC, nanoseconds.
+fn now_ns() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// How long a call takes from its end to an answer in which it is: each is the last that
+/// its program makes for a while, so that none is pushed out by those behind it.
+#[test]
+fn a_call_is_in_the_answer_soon_after_its_end() {
+    need_root!();
+    const CALLS: usize = 8;
+    let scratch = Scratch::new();
+    let mut running = Record::new(&scratch)
+        .command([
+            "sh",
+            "-c",
+            "while read n; do : >\"$0/call-$n\"; echo $n; done",
+        ])
+        .command([scratch.work()])
+        .interactive()
+        .spawn();
+    let session = running.session();
+    let count = |session: &std::path::Path| -> Option<[i64; 4]> {
+        let rows = try_query(
+            session,
+            "SELECT count(*) FILTER (path LIKE '%/call-%' AND syscall LIKE 'open%') AS calls,
+                    max(ts_ns + dur_ns) FILTER (path LIKE '%/call-%' AND syscall LIKE 'open%')
+                        AS end_ns,
+                    count(*) AS rows, any_value(seen - lost) AS stored
+             FROM syscalls, session",
+        );
+        let number = |name| rows.as_ref().ok()?.first()?.int(name);
+        Some([
+            number("calls")?,
+            number("end_ns").unwrap_or(0),
+            number("rows")?,
+            number("stored").unwrap_or(0),
+        ])
+    };
+    running.until("a session", || count(&session).is_some());
+    let mut delays = Vec::new();
+    for n in 1..=CALLS {
+        running.say(&format!("{n}\n"));
+        assert_eq!(running.line(), n.to_string());
+        let mut found = None;
+        let mut asked_ns = now_ns();
+        running.until("the call in an answer", || {
+            let before_ns = now_ns();
+            let Some([calls, end_ns, rows, stored]) = count(&session) else {
+                return false;
+            };
+            assert_eq!(rows, stored, "what was seen and is not lost is there");
+            // What was seen once stays, and nothing comes before it happens.
+            assert!(calls == n as i64 || calls == n as i64 - 1, "{calls} of {n}");
+            if calls == n as i64 {
+                found = Some((asked_ns - end_ns, now_ns() - end_ns));
+            }
+            asked_ns = before_ns;
+            found.is_some()
+        });
+        let (least, most) = found.expect("found");
+        delays.push((Duration::from_nanos(least.max(0) as u64), most));
+        assert!(
+            least < 10_000_000_000,
+            "an answer {} ms after the call had ended did not have it",
+            least / 1_000_000
+        );
+    }
+    let recording = running.wait().must_exit(0);
+    recording.complete();
+    for (n, (least, most)) in delays.iter().enumerate() {
+        println!(
+            "call {}: not in an answer that began {:?} after its end, in one that was there after {} ms",
+            n + 1,
+            least,
+            most / 1_000_000
+        );
+    }
+    let opened = query(
+        &recording.session,
+        "SELECT count(*) AS n FROM syscalls WHERE path LIKE '%/call-%' AND syscall LIKE 'open%'",
+    );
+    assert_eq!(opened[0].int("n"), Some(CALLS as i64));
 }
 
 #[test]

@@ -9,8 +9,8 @@
 -- read_bytes: Of which by read and its like, copy_file_range, sendfile and splice.
 -- written_bytes: Of which by write and its like.
 -- total_ns: Sum of the durations, nanoseconds; a long call counts where it was entered.
--- p50_ns: Median duration, nanoseconds. Exact up to 20 million stored calls, beyond that
---   an estimate (t-digest).
+-- p50_ns: Median duration, nanoseconds. Exact up to 20 million stored calls, beyond that rounded
+--   down by at most 1/64.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, nanoseconds.

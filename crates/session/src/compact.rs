@@ -21,6 +21,7 @@ use crate::decode::RowGroupDecoder;
 use crate::encode::Encoder;
 use crate::error::SessionError;
 use crate::layout::PartRange;
+use crate::page_order;
 use crate::part::PartWriter;
 use crate::schema::TableSchema;
 use crate::storage::Storage;
@@ -120,7 +121,8 @@ pub(crate) fn merge(
             if durable {
                 storage.sync_table(table.name)?;
             }
-            for part in parts {
+            // One that is only written anew has its name again.
+            for part in parts.iter().filter(|part| part.range != range) {
                 // Readers of fathom ignore one that stays: its rows are in
                 // the merged part.
                 let _ = storage.remove_part(table.name, part.range);
@@ -169,7 +171,11 @@ fn write_merged(
             let group = reader
                 .get_row_group(i)
                 .map_err(SessionError::parquet(&path))?;
-            if !keyed && group.metadata().num_rows() >= COPY_ROWS {
+            let in_order = || -> Result<bool, SessionError> {
+                Ok(page_order::is_promised(reader.metadata())
+                    || !page_order::is_wrong(&*group).map_err(SessionError::parquet(&path))?)
+            };
+            if !keyed && group.metadata().num_rows() >= COPY_ROWS && in_order()? {
                 if encoder.rows() > 0 {
                     writer
                         .append(encoder.finish().map_err(failed())?)

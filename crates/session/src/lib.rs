@@ -35,6 +35,7 @@ mod error;
 mod layout;
 mod lock;
 mod losses;
+mod page_order;
 mod part;
 mod pyramid;
 mod queue;

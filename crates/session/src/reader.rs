@@ -19,6 +19,7 @@ use crate::catalog::PartInfo;
 use crate::error::SessionError;
 use crate::layout::{META_FILE, PartRange, is_temporary};
 use crate::lock;
+use crate::page_order;
 use crate::rebuild;
 use crate::schema::physical;
 
@@ -39,6 +40,8 @@ pub struct Session {
     problems: Vec<String>,
     /// Why `session.json` could not be read, if its parts had to do.
     rebuilt: Option<String>,
+    /// Parts out of which DuckDB reads wrong values.
+    wrong_pages: usize,
     /// Parts whose footers were read since it was opened.
     examined: u64,
 }
@@ -61,6 +64,7 @@ impl Session {
             live: false,
             parts: Vec::new(),
             problems: Vec::new(),
+            wrong_pages: 0,
             examined: 0,
         };
         session.scan()?;
@@ -149,6 +153,7 @@ impl Session {
         // Before the parts: one that is written in between is a part more.
         self.live = lock::is_held(&self.dir);
         self.problems.clear();
+        self.wrong_pages = 0;
         let mut before = std::mem::take(&mut self.parts);
         // Calls first: the files and tasks that they refer to were written before
         // them.
@@ -161,6 +166,7 @@ impl Session {
             self.parts.push(parts);
         }
         self.missing_folders();
+        self.problems.extend(page_order::problem(self.wrong_pages));
         if let Some(reason) = &self.rebuilt {
             self.problems.push(format!(
                 "{reason}: shown is what the session said of itself at its start; `fathom repair` \
@@ -319,8 +325,14 @@ impl Session {
                 continue;
             }
             self.examined += 1;
-            match examine(table, &dir.join(range.to_string())) {
-                Ok((rows, bytes)) => taken.push(PartInfo { range, rows, bytes }),
+            let path = dir.join(range.to_string());
+            match inspect(table, &path) {
+                Ok((metadata, rows, bytes)) => {
+                    // The fathom that records now knows better.
+                    let wrong = !self.live && page_order::is_wrong_in(&metadata, &path);
+                    self.wrong_pages += usize::from(wrong);
+                    taken.push(PartInfo { range, rows, bytes });
+                }
                 // Merged into another part since the folder was read.
                 Err(Unreadable::Gone) => {}
                 Err(Unreadable::Bad(reason)) => {
@@ -367,6 +379,11 @@ pub(crate) enum Unreadable {
 
 /// Rows and bytes of a part whose footer is whole and belongs to `table`.
 pub(crate) fn examine(table: &Table, path: &Path) -> Result<(u64, u64), Unreadable> {
+    inspect(table, path).map(|(_, rows, bytes)| (rows, bytes))
+}
+
+/// The same with the footer.
+fn inspect(table: &Table, path: &Path) -> Result<(ParquetMetaData, u64, u64), Unreadable> {
     let (metadata, file, bytes) = footer(path)?;
     let failed = |e: std::io::Error| Unreadable::Bad(format!("it cannot be read: {e}"));
     let data = data_range(&file, bytes).map_err(failed)?;
@@ -376,7 +393,7 @@ pub(crate) fn examine(table: &Table, path: &Path) -> Result<(u64, u64), Unreadab
         ));
     };
     let rows = validate(table, &metadata, data).map_err(Unreadable::Bad)?;
-    Ok((rows, bytes))
+    Ok((metadata, rows, bytes))
 }
 
 /// The footer of a Parquet file, and the file with its size. The file may be

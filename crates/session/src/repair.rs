@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use fathom_model::meta::{SessionMeta, State};
 use fathom_model::tables::{TABLES, Table};
@@ -21,8 +22,9 @@ use crate::error::SessionError;
 use crate::layout::{META_FILE, META_TEMPORARY, PartRange, RESERVE_FILE, is_temporary};
 use crate::lock::{self, RecorderLock};
 use crate::reader::{self, Unreadable};
+use crate::schema::TableSchema;
 use crate::storage::Storage;
-use crate::{part, rebuild, settle, writer};
+use crate::{compact, page_order, part, rebuild, settle, writer};
 
 /// Folder in a session for what is moved aside.
 const ASIDE: &str = "set-aside";
@@ -127,6 +129,7 @@ impl Work {
                 }
             }
             self.gaps(table, &contents.parts, meta);
+            self.reorder(schema, &mut contents.parts)?;
             tables.push(contents.parts);
         }
         let unfinished = meta.state == State::Recording;
@@ -293,6 +296,38 @@ impl Work {
             }
             next = part.range.last.saturating_add(1);
         }
+    }
+
+    /// Writes parts anew out of which DuckDB reads wrong values.
+    fn reorder(
+        &mut self,
+        schema: &TableSchema,
+        parts: &mut [PartInfo],
+    ) -> Result<(), SessionError> {
+        let table = schema.table.name;
+        let mut wrong: Vec<&mut PartInfo> = parts
+            .iter_mut()
+            .filter(|part| page_order::part_is_wrong(&self.storage.part(table, part.range)))
+            .collect();
+        let what = match wrong.len() {
+            0 => return Ok(()),
+            1 => "1 part has",
+            n => &format!("{n} parts have"),
+        };
+        self.repair.found.push(format!(
+            "{table}: {what} pages in an order that DuckDB reads wrong values out of: written anew"
+        ));
+        if !self.write {
+            return Ok(());
+        }
+        for part in &mut wrong {
+            let go_on = AtomicBool::new(false);
+            let anew = std::slice::from_ref(&**part);
+            if let Some(anew) = compact::merge(&self.storage, schema, anew, &go_on, true)? {
+                **part = anew;
+            }
+        }
+        Ok(())
     }
 
     fn found(&mut self, text: String) {

@@ -9,6 +9,8 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 
+use crate::page_order;
+
 /// Under this key the footers of some parts have `session.json` as it was at the
 /// start of the recording.
 pub(crate) const SESSION_KEY: &str = "fathom.session";
@@ -45,6 +47,10 @@ impl TableSchema {
             KeyValue::new(
                 "fathom.schema_version".to_owned(),
                 SCHEMA_VERSION.to_string(),
+            ),
+            KeyValue::new(
+                page_order::KEY.to_owned(),
+                page_order::DICTIONARY_FIRST.to_owned(),
             ),
         ];
         let plain = properties(metadata.clone())?;

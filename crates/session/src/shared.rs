@@ -148,8 +148,8 @@ impl Shared {
         }
     }
 
-    /// Writes `session.json` if the totals have changed. The reserve pays on a
-    /// full disk: what it gives comes back when the old file is replaced.
+    /// Writes `session.json` if the totals have changed. The reserve lends the room on a
+    /// full disk: it comes back when the old file is replaced.
     pub(crate) fn write_meta_if_changed(&self) {
         let mut meta = {
             let mut shared = lock(&self.meta);
@@ -163,7 +163,7 @@ impl Shared {
         }
         match self
             .storage
-            .with_reserve(|| self.storage.write_meta(&meta.meta, false))
+            .with_reserve(0, || self.storage.write_meta(&meta.meta, false))
         {
             Ok(()) => lock(&self.meta).written = Some(meta.meta.totals),
             Err(e) => {

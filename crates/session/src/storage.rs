@@ -13,6 +13,8 @@ use crate::layout::{META_FILE, META_TEMPORARY, PartRange, RESERVE_FILE};
 const RESERVE_BYTES: u64 = 2 << 20;
 /// How much of it is released at a time.
 const RESERVE_STEP: u64 = 256 << 10;
+/// The part of it that only `session.json` takes: a session is whole when that is written.
+pub(crate) const META_RESERVE: u64 = 64 << 10;
 
 /// Writes the files of one session.
 #[derive(Clone, Debug)]
@@ -113,24 +115,9 @@ impl Storage {
     /// Takes room on disk, as much as there is up to [`RESERVE_BYTES`].
     pub(crate) fn fill_reserve(&self) -> Result<(), SessionError> {
         let path = self.dir.join(RESERVE_FILE);
-        let fill = || -> io::Result<()> {
-            let mut file = create_new(&path)?;
-            // Noise, so that a file system that compresses keeps the room.
-            let mut seed = 0x9e37_79b9_7f4a_7c15u64;
-            let mut block = Vec::with_capacity(RESERVE_STEP as usize);
-            for _ in 0..RESERVE_BYTES / RESERVE_STEP {
-                block.clear();
-                while block.len() < RESERVE_STEP as usize {
-                    seed ^= seed << 13;
-                    seed ^= seed >> 7;
-                    seed ^= seed << 17;
-                    block.extend_from_slice(&seed.to_le_bytes());
-                }
-                file.write_all(&block)?;
-            }
-            Ok(())
-        };
-        fill().map_err(SessionError::io("write", &path))
+        create_new(&path)
+            .and_then(|file| grow(file, RESERVE_BYTES))
+            .map_err(SessionError::io("write", &path))
     }
 
     /// Whether the reserve has its full size.
@@ -138,14 +125,31 @@ impl Storage {
         fs::metadata(self.dir.join(RESERVE_FILE)).is_ok_and(|m| m.len() >= RESERVE_BYTES)
     }
 
-    /// Gives some of the reserve back to the disk; false when nothing is left.
-    fn release_reserve(&self) -> bool {
+    /// Bytes that the reserve has.
+    fn reserve_bytes(&self) -> u64 {
+        fs::metadata(self.dir.join(RESERVE_FILE)).map_or(0, |m| m.len())
+    }
+
+    /// Gives some of what the reserve has above `least` back to the disk; false when
+    /// nothing is left.
+    fn release_reserve(&self, least: u64) -> bool {
+        let length = self.reserve_bytes();
+        let shorter = length.saturating_sub(RESERVE_STEP).max(least);
         let path = self.dir.join(RESERVE_FILE);
-        let Ok(file) = OpenOptions::new().write(true).open(&path) else {
-            return false;
-        };
-        let length = file.metadata().map_or(0, |m| m.len());
-        length > 0 && file.set_len(length.saturating_sub(RESERVE_STEP)).is_ok()
+        let shorten = || OpenOptions::new().write(true).open(&path)?.set_len(shorter);
+        shorter < length && shorten().is_ok()
+    }
+
+    /// Takes back what the reserve had before, as far as there is room.
+    fn restore_reserve(&self, bytes: u64) {
+        if self.reserve_bytes() < bytes {
+            let path = self.dir.join(RESERVE_FILE);
+            // On a full disk this fails when it has taken what there is.
+            let _ = OpenOptions::new()
+                .append(true)
+                .open(path)
+                .and_then(|file| grow(file, bytes));
+        }
     }
 
     /// Removes the reserve at the end.
@@ -154,19 +158,44 @@ impl Storage {
         let _ = fs::remove_file(self.dir.join(RESERVE_FILE));
     }
 
-    /// Does `write`, and when the disk is full again and again with more of
-    /// the reserve released.
+    /// Does `write`, and when the disk is full again and again with more of the reserve
+    /// released, down to `least` bytes. What `write` did not need goes back: otherwise
+    /// the rows that come next would take it, and nothing would be left for the end.
     pub(crate) fn with_reserve<T>(
         &self,
+        least: u64,
         mut write: impl FnMut() -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
-        loop {
+        let before = self.reserve_bytes();
+        let result = loop {
             match write() {
-                Err(e) if e.is_full() && self.release_reserve() => {}
-                result => return result,
+                Err(e) if e.is_full() && self.release_reserve(least) => {}
+                result => break result,
             }
-        }
+        };
+        self.restore_reserve(before);
+        result
     }
+}
+
+/// Writes noise until `file` has `bytes` bytes, so that a file system that compresses
+/// keeps the room.
+fn grow(mut file: File, bytes: u64) -> io::Result<()> {
+    let mut length = file.metadata()?.len();
+    let mut seed = 0x9e37_79b9_7f4a_7c15 ^ length;
+    let mut block = Vec::with_capacity(RESERVE_STEP as usize);
+    while length < bytes {
+        block.clear();
+        while (block.len() as u64) < RESERVE_STEP.min(bytes - length) {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            block.extend_from_slice(&seed.to_le_bytes());
+        }
+        file.write_all(&block)?;
+        length += block.len() as u64;
+    }
+    Ok(())
 }
 
 /// A new file. What a killed recorder left under the name is removed first;

@@ -22,6 +22,7 @@ use crate::pyramid::LivePyramid;
 use crate::queue::Popped;
 use crate::save::PendingSave;
 use crate::shared::{Shared, index_of};
+use crate::storage::META_RESERVE;
 use crate::writer::WriterOptions;
 use crate::{decode, part};
 
@@ -331,7 +332,9 @@ impl Worker {
             while let Some(part) = self.held[i].pop_front() {
                 let written = if use_reserve {
                     let shared = self.shared.clone();
-                    shared.storage.with_reserve(|| self.write(i, &part))
+                    shared
+                        .storage
+                        .with_reserve(META_RESERVE, || self.write(i, &part))
                 } else {
                     self.write(i, &part)
                 };

@@ -287,7 +287,7 @@ impl SessionWriter {
         meta.history = self.shared.meta().history;
         meta.totals = self.shared.complete_totals(&meta.totals);
         let storage = &self.shared.storage;
-        storage.with_reserve(|| storage.write_meta(&meta, true))?;
+        storage.with_reserve(0, || storage.write_meta(&meta, true))?;
         storage.remove_reserve();
         let tables = self.tables();
         Ok(Finished {

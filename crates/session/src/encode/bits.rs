@@ -107,11 +107,11 @@ fn starts_run(values: &[u32]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Reads the hybrid encoding bit by bit, as the format describes it.
-    fn decode(mut bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
+    pub(crate) fn decode(mut bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
         let mut out = Vec::new();
         while out.len() < count {
             let mut header = 0u64;

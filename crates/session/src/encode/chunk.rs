@@ -74,6 +74,11 @@ impl ChunkBuilder {
         self.pages.len()
     }
 
+    /// Rows of the pages so far.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Whether a page may use the chunk's dictionary.
     pub(crate) fn takes_dictionary(&self) -> bool {
         self.last

@@ -11,10 +11,11 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::bits::{hybrid, hybrid_run, width_of};
 use super::chunk::{Chunk, ChunkBuilder, DataPage, Dictionary};
-use super::int_dict::IntDict;
+use super::int_dict::{IntDict, MAX_ENTRIES};
 use super::levels::compact;
 use super::zstd::Zstd;
-use super::{delta, levels};
+use super::{PAGE_ROWS, delta, levels};
+use crate::compact::GROUP_ROWS;
 
 /// Pages after which the encodings are compared again, as soon as the chunk takes all of them.
 const TRIAL_EVERY: u32 = 32;
@@ -212,7 +213,9 @@ impl IntColumn {
                     continue;
                 }
                 compressed.clear();
-                size += zstd.always(&added, &mut compressed)?;
+                let entries = zstd.always(&added, &mut compressed)?;
+                let share = self.later_entries(values);
+                size += (entries as f64 * share) as usize;
             } else {
                 self.encode_as(choice, values);
             }
@@ -232,6 +235,43 @@ impl IntColumn {
         }
         self.encoded.clear();
         Ok(())
+    }
+
+    /// What each page that is still to come in this chunk is expected to add to the
+    /// dictionary, as a part of what `values`, its next, would add: pages of a few values
+    /// that come again and again, such as the offsets of blocks, add less and less.
+    fn later_entries(&mut self, values: &[i64]) -> f64 {
+        let before = self.dict.values().len();
+        let (first, second) = values.split_at(values.len() / 2);
+        let mut added = |half: &[i64]| {
+            let before = self.dict.values().len();
+            let fits = half.iter().all(|v| self.dict.index(*v).is_some());
+            fits.then(|| (self.dict.values().len() - before) as f64)
+        };
+        let halves = (added(first), added(second));
+        self.dict.truncate(before);
+        let (Some(first), Some(second)) = halves else {
+            return 1.0;
+        };
+        // The last page of a chunk is short.
+        let pages = match values.len() {
+            PAGE_ROWS => (GROUP_ROWS.saturating_sub(self.chunk.rows()) / PAGE_ROWS).max(1),
+            _ => 1,
+        };
+        if first <= 0.0 || second >= first || pages == 1 {
+            return 1.0;
+        }
+        // Each half is expected to add as much less than the one before as this one does.
+        let less = second / first;
+        let all = (1.0 - less.powi(2 * pages as i32)) / (1.0 - less);
+        let share = all / (1.0 + less) / pages as f64;
+        // All of them have to fit.
+        let entries = before as f64 + first * all;
+        if entries > MAX_ENTRIES as f64 {
+            1.0
+        } else {
+            share
+        }
     }
 
     fn encode_as(&mut self, choice: Choice, values: &[i64]) {
