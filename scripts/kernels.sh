@@ -21,8 +21,7 @@ kernel_basics=(aio::every_storage_operation content::hashes_of_few filters::outc
 	ground_truth::every_storage_call)
 # Tests that run there when asked for: what fathom chooses, and what it sees of calls, of operations
 # of io_uring and AIO, of page faults, files and tasks, of content and of waits, and
-# what filters leave. The others are left to the host, as emulation is slow: each
-# recording waits for the verifier.
+# what filters leave. The others are left to the host, as emulation is slow.
 kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_operation
 	aio::every_storage_operation mapped::every_kind names::paths_follow
 	processes::a_daemon waiting::killed_in_a_read content::hashes_of_few
