@@ -98,16 +98,17 @@ fn without(recording: &Recording) -> Vec<Row> {
 }
 
 fn counters_agree(programs: Option<&str>) {
-    // On a very busy machine a call that was off the CPU now and then has no counters, which
-    // is said in the guide: one in ten thousand is none too many, in each of three recordings is.
-    let (scratch, recording) = (0..3)
+    // The programs for 5.8 count on preemption being off, which it is not here: a call may lack
+    // its counters now and then, but not in each of three recordings.
+    let tries = if programs == Some("5.8") { 3 } else { 1 };
+    let (scratch, recording) = (0..tries)
         .map(|_| {
             let scratch = Scratch::new();
             let recording = record(&scratch, &["--counters", SOFTWARE], programs);
             (scratch, recording)
         })
         .find(|(_, recording)| without(recording).is_empty())
-        .expect("calls without counters in each of three recordings");
+        .expect("calls without counters");
     let _scratch = scratch;
     recording.complete();
     let (own, two) = own(&recording.text());

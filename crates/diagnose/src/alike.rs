@@ -32,8 +32,9 @@ fn pattern(path: &str) -> String {
     pattern
 }
 
-/// Findings of one rule, the worst first, with those put together that say the same of one
-/// process, but of another file of a numbered row or of another thread.
+/// Findings of one rule, the worst first, with those put together that say the same, but of
+/// another file of a numbered row, of another thread, or of another process of the same name
+/// with the same file or row of files.
 pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
     let mut groups: Vec<Vec<Finding>> = Vec::new();
     let mut places = BTreeMap::new();
@@ -45,7 +46,10 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
             continue;
         }
         let key = (
-            subject.pid,
+            // Programs of one name may be different ones, as scripts are; not with the same files.
+            subject
+                .pid
+                .filter(|_| subject.path.is_none() || subject.comm.is_none()),
             subject.comm.as_deref().map(|comm| role(comm).to_owned()),
             subject.path.as_deref().map(pattern),
             // Rules that say several things have other numbers for each.
@@ -68,6 +72,7 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     let count = group.len();
     let files: BTreeSet<i64> = group.iter().filter_map(|f| f.subject.file_id).collect();
     let threads: BTreeSet<i32> = group.iter().filter_map(|f| f.subject.tid).collect();
+    let processes: BTreeSet<i32> = group.iter().filter_map(|f| f.subject.pid).collect();
     let lost = group.iter().filter_map(|f| f.lost_ns);
     let lost = lost.reduce(|a, b| a.saturating_add(b));
     let severity = group.iter().map(|f| f.severity).max();
@@ -86,15 +91,25 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
         }
         first.confidence = first.confidence.lower(other.confidence);
     }
-    let more = |n: usize, what: &str| match n {
+    let more = |n: usize, one: &str, several: &str| match n {
         0 | 1 => None,
-        2 => Some(format!("1 more {what}")),
-        n => Some(format!("{} more {what}s", units::count(n as i64 - 1))),
+        2 => Some(format!("1 more {one}")),
+        n => Some(format!("{} more {several}", units::count(n as i64 - 1))),
     };
-    let more: Vec<String> = [more(files.len(), "file"), more(threads.len(), "thread")]
-        .into_iter()
-        .flatten()
-        .collect();
+    // Threads of several processes go without saying.
+    let of_one = if processes.len() > 1 {
+        1
+    } else {
+        threads.len()
+    };
+    let more: Vec<String> = [
+        more(files.len(), "file", "files"),
+        more(of_one, "thread", "threads"),
+        more(processes.len(), "process", "processes"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     if !more.is_empty() {
         first.title = format!(
             "{}; the same of {} like it",
@@ -112,8 +127,16 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
             .evidence
             .push(number("alike_threads", threads.len() as i64));
     }
+    if let (Some(pid), true) = (first.subject.pid, processes.len() > 1) {
+        first.query = list(&first.query, "pid", &pid.to_string(), &processes);
+        first
+            .evidence
+            .push(number("alike_processes", processes.len() as i64));
+    }
     // A thread loses no more than all of the time.
-    let most = run.span_ns.saturating_mul(threads.len().max(1) as i64);
+    let most = run
+        .span_ns
+        .saturating_mul(threads.len().max(processes.len()).max(1) as i64);
     first.lost_ns = lost.map(|lost| lost.min(most));
     first.severity = match first.lost_ns {
         Some(lost) => severity.max(Some(by_share(lost, run))),
@@ -167,6 +190,34 @@ mod tests {
             s.fsync(fd);
         }
         s.close(fd);
+    }
+
+    #[test]
+    fn processes_of_one_name_with_the_same_files_are_one_finding() {
+        let mut s = Scenario::new();
+        for pid in [100, 200, 300] {
+            s.process(pid);
+            syncs(&mut s, &format!("/data/{pid}.log"));
+            syncs(&mut s, &format!("/own/{pid}/log"));
+        }
+        let found = fires("sync-storm", s);
+        assert_eq!(found.len(), 4, "{found:#?}");
+        let all = found.iter().find(|f| f.title.contains("like it")).unwrap();
+        assert!(
+            all.title
+                .ends_with("; the same of 2 more files and 2 more processes like it"),
+            "{}",
+            all.title
+        );
+        assert_eq!(
+            all.evidence.last().map(|e| (e.name, e.value)),
+            Some(("alike_processes", 3.0))
+        );
+        assert!(
+            all.query.contains("pid IN (100, 200, 300)"),
+            "{}",
+            all.query
+        );
     }
 
     #[test]
