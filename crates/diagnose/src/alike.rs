@@ -214,7 +214,7 @@ mod tests {
             Some(("alike_processes", 3.0))
         );
         assert!(
-            all.query.contains("pid IN (100, 200, 300)"),
+            all.query.contains("tid IN (100, 200, 300)"),
             "{}",
             all.query
         );
