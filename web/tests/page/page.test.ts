@@ -125,8 +125,11 @@ onStage(
 		describe("the filter", () => {
 			it("takes typed conditions, and the table shows only calls that hold", async () => {
 				await open(tab, server, { ...session, view: "table" });
+				// What is typed before the field has the focus is keys of the view.
 				await tab.page.keyboard.press("/");
+				await expect.poll(() => tab.page.evaluate(() => document.activeElement?.tagName)).toBe("INPUT");
 				await tab.page.keyboard.type("ENOENT");
+				await expect.poll(() => tab.page.locator("input:focus").inputValue()).toBe("ENOENT");
 				await tab.page.keyboard.press("Enter");
 				await expect.poll(() => tab.page.url()).toContain("ENOENT");
 				await tab.page.keyboard.press("Escape");
