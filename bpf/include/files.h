@@ -109,16 +109,27 @@ static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 
 		w->partial = 1;
 }
 
+/* Announces a file. `path_hash` is what a walk a moment ago found; names that two
+ * walks after each other find the same were not torn by a rename between them. The
+ * walk's `whole_hash` is then that of the names that were sent, and 0 when they
+ * changed with every walk: such a path is partial, and has to be sent again. */
 static __always_inline bool send_file(struct scratch *scratch, struct file_key *key, __u32 handle,
-				      __u64 now)
+				      __u64 now, __u64 path_hash)
 {
 	struct file_record *record = (void *)scratch->data;
 	struct inode *inode = (struct inode *)key->inode;
 	struct dentry *dentry = (struct dentry *)key->dentry;
-	__u32 epoch = rename_epoch;
+	__u64 whole_hash = path_hash;
 	walk_path(scratch, key->mnt, key->dentry, sizeof(*record), true);
+	/* One that ends early has the hash of what it saw. */
+	if (!scratch->walk.partial && scratch->walk.hash != path_hash) {
+		__u64 before = scratch->walk.hash;
+		walk_path(scratch, key->mnt, key->dentry, sizeof(*record), true);
+		whole_hash = scratch->walk.hash == before ? before : 0;
+	}
+	scratch->walk.whole_hash = whole_hash;
 	record->kind = RECORD_FILE;
-	record->flags = scratch->walk.partial || epoch != rename_epoch ? FILE_PATH_PARTIAL : 0;
+	record->flags = scratch->walk.partial || !whole_hash ? FILE_PATH_PARTIAL : 0;
 	record->mnt_ns = scratch->walk.mnt_ns;
 	record->fs_path_len = 0;
 	__builtin_memset(record->reserved, 0, sizeof(record->reserved));
@@ -220,23 +231,29 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 	}
 	if (value) {
 		handle = value->handle;
+		__u64 judged = path_hash;
 		if (by_path && (value->path_hash != path_hash || !value->verdict)) {
 			walk_path(scratch, mnt, dentry_address, 0, true);
 			value->verdict = judge_name(scratch, inode);
+			judged = scratch->walk.partial ? path_hash : scratch->walk.hash;
 		}
 		if (value->path_hash != path_hash)
 			value->sent = 0;
 		bool announces = wanted || !by_path || value->verdict != VERDICT_LEFT;
-		if (!value->sent && announces)
-			value->sent = send_file(scratch, key, handle, now);
-		value->path_hash = path_hash;
-		value->epoch = epoch;
+		if (!value->sent && announces) {
+			value->sent = send_file(scratch, key, handle, now, path_hash);
+			path_hash = scratch->walk.whole_hash;
+		}
+		/* Names that a rename changed meanwhile are looked at again. */
+		bool whole = path_hash && judged == path_hash;
+		value->path_hash = whole ? path_hash : 0;
+		value->epoch = whole ? epoch : 0;
 		if (!announces)
-			handle = NAME_HOLDS;
-		else if (value->sent)
-			handle |= NAME_HOLDS;
-		else
+			handle = 0;
+		else if (!value->sent)
 			COUNT(file_retry);
+		if (whole && (!announces || value->sent))
+			handle |= NAME_HOLDS;
 		handle |= name_verdict(value);
 	}
 found:

@@ -263,6 +263,7 @@ struct walk {
 	__u64 dentry;
 	__u64 mnt;
 	__u64 hash;
+	__u64 whole_hash; /* of the names that were sent, 0: torn by a rename */
 	__u32 at; /* where the next component goes */
 	__u32 end; /* do not write beyond */
 	__u32 write; /* 0: only the hash is wanted */

@@ -1,6 +1,10 @@
 //! Paths and identities of files.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use fathom_tests::truth::{Selection, compare, logs, rows_of};
 use fathom_tests::{Record, Recording, Scratch, need_root, skip, workload};
@@ -45,6 +49,58 @@ fn paths_follow_renames_links_and_directories() {
         names,
         [before.display().to_string(), renamed.display().to_string()]
     );
+}
+
+/// A name is only partial where its own path changed while it was read, whatever
+/// others on the machine rename meanwhile.
+#[test]
+fn renames_of_others_leave_names_whole() {
+    need_root!();
+    const FILES: usize = 1500;
+    let scratch = Scratch::new();
+    let deep = scratch.work().join("a/b/c/d/e/f/g/h/i/j");
+    fs::create_dir_all(&deep).unwrap();
+    let names: Vec<PathBuf> = (0..FILES).map(|i| deep.join(i.to_string())).collect();
+    for name in &names {
+        fs::write(name, "x").unwrap();
+    }
+    // In memory, where a rename is short: some hundred thousand a second.
+    let quick = tempfile::tempdir_in("/dev/shm").unwrap();
+    let moving = quick.path().join("moving");
+    fs::write(&moving, "").unwrap();
+    let ended = AtomicBool::new(false);
+    let (recording, renames) = thread::scope(|scope| {
+        let renamer = scope.spawn(|| {
+            let moved = quick.path().join("moved");
+            let mut renames = 0_usize;
+            while !ended.load(Ordering::Relaxed) {
+                fs::rename(&moving, &moved).unwrap();
+                fs::rename(&moved, &moving).unwrap();
+                renames += 2;
+            }
+            renames
+        });
+        let recording = Record::new(&scratch)
+            .command(
+                ["cat".as_ref()]
+                    .into_iter()
+                    .chain(names.iter().map(|n| n.as_os_str())),
+            )
+            .run();
+        ended.store(true, Ordering::Relaxed);
+        (recording, renamer.join().unwrap())
+    });
+    let recording = recording.must_exit(0);
+    recording.complete();
+    assert!(renames > FILES, "only {renames} renames");
+    let read = recording.rows(&format!(
+        "SELECT count(DISTINCT path) AS files FROM syscalls
+         WHERE syscall = 'close' AND starts_with(path, '{}/')",
+        deep.display()
+    ));
+    assert_eq!(read[0].int("files"), Some(FILES as i64));
+    let partial = recording.rows("SELECT path FROM file_paths WHERE NOT path_complete");
+    assert!(partial.is_empty(), "{partial:?}");
 }
 
 #[test]
