@@ -319,16 +319,6 @@ SCRATCH_STEP(take_bio)
 	return 0;
 }
 
-/* The flag of a request that goes through a sequence of flushes. */
-static __always_inline __u32 flush_sequence_bit(void)
-{
-	/* Before 6.10 it had no name that the kernel tells. */
-	enum { OLD_BIT = 4 };
-	return bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ)
-		       ? bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ)
-		       : OLD_BIT;
-}
-
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int bytes)
 {
@@ -341,7 +331,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	if (bytes < rq->__data_len)
 		return 0;
 	/* Its data are there, but a flush is still to follow. */
-	if (op != REQ_OP_FLUSH && rq->rq_flags >> flush_sequence_bit() & 1)
+	if (op != REQ_OP_FLUSH && rq->rq_flags >> layer_config.flush_sequence_bit & 1)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (state && state->in_device)

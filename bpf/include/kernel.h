@@ -436,7 +436,6 @@ struct request {
 struct request___disk {
 	struct gendisk *rq_disk;
 } CORE;
-enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
 enum req_flag_bits {
 	__REQ_SYNC = 1,
 	__REQ_META,

@@ -815,6 +815,8 @@ struct layer_config {
 	__u32 counts; /* 1: what a request does in the page cache is counted */
 	__u32 page_shift; /* binary logarithm of the size of a page */
 	__u32 spans; /* 1: parts of file systems are recorded */
+	__u32 flush_sequence_bit; /* of rq_flags: the request is part of a sequence of flushes */
+	__u32 reserved; /* 0 */
 };
 
 /* What a filter's rule is about. Kind k is bit 1 << k in struct filter_config. */

@@ -1,5 +1,6 @@
 //! Random windows of a session, by the pyramid and by others.
 
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -175,23 +176,24 @@ fn sqlite_times(parts: &[PathBuf], file: &Path, requests: &[Request]) -> anyhow:
             list(parts),
             csv.display()
         ))?;
-        let status = Command::new("sqlite3")
-            .arg(file)
-            .args([
-                "-cmd",
-                "PRAGMA journal_mode=off; PRAGMA synchronous=off;",
-                &format!(
-                    "CREATE TABLE s (ts_ns INTEGER, dur_ns INTEGER, pid INTEGER, tid INTEGER, \
-                     syscall TEXT, class TEXT, file_id INTEGER, bytes INTEGER, errno TEXT);\n\
-                     .mode csv\n.import {} s\n\
-                     CREATE INDEX by_time ON s (ts_ns); UPDATE s SET errno = NULL WHERE errno = '';",
-                    csv.display()
-                ),
-            ])
-            .status()?;
+        let script = format!(
+            "PRAGMA journal_mode=off;\nPRAGMA synchronous=off;\n\
+             CREATE TABLE s (ts_ns INTEGER, dur_ns INTEGER, pid INTEGER, tid INTEGER, \
+             syscall TEXT, class TEXT, file_id INTEGER, bytes INTEGER, errno TEXT);\n\
+             .mode csv\n.import {} s\nCREATE INDEX by_time ON s (ts_ns);\n\
+             UPDATE s SET errno = NULL WHERE errno = '';\nSELECT count(*) FROM s;\n",
+            csv.display()
+        );
+        let output = sqlite(file, &script)?;
         std::fs::remove_file(csv)?;
-        if !status.success() {
-            bail!("sqlite3 could not import the rows");
+        let rows: i64 =
+            connection.query_row(&format!("SELECT count(*) FROM {}", list(parts)), [], |r| {
+                r.get(0)
+            })?;
+        let imported = output.lines().last().and_then(|l| l.parse().ok());
+        if imported != Some(rows) {
+            let _ = std::fs::remove_file(file);
+            bail!("sqlite3 imported {imported:?} of {rows} rows");
         }
         println!("SQLite: {} bytes", std::fs::metadata(file)?.len());
     }
@@ -200,13 +202,7 @@ fn sqlite_times(parts: &[PathBuf], file: &Path, requests: &[Request]) -> anyhow:
         script.push_str(&statement("s", request, "/"));
         script.push_str(";\n");
     }
-    let input = tempfile::NamedTempFile::new()?;
-    std::fs::write(input.path(), script)?;
-    let output = Command::new("sqlite3")
-        .arg(file)
-        .stdin(std::fs::File::open(input.path())?)
-        .output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = sqlite(file, &script)?;
     let times: Vec<f64> = text
         .lines()
         .filter_map(|l| {
@@ -226,4 +222,16 @@ fn sqlite_times(parts: &[PathBuf], file: &Path, requests: &[Request]) -> anyhow:
         );
     }
     Ok(times)
+}
+
+/// What SQLite's shell prints for `script`.
+fn sqlite(file: &Path, script: &str) -> anyhow::Result<String> {
+    let mut input = tempfile::tempfile()?;
+    input.write_all(script.as_bytes())?;
+    input.rewind()?;
+    let output = Command::new("sqlite3").arg(file).stdin(input).output()?;
+    if !output.status.success() {
+        bail!("sqlite3: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

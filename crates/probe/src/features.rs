@@ -38,6 +38,16 @@ impl Features {
             .is_some_and(|helpers| helpers.iter().any(|h| h.name.is_some_and(|n| n == name)))
     }
 
+    /// The value of the enumerator `name`, of whatever enumeration: of some nothing but their
+    /// enumerators has a name, which the programs cannot ask for.
+    pub(crate) fn enumerator(&self, name: &str) -> Option<i64> {
+        let mut all = self.kernel.type_by_kind::<types::Enum<'_>>();
+        all.find_map(|of| {
+            let mut named = of.iter().filter(|e| e.name.is_some_and(|n| n == name));
+            named.next().map(|e| e.value)
+        })
+    }
+
     /// Whether programs of tracepoints can be preempted, while which the kernel
     /// leaves the same program out on that CPU. Nothing but the version tells:
     /// since Linux 7.0.

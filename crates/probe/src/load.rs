@@ -92,6 +92,7 @@ fn configure(
     options: &ProbeOptions,
     room: &Room,
     hooks: &Hooks,
+    features: &Features,
 ) -> Result<(), ProbeError> {
     let Room {
         cpus,
@@ -177,7 +178,9 @@ fn configure(
         (".rodata.faults", fault_config(hooks).to_bytes().to_vec()),
         (
             ".rodata.layers",
-            layer_config(hooks, options.layers).to_bytes().to_vec(),
+            layer_config(hooks, options.layers, features)
+                .to_bytes()
+                .to_vec(),
         ),
         (".rodata.filter", options.filters.config.to_bytes().to_vec()),
         (
@@ -362,7 +365,7 @@ fn try_variant(
     }
     let mut hooks = Hooks::choose(&mut open, features, wanted)?;
     hooks.list.insert(0, programs(variant));
-    configure(&mut open, options, room, &hooks)?;
+    configure(&mut open, options, room, &hooks, features)?;
     // Kernels before 5.10 want inner maps of the size of the first.
     for mut map in open.maps_mut() {
         if let (true, Some(ring)) = (map.name() == "wide_rings", rings.first()) {

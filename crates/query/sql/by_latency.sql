@@ -13,15 +13,10 @@ SELECT
     CASE WHEN bucket < 39 THEN 1::BIGINT << (bucket + 1) END AS below_ns,
     sum(calls)::BIGINT AS calls, sum(lost)::BIGINT AS lost
 FROM (
-    -- duration_bucket() without its limits, which are applied to a few groups instead of
-    -- to each call. Negative numbers have 64 digits.
-    SELECT
-        syscall,
-        CASE WHEN digits IS NULL THEN NULL WHEN digits > 63 THEN 0
-            ELSE least(39, digits - 1) END::INTEGER AS bucket,
-        calls, 0 AS lost
+    -- The bucket of each step instead of that of each call: there are few steps.
+    SELECT syscall, duration_bucket(step) AS bucket, calls, 0 AS lost
     FROM (
-        SELECT syscall, length(bin(dur_ns)) AS digits, count(*) AS calls
+        SELECT syscall, duration_step(dur_ns) AS step, count(*) AS calls
         FROM syscalls
         GROUP BY 1, 2
     )

@@ -16,7 +16,7 @@ use crate::escape::sql_string;
 use crate::rows::Rows;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
-use crate::{QueryError, findings, guard, session_row, tables};
+use crate::{QueryError, findings, guard, percentiles, session_row, tables};
 
 /// Stored calls up to which percentiles of the views are exact: the database
 /// keeps about 20 bytes a call for them, outside of its memory limit. Those of more calls
@@ -118,7 +118,7 @@ impl Db {
             .map_err(db)?;
         connection.execute_batch(&macros(meta)).map_err(db)?;
         connection
-            .execute_batch(HISTOGRAM_PERCENTILES)
+            .execute_batch(&percentiles::functions())
             .map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;
         findings::create(&connection).map_err(db)?;
@@ -141,7 +141,7 @@ impl Db {
                 detail: message(&e),
             })?;
         let exact_percentiles = stored <= EXACT_PERCENTILES;
-        let macro_sql = percentiles("CREATE MACRO", exact_percentiles);
+        let macro_sql = percentiles::of_durations("CREATE MACRO", exact_percentiles);
         connection.execute_batch(&macro_sql).map_err(db)?;
         connection.execute_batch(UNSTORED).map_err(db)?;
         for view in VIEWS {
@@ -185,7 +185,7 @@ impl Db {
         next.exact_percentiles = session.rows("syscalls") <= EXACT_PERCENTILES as u64;
         if next.exact_percentiles != self.exact_percentiles {
             let create = "CREATE OR REPLACE MACRO";
-            sql.push_str(&percentiles(create, next.exact_percentiles));
+            sql.push_str(&percentiles::of_durations(create, next.exact_percentiles));
             sql.push_str(";\n");
         }
         sql.push_str("DELETE FROM session;\n");
@@ -344,23 +344,6 @@ fn macros(meta: &SessionMeta) -> String {
     )
 }
 
-/// Median, 90th and 99th percentile of durations.
-///
-/// Those of many calls are the same of numbers of which the seven highest binary digits
-/// are kept, so that there are few different ones to count. The database's own estimate
-/// (t-digest) takes as long, differs from run to run, and where a percentile falls
-/// between the durations of hits and of misses it makes up one in the middle: on real
-/// recordings it was up to six times too large.
-fn percentiles(create: &str, exact: bool) -> String {
-    let rest = if exact {
-        "duration_percentiles(ns) AS quantile_disc(ns, [0.5, 0.9, 0.99])"
-    } else {
-        "duration_percentiles(ns) AS histogram_percentiles(
-            histogram(without_digits(ns, greatest(length(bin(ns)) - 7, 0)::BIGINT)))"
-    };
-    format!("{create} {rest}")
-}
-
 /// What a session says of itself; while it is recorded with the totals of its parts.
 fn meta_of(session: &Session) -> SessionMeta {
     let mut meta = session.meta().clone();
@@ -373,22 +356,6 @@ fn meta_of(session: &Session) -> SessionMeta {
     }
     meta
 }
-
-/// What [`percentiles`] of many calls are made of.
-const HISTOGRAM_PERCENTILES: &str = "
-    CREATE MACRO without_digits(ns, n) AS
-        CASE WHEN ns < 0 THEN 0 ELSE (ns::BIGINT >> n) << n END;
-    CREATE MACRO histogram_percentile(counts, share) AS list_reduce(
-        map_entries(counts),
-        lambda below, next: CASE
-            WHEN below.value >= share * list_sum(map_values(counts)) THEN below
-            ELSE {'key': next.key, 'value': below.value + next.value} END
-    ).key;
-    CREATE MACRO histogram_percentiles(counts) AS [
-        histogram_percentile(counts, 0.5),
-        histogram_percentile(counts, 0.9),
-        histogram_percentile(counts, 0.99)
-    ];";
 
 impl Db {
     /// Names and SQL types of the columns of a table or view, in order.
@@ -434,68 +401,4 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         history: Default::default(),
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Both kinds of percentiles of the numbers that `sql` makes of `i`.
-    fn both(sql: &str) -> (Vec<i64>, Vec<i64>) {
-        let db = Connection::open_in_memory().unwrap();
-        db.execute_batch(HISTOGRAM_PERCENTILES).unwrap();
-        db.execute_batch(&percentiles("CREATE MACRO", false))
-            .unwrap();
-        let ask = |function: &str| -> Vec<i64> {
-            let sql = format!(
-                "SELECT unnest({function}) FROM (SELECT ({sql})::BIGINT AS ns FROM range(50000) t(i))"
-            );
-            let mut statement = db.prepare(&sql).unwrap();
-            let rows = statement.query_map([], |row| row.get::<_, Option<i64>>(0));
-            rows.unwrap().map(|n| n.unwrap().unwrap_or(-1)).collect()
-        };
-        (
-            ask("quantile_disc(ns, [0.5, 0.9, 0.99])"),
-            ask("duration_percentiles(ns)"),
-        )
-    }
-
-    #[test]
-    fn rounded_percentiles_are_at_most_a_sixty_fourth_too_low() {
-        for (law, sql) in [
-            ("constant", "1500"),
-            ("even", "i * 7919 % 1000003"),
-            (
-                "two values",
-                "CASE WHEN i % 2 = 0 THEN 900 ELSE 8000000 END",
-            ),
-            (
-                "hits and misses",
-                "CASE WHEN i % 10 < 9 THEN 800 + i % 400 ELSE 8000000 + i END",
-            ),
-            (
-                "rare misses",
-                "CASE WHEN i % 100 < 99 THEN 800 + i % 400 ELSE 8000000 + i END",
-            ),
-            (
-                "a heavy tail",
-                "500 * pow(1 - (i * 7919 % 50000) / 50000, -1 / 1.1)",
-            ),
-            ("some unknown", "CASE WHEN i % 3 > 0 THEN i END"),
-            ("small", "i % 100"),
-            ("large", "9223372036854775807 - i"),
-        ] {
-            let (exact, rounded) = both(sql);
-            assert_eq!(rounded.len(), 3, "{law}");
-            for (exact, rounded) in exact.iter().zip(&rounded) {
-                assert!(
-                    *rounded <= *exact && *rounded >= *exact - *exact / 64,
-                    "{law}: {rounded} for {exact}"
-                );
-            }
-        }
-        // Nothing known, nothing told; nonsense is no error.
-        assert_eq!(both("NULL").1, [-1, -1, -1]);
-        assert_eq!(both("-i - 1").1, [0, 0, 0]);
-    }
 }

@@ -12,6 +12,7 @@ pub mod fetch;
 mod findings;
 mod guard;
 pub mod output;
+mod percentiles;
 mod rows;
 mod schema;
 mod session_row;

@@ -5,10 +5,15 @@ use fathom_model::abi::LayerConfig;
 
 use super::faults::page_bytes;
 use super::{Feature, Hooks};
+use crate::features::Features;
 use crate::layers::Layers;
 
+/// Bit of `rq_flags` that tells that a request is part of a sequence of flushes, in kernels
+/// where it is no enumerator yet (before 6.12).
+const FLUSH_SEQUENCE_BEFORE: u32 = 4;
+
 /// What the programs for these layers are told.
-pub(crate) fn layer_config(hooks: &Hooks, layers: Layers) -> LayerConfig {
+pub(crate) fn layer_config(hooks: &Hooks, layers: Layers, features: &Features) -> LayerConfig {
     let on = |wanted: bool, feature| u32::from(wanted && hooks.serve(feature));
     let block = on(layers.block, Feature::Block);
     LayerConfig {
@@ -19,5 +24,10 @@ pub(crate) fn layer_config(hooks: &Hooks, layers: Layers) -> LayerConfig {
         counts: block | on(layers.pagecache, Feature::Cache),
         page_shift: page_bytes().trailing_zeros(),
         spans: on(layers.fs, Feature::Fs),
+        flush_sequence_bit: features
+            .enumerator("__RQF_FLUSH_SEQ")
+            .and_then(|bit| u32::try_from(bit).ok())
+            .unwrap_or(FLUSH_SEQUENCE_BEFORE),
+        reserved: 0,
     }
 }
