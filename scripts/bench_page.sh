@@ -35,7 +35,9 @@ make_large_session() {
 		own_session "$dir/recorded.fathom"
 	fi
 	note "repeating it up to $calls calls in ${session#"$root"/}"
-	cargo run --release --locked -p fathom-benches --bin fathom-scale -- \
+	# The whole workspace, as when fathom is built: what is there is not compiled again.
+	cargo build --release --locked --workspace --bin fathom-scale
+	target/release/fathom-scale \
 		generate "$dir/recorded.fathom" "$session.part" "$calls"
 	mv -- "$session.part" "$session"
 }

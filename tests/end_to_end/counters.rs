@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use fathom_tests::session::{Row, meta, query, report};
 use fathom_tests::tools::run;
 use fathom_tests::{Record, Recording, Scratch, need_root, workload};
-use rustix::process::Signal;
 
 use crate::kernel::release;
 
@@ -295,7 +294,7 @@ fn counters_that_found_no_room_are_counted() {
     need_root!();
     let scratch = Scratch::new();
     let raw = scratch.work().join("raw");
-    let mut running = Record::new(&scratch)
+    let running = Record::new(&scratch)
         .options(["--ring-mib", "1", "--counters", "task-clock,cs"])
         .options(["--raw".as_ref(), raw.as_os_str()])
         .command([
@@ -305,12 +304,7 @@ fn counters_that_found_no_room_are_counted() {
         .command(["100000"])
         .interactive()
         .spawn();
-    assert_eq!(running.line(), "ready");
-    running.signal(Signal::STOP);
-    running.say("\n");
-    assert_eq!(running.line(), "done");
-    running.signal(Signal::CONT);
-    let recording = running.wait().must_exit(0);
+    let recording = running.flooded().must_exit(0);
     assert!(recording.balanced().lost > 0);
     let numbers = "SELECT (SELECT count(*) FROM syscalls WHERE syscall = 'preadv') AS calls,
          (SELECT count(*) FROM perf_counters JOIN syscalls USING (rid)

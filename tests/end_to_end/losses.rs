@@ -2,7 +2,6 @@
 
 use fathom_tests::session::report;
 use fathom_tests::{Record, Recording, Scratch, need_root, workload};
-use rustix::process::Signal;
 use serde_json::Value;
 
 const CALLS: i64 = 300_000;
@@ -10,7 +9,7 @@ const CALLS: i64 = 300_000;
 /// A recording whose recorder sleeps while the command makes more calls than
 /// the smallest ring has room for.
 fn flooded(scratch: &Scratch) -> Recording {
-    let mut running = Record::new(scratch)
+    let running = Record::new(scratch)
         .options(["--ring-mib", "1"])
         .command([
             workload("flood").as_os_str(),
@@ -19,12 +18,7 @@ fn flooded(scratch: &Scratch) -> Recording {
         .command([CALLS.to_string()])
         .interactive()
         .spawn();
-    assert_eq!(running.line(), "ready");
-    running.signal(Signal::STOP);
-    running.say("\n");
-    assert_eq!(running.line(), "done");
-    running.signal(Signal::CONT);
-    running.wait().must_exit(0)
+    running.flooded().must_exit(0)
 }
 
 /// A number of a call in the report.
@@ -109,18 +103,13 @@ fn operations_that_a_full_ring_drops_are_counted_exactly() {
     let scratch = Scratch::new();
     let file = scratch.work().join("file");
     std::fs::write(&file, vec![1; 1 << 20]).unwrap();
-    let mut running = Record::new(&scratch)
+    let running = Record::new(&scratch)
         .options(["--ring-mib", "1"])
         .command([workload("uring_ways").as_os_str(), "flood".as_ref()])
         .command([file.as_os_str(), CALLS.to_string().as_ref()])
         .interactive()
         .spawn();
-    assert_eq!(running.line(), "ready");
-    running.signal(Signal::STOP);
-    running.say("\n");
-    assert_eq!(running.line(), "done");
-    running.signal(Signal::CONT);
-    let recording = running.wait().must_exit(0);
+    let recording = running.flooded().must_exit(0);
     assert!(recording.balanced().lost > 0);
     let number = |sql: &str| recording.number(sql);
     let rows = number("SELECT count(*) FROM syscalls WHERE syscall = 'IORING_OP_READ'");

@@ -7,7 +7,6 @@ use std::fs;
 use fathom_tests::session::Row;
 use fathom_tests::truth::has_hook;
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root, workload};
-use rustix::process::Signal;
 
 const PAGE: i64 = 4096;
 const PAGES: i64 = 64;
@@ -246,19 +245,14 @@ fn faults_that_a_full_ring_drops_are_counted() {
     need_root!();
     let scratch = Scratch::new();
     let rounds = 120;
-    let mut running = Record::new(&scratch)
+    let running = Record::new(&scratch)
         .options(["--ring-mib", "1"])
         .command([workload("mapped").as_os_str(), "flood".as_ref()])
         .command([scratch.work()])
         .command([rounds.to_string()])
         .interactive()
         .spawn();
-    assert_eq!(running.line(), "ready");
-    running.signal(Signal::STOP);
-    running.say("\n");
-    assert_eq!(running.line(), "done");
-    running.signal(Signal::CONT);
-    let recording = running.wait().must_exit(0);
+    let recording = running.flooded().must_exit(0);
     recording.balanced();
     let totals = recording.balanced_table("faults", "page_fault");
     assert!(totals.lost > 0, "{totals:?}");

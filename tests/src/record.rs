@@ -224,6 +224,17 @@ impl Running {
         self.stdout.take().expect("interactive")
     }
 
+    /// Waits for the end of a program that says `ready`, floods the rings when it is spoken
+    /// to and says `done`: it does so while the recorder stands still.
+    pub fn flooded(mut self) -> Recording {
+        assert_eq!(self.line(), "ready");
+        self.signal(Signal::STOP);
+        self.say("\n");
+        assert_eq!(self.line(), "done");
+        self.signal(Signal::CONT);
+        self.wait()
+    }
+
     /// The recorder was killed: waits until it has ended.
     pub fn killed(mut self) {
         let status = self.child.wait().expect("state of the recorder");

@@ -316,6 +316,7 @@ impl Builder {
             }
             let extent = std::mem::replace(&mut tier.extent, Extent::NONE);
             let single = number > 0 && tier.segments == 1;
+            let fed_by = tier.segments.max(1) as usize;
             tier.segments = 0;
             let mut closed: Vec<(u8, Vec<Cell>)> = Vec::with_capacity(dimensions);
             let mut fed = Vec::with_capacity(dimensions);
@@ -323,7 +324,8 @@ impl Builder {
             for (dimension, cells) in tier.cells.iter_mut().enumerate() {
                 let limit = match number {
                     0 => budget,
-                    _ => (tier.fed[dimension] / FAN_OUT as usize).clamp(LEAST_CELLS, BLOCK_CELLS),
+                    // As many as one of those that it is made of.
+                    _ => (tier.fed[dimension] / fed_by).clamp(LEAST_CELLS, BLOCK_CELLS),
                 };
                 // All keys go on to the next tier, those with the most time into
                 // the block.

@@ -383,6 +383,51 @@ fn filters_leave_out_what_they_should() {
     }
 }
 
+/// Beside the rest of many files a busy one has all of its calls in its own cells, so
+/// that a filter for it needs no rows; what may be in a rest does.
+#[test]
+fn a_busy_key_among_many_needs_no_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("s");
+    let mut rng = fastrand::Rng::with_seed(9);
+    let mut all = calls(&mut rng, 120_000, 90);
+    for (i, call) in all.iter_mut().enumerate() {
+        if i % 2 == 0 {
+            call.file_id = Some(7);
+            call.dur_ns = 50_000_000;
+        }
+    }
+    write(&dir, &all, options(), true);
+    let zoom = open(&dir);
+    let mut by_pyramid = 0;
+    for files in [vec![7], vec![11], vec![7, 11], vec![99_999]] {
+        let list = format!("{files:?}");
+        for (by, pixels) in [(By::Nothing, 4), (By::Nothing, 16), (By::File, 8)] {
+            let request = Request {
+                pixels,
+                by,
+                max_rows: Some(0),
+                filter: Filter {
+                    file_id: Some(files.clone()),
+                    ..Filter::default()
+                },
+                latency: true,
+                ..Request::default()
+            };
+            let got = zoom.query(&request).unwrap();
+            let sql = format!("file_id IN ({})", list.trim_matches(['[', ']']));
+            let rows = expected(&zoom, by, &got.window_ns, got.bucket_ns, &sql);
+            assert_eq!(answer(&got.rows, by), rows, "{list} {by:?}");
+            assert!(got.exact);
+            if got.parts == 0 {
+                assert_eq!(files, [7]);
+                by_pyramid += 1;
+            }
+        }
+    }
+    assert!(by_pyramid >= 2, "{by_pyramid} answers without rows");
+}
+
 #[test]
 fn without_a_whole_pyramid_the_rows_answer() {
     let dir = tempfile::tempdir().unwrap();

@@ -350,7 +350,7 @@ impl Layers {
                 ("read ahead", Right),
                 ("used", Right),
                 ("wasted", Right),
-                ("share", Right),
+                ("share wasted", Right),
             ],
             rows: self
                 .read_ahead

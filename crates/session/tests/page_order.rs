@@ -25,6 +25,15 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 /// Rows of a page.
 const PAGE: usize = 1 << 15;
 
+/// A session of which no parts are merged.
+fn writer(dir: &Path) -> SessionWriter {
+    let options = WriterOptions {
+        compact: false,
+        ..WriterOptions::default()
+    };
+    SessionWriter::create(dir, meta(), options).unwrap()
+}
+
 /// DuckDB with several threads reads wrong values, and may crash, where pages that use the
 /// dictionary of a chunk follow one that does not. So whatever the values of the pages
 /// of a chunk are, those that use it come first.
@@ -32,13 +41,8 @@ const PAGE: usize = 1 << 15;
 fn no_page_uses_the_dictionary_behind_one_that_does_not() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("s.fathom");
-    let options = WriterOptions {
-        compact: false,
-        ..WriterOptions::default()
-    };
-    let writer = SessionWriter::create(&dir, meta(), options).unwrap();
-    let mut workload = Workload::new(3);
-    let mut random = Random::new(5);
+    let writer = writer(&dir);
+    let (mut workload, mut random) = (Workload::new(3), Random::new(5));
     for _ in 0..60 {
         let mut batch = workload.batch(PAGE);
         let law = random.below(5);
@@ -218,13 +222,8 @@ fn uncompressed(page: Page) -> Page {
 fn pages_in_a_wrong_order_are_repaired() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("s.fathom");
-    let options = WriterOptions {
-        compact: false,
-        ..WriterOptions::default()
-    };
-    let writer = SessionWriter::create(&dir, meta(), options).unwrap();
-    let mut workload = Workload::new(3);
-    let mut random = Random::new(5);
+    let writer = writer(&dir);
+    let (mut workload, mut random) = (Workload::new(3), Random::new(5));
     // A whole row group, which a merge would copy: first few files, then many.
     for page in 0..4 {
         let mut batch = workload.batch(PAGE);

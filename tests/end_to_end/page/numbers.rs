@@ -16,6 +16,7 @@ const SCRIPT: &str = "cd \"$0\"; for i in 1 2 3; do (
 
 fn recorded(scratch: &Scratch) -> (Recording, Page) {
     let recording = Record::named(scratch, "run")
+        .options(["--counters", "task-clock,page-faults"])
         .command(["sh", "-c", SCRIPT])
         .command([scratch.work()])
         .run()
@@ -286,8 +287,14 @@ fn a_request_has_everything_below_it() {
         let answer = page.json(&format!("/sessions/run.fathom/requests/{rid}"));
         assert_eq!(answer["table"], "syscalls");
         assert_eq!(answer["row"]["dur_ns"].as_i64(), row.int("dur_ns"));
-        for table in ["slices", "waits", "irqs", "pagecache"] {
-            let got = answer[table].as_array().unwrap();
+        for (member, table) in [
+            ("slices", "slices"),
+            ("waits", "waits"),
+            ("irqs", "irqs"),
+            ("pagecache", "pagecache"),
+            ("counters", "perf_counters"),
+        ] {
+            let got = answer[member].as_array().unwrap();
             assert_eq!(got.len(), count(&recording.session, table, rid), "{table}");
         }
         let own: i64 = answer["slices"]

@@ -109,6 +109,8 @@ pub(super) struct Gather<'a> {
     latencies: Vec<Latency>,
     /// How many rests a bucket has: the pyramid's buckets may be narrower.
     rests: HashMap<u32, u32>,
+    /// Whether calls that pass the filter may be in a rest.
+    missed: bool,
     /// Whether all that was added told which way its bytes went.
     directions: bool,
 }
@@ -129,6 +131,7 @@ impl<'a> Gather<'a> {
             added: Vec::new(),
             latencies: Vec::new(),
             rests: HashMap::new(),
+            missed: false,
             directions: true,
         }
     }
@@ -154,11 +157,18 @@ impl<'a> Gather<'a> {
             .iter()
             .map(|key| matches!(key, Key::Rest { .. }))
             .collect();
-        let without_kept = self.rests_in(cells, &is_rest, window);
+        let filtered = self.request.filter != Filter::default();
+        let without_kept = match filtered {
+            true => {
+                self.missed |= self.may_miss(cells, &lines, &is_rest, window);
+                Vec::new()
+            }
+            false => self.rests_in(cells, &is_rest, window),
+        };
         for (time, key, sum, latency) in cells.in_window(window) {
             let bucket = ((time - self.from) >> self.shift) as u32;
-            // It holds calls of either way.
-            self.directions &= is_rest.get(key) != Some(&true) || sum.bytes == 0;
+            // A rest holds calls of either way.
+            self.directions &= filtered || is_rest.get(key) != Some(&true) || sum.bytes == 0;
             if let Some(Some(line)) = lines.get(key) {
                 let way = ways.get(key).copied().unwrap_or_default();
                 let bytes = Bytes {
@@ -192,6 +202,58 @@ impl<'a> Gather<'a> {
             }
         }
         without_kept
+    }
+
+    /// Whether a block has rests with calls that pass the filter. A rest that is not cut
+    /// has nothing of the keys beside it: where all that are asked for are there, it has
+    /// none of theirs.
+    fn may_miss(
+        &self,
+        cells: &Cells,
+        lines: &[Option<u32>],
+        is_rest: &[bool],
+        window: (i64, i64),
+    ) -> bool {
+        if !is_rest.contains(&true) {
+            return false;
+        }
+        let Filter {
+            syscall,
+            class,
+            pid,
+            tid,
+            file_id,
+            ..
+        } = &self.request.filter;
+        // Lists of keys as the pyramid has them; of others one stands for several.
+        let asked = match (syscall, file_id) {
+            (Some(names), None) => names.len(),
+            (None, Some(files)) => files.len(),
+            _ => 0,
+        };
+        let asked = match class.is_none() && pid.is_none() && tid.is_none() {
+            true => asked,
+            false => 0,
+        };
+        let mut rests: HashMap<i64, usize> = HashMap::new();
+        for (time, key, ..) in cells.in_window(window) {
+            match cells.keys().get(key) {
+                Some(Key::Rest { cut: false }) if asked > 0 => {
+                    rests.insert(time, 0);
+                }
+                Some(Key::Rest { .. }) => return true,
+                _ => {}
+            }
+        }
+        if rests.is_empty() {
+            return false;
+        }
+        for (time, key, ..) in cells.in_window(window) {
+            if let (Some(Some(_)), Some(found)) = (lines.get(key), rests.get_mut(&time)) {
+                *found += 1;
+            }
+        }
+        rests.values().any(|found| *found < asked)
     }
 
     /// Adds a sum of rows, with a key as the pyramid has it.
@@ -237,15 +299,15 @@ impl<'a> Gather<'a> {
 
     /// Whether the filter is for keys that may be in a rest.
     pub(super) fn misses_some(&self) -> bool {
-        !self.rests.is_empty() && self.request.filter != Filter::default()
+        self.missed
     }
 
     /// The line of a key; `None` when the filter leaves it out.
     fn line(&mut self, key: &Key) -> Option<u32> {
-        if matches!(key, Key::Rest { .. }) && self.request.by != By::Nothing {
-            return Some(REST);
-        }
         let filter = &self.request.filter;
+        if matches!(key, Key::Rest { .. }) && self.request.by != By::Nothing {
+            return (*filter == Filter::default()).then_some(REST);
+        }
         let passes = match (key, dimension(self.request)) {
             (Key::Text(name), Some(SYSCALL)) => {
                 passes(&filter.syscall, &**name)

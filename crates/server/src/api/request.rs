@@ -2,7 +2,7 @@
 
 use axum::extract::{Path, State};
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
+    BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, PERF_COUNTERS, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
 };
 use fathom_query::escape::sql_name;
 use serde::Serialize;
@@ -45,6 +45,9 @@ pub(crate) struct RequestAnswer {
     /// What it did to the page cache.
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub pagecache: Vec<Row>,
+    /// What counters of perf say of it: a row, or none where they were not recorded.
+    #[cfg_attr(test, ts(type = "Row[]"))]
+    pub counters: Vec<Row>,
     /// Calls of the thread before and after it, in order of time.
     pub neighbours: Neighbours,
 }
@@ -124,6 +127,7 @@ fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiEr
         irqs: of(reader, &IRQS, &condition)?,
         block: block(reader, rid)?,
         pagecache: of(reader, &PAGECACHE, &condition)?,
+        counters: of(reader, &PERF_COUNTERS, &condition)?,
         neighbours: neighbours(reader, stop, &row)?,
         row,
     })

@@ -217,6 +217,35 @@ export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from:
 	);
 }
 
+const COUNTERS: readonly (readonly [string, string])[] = [
+	["task_clock_ns", "time on a processor"],
+	["cycles", "cycles"],
+	["instructions", "instructions"],
+	["cache_references", "looks into the cache"],
+	["cache_misses", "cache misses"],
+	["branch_misses", "branches predicted wrong"],
+	["page_faults", "page faults"],
+	["context_switches", "times off the processor"],
+	["cpu_migrations", "moves to another processor"],
+];
+
+/** What counters of perf say of a request. */
+export function Counters({ row }: { row: Row }) {
+	const [cycles, instructions] = [number(row, "cycles"), number(row, "instructions")];
+	return (
+		<dl className="facts">
+			{COUNTERS.map(([column, name]) => {
+				const value = number(row, column);
+				if (value === null) return null;
+				return <Fact key={column} name={name} value={column.endsWith("_ns") ? exactDuration(value) : exact(value)} />;
+			})}
+			{cycles !== null && instructions ? (
+				<Fact name="cycles an instruction" value={(cycles / instructions).toFixed(2)} />
+			) : null}
+		</dl>
+	);
+}
+
 export function PageCache({ rows }: { rows: readonly Row[] }) {
 	const sum = (name: string) => rows.reduce((a, row) => a + (number(row, name) ?? 0), 0);
 	const looked = rows.some((row) => number(row, "pages") !== null);

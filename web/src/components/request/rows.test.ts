@@ -21,6 +21,7 @@ function answer(slices: Row[], waits: Row[] = []): RequestAnswer {
 		irqs: [],
 		block: [],
 		pagecache: [],
+		counters: [],
 		neighbours: { before: [], after: [] },
 	};
 }

@@ -2,7 +2,7 @@
 
 import { Link } from "../../app/Link";
 import { Panel, Shown } from "../../components/panel";
-import { Blocks, Facts, Head, Neighbours, PageCache, Waits } from "../../components/request/parts";
+import { Blocks, Counters, Facts, Head, Neighbours, PageCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
@@ -76,6 +76,13 @@ export default function Request() {
 										<Facts row={data.row} />
 									</div>
 								</Panel>
+								{data.counters.map((row) => (
+									<Panel key={String(row["rid"])} title="Counters" note="without what others did while it was off the processor">
+										<div className="padded">
+											<Counters row={row} />
+										</div>
+									</Panel>
+								))}
 								{data.pagecache.length > 0 ? (
 									<Panel title="Page cache">
 										<div className="padded">
