@@ -713,6 +713,14 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 }
 
+/* Whether a return without an entry is not to be recorded: the call was left out, or the
+ * task has just been taken in and may be in a call whose entry was not seen. */
+static __always_inline bool leaves_without_entry(struct task_state *state)
+{
+	return state->call_flags & (STASH_LEFT_OUT | STASH_BEFORE) ||
+	       state->flags != TASK_ANNOUNCED;
+}
+
 /* `regs` as for enter(). */
 static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 {
@@ -739,6 +747,9 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;
+	/* Most calls that filters leave out end here: before the clock is read. */
+	if (!watched && !state->enter_ns && leaves_without_entry(state))
+		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	bool entered = state->enter_ns && state->number == number;
 	if (filter.min_dur_ns && entered && !watched && now - state->enter_ns < filter.min_dur_ns) {
@@ -764,10 +775,8 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 			now -= state->aio_ns;
 	}
 	if (unlikely(!entered)) {
-		/* A return without an entry: seccomp has answered the call. A task that
-		 * has just been taken in may be in a call whose entry was not seen. */
-		if (state->call_flags & (STASH_LEFT_OUT | STASH_BEFORE) ||
-		    state->flags != TASK_ANNOUNCED)
+		/* A return without an entry: seccomp has answered the call. */
+		if (leaves_without_entry(state))
 			return 0;
 		if (desc->fd == NO_ARG ? !names_file(desc) && nothing_passes() : nothing_passes())
 			return 0;
