@@ -99,7 +99,7 @@ static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 
 	struct walk *w = &scratch->walk;
 	w->dentry = dentry;
 	w->mnt = mnt;
-	w->hash = 0;
+	w->hash = 1; /* that of a root; 0 stands for none */
 	w->at = at;
 	w->end = at + MAX_PATH;
 	w->write = write;
