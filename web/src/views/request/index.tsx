@@ -77,7 +77,11 @@ export default function Request() {
 									</div>
 								</Panel>
 								{data.counters.map((row) => (
-									<Panel key={String(row["rid"])} title="Counters" note="without what others did while it was off the processor">
+									<Panel
+										key={String(row["rid"])}
+										title="Counters"
+										note="without what others did while it was off the processor"
+									>
 										<div className="padded">
 											<Counters row={row} />
 										</div>
