@@ -77,11 +77,7 @@ export default function Request() {
 									</div>
 								</Panel>
 								{data.counters.map((row) => (
-									<Panel
-										key={String(row["rid"])}
-										title="Counters"
-										note="without what others did while it was off the processor"
-									>
+									<Panel key={String(row["rid"])} title="Counters" note="while it was on a processor">
 										<div className="padded">
 											<Counters row={row} />
 										</div>
