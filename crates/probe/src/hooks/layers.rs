@@ -9,7 +9,7 @@ use crate::features::Features;
 use crate::layers::Layers;
 
 /// Bit of `rq_flags` that tells that a request is part of a sequence of flushes, in kernels
-/// where it is no enumerator yet (before 6.12).
+/// where it is no enumerator yet (6.1 and older).
 const FLUSH_SEQUENCE_BEFORE: u32 = 4;
 
 /// What the programs for these layers are told.

@@ -217,23 +217,14 @@ impl<'a> Gather<'a> {
         if !is_rest.contains(&true) {
             return false;
         }
-        let Filter {
-            syscall,
-            class,
-            pid,
-            tid,
-            file_id,
-            ..
-        } = &self.request.filter;
-        // Lists of keys as the pyramid has them; of others one stands for several.
-        let asked = match (syscall, file_id) {
-            (Some(names), None) => names.len(),
-            (None, Some(files)) => files.len(),
+        // Keys as the pyramid has them; of other filters one key stands for several.
+        let filter = &self.request.filter;
+        let asked = match (&filter.class, &filter.pid, &filter.tid) {
+            (None, None, None) => {
+                let names = filter.syscall.as_ref().map(Vec::len);
+                names.or(filter.file_id.as_ref().map(Vec::len)).unwrap_or(0)
+            }
             _ => 0,
-        };
-        let asked = match class.is_none() && pid.is_none() && tid.is_none() {
-            true => asked,
-            false => 0,
         };
         let mut rests: HashMap<i64, usize> = HashMap::new();
         for (time, key, ..) in cells.in_window(window) {
