@@ -154,7 +154,7 @@ fn expected(
             "(SELECT layer, ts_ns, self_ns AS dur_ns, NULL AS errno, NULL::BIGINT AS bytes FROM slices \
               WHERE {chosen} \
               UNION ALL SELECT 'syscall', ts_ns, dur_ns, errno, bytes FROM syscalls \
-              WHERE rid NOT IN (SELECT rid FROM slices) AND {filter})"
+              ANTI JOIN slices USING (rid) WHERE {filter})"
         ),
         _ => format!("(SELECT * FROM syscalls WHERE {filter})"),
     };
@@ -547,7 +547,7 @@ fn visits(rng: &mut fastrand::Rng, calls: &[Call]) -> Vec<fathom_model::Batch> {
 fn layers_say_what_the_rows_say() {
     let dir = tempfile::tempdir().unwrap();
     let mut rng = fastrand::Rng::with_seed(6);
-    let calls = calls(&mut rng, 300_000, 50);
+    let calls = calls(&mut rng, 150_000, 50);
     for (name, finish, pyramid) in [
         ("s", true, true),
         ("live", false, true),
@@ -574,7 +574,7 @@ fn layers_say_what_the_rows_say() {
         assert_eq!(zoom.problem(), None);
         let (first, last) = zoom.span().unwrap();
         let (mut from_blocks, mut bounds) = (0, 0);
-        for i in 0..60 {
+        for i in 0..40 {
             let (from, to) = window(&mut rng, (first, last));
             let (filter, condition) = match i % 4 {
                 0 => (
@@ -633,11 +633,11 @@ fn layers_say_what_the_rows_say() {
             }
         }
         assert!(bounds > 0, "the longest was known everywhere");
-        assert_eq!(
-            from_blocks > 5,
-            finish && pyramid,
-            "{from_blocks} from blocks"
-        );
+        match (pyramid, finish) {
+            (true, true) => assert!(from_blocks > 5, "{from_blocks} from blocks"),
+            (true, false) => {}
+            (false, _) => assert_eq!(from_blocks, 0),
+        }
     }
     // Made anew, and damaged.
     let made = dir.path().join("no");
@@ -645,6 +645,7 @@ fn layers_say_what_the_rows_say() {
     let by_layer = Request {
         by: By::Layer,
         pixels: 50,
+        latency: true,
         max_rows: Some(0),
         ..Request::default()
     };
