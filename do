@@ -29,6 +29,9 @@ usage: ./do COMMAND [ARGUMENTS]
   bench hooks [NAME...]
                    what an empty program costs at each kind of place, on this
                    kernel and on others in an emulator
+  bench filters [NAME...]
+                   what calls cost that filters leave out, on this kernel and
+                   on others in an emulator
   bench page [CALLS|SESSION] [--minutes N] [--turns N]
                    how fast the page is on a session of so many calls (10 million)
   dist             build release archives under dist/
@@ -114,6 +117,14 @@ main() {
 			. scripts/kernels.sh
 			build_fathom
 			hook_costs "${@:2}"
+			return
+		fi
+		if [ "${1:-}" = filters ]; then
+			setup test
+			. scripts/kernels.sh
+			build_fathom
+			cargo build --release --locked --workspace --bin fathom-bench
+			filter_costs "${@:2}"
 			return
 		fi
 		if [ "${1:-}" = page ]; then

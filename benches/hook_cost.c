@@ -1,7 +1,8 @@
 /*
  * Measures what an empty program costs at each kind of place: the time of a call
  * that it is for (pread64) and of another one (getppid), as ratios to the time
- * without any program, and how often programs run in each (benches/hook_cost.sh).
+ * without any program and as what is added to it, and how often programs run in each
+ * (./do bench hooks).
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -130,15 +131,17 @@ int main(int count, char **arguments)
 				detach(object);
 		}
 	}
-	printf("%-8s %13s %13s %11s %11s\n", "place", "pread64 time", "getppid time", "runs/pread",
-	       "runs/other");
+	printf("%-8s %13s %13s %11s %11s %11s %11s\n", "place", "pread64 time", "getppid time",
+	       "pread64 ns", "getppid ns", "runs/pread", "runs/other");
 	for (int kind = 0; kind < KINDS; kind++) {
 		if (!there[kind])
 			printf("%-8s refused by this kernel\n", kinds[kind]);
 		else
-			printf("%-8s %13.2f %13.2f %11.2f %11.2f\n", kinds[kind],
+			printf("%-8s %13.2f %13.2f %11.0f %11.0f %11.2f %11.2f\n", kinds[kind],
 			       best[kind][0] / best[0][0], best[kind][1] / best[0][1],
-			       runs[kind][0], runs[kind][1]);
+			       best[kind][0] - (kind ? best[0][0] : 0),
+			       best[kind][1] - (kind ? best[0][1] : 0), runs[kind][0],
+			       runs[kind][1]);
 	}
 	return 0;
 }

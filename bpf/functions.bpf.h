@@ -20,7 +20,9 @@
 		return 0;                                                                          \
 	}
 
+/* Named do_file_open in newer kernels. */
 FUNCTION_SPAN(do_filp_open, SPAN_OPEN)
+FUNCTION_SPAN(do_file_open, SPAN_FILE_OPEN)
 FUNCTION_SPAN(vfs_read, SPAN_VFS_READ)
 FUNCTION_SPAN(vfs_write, SPAN_VFS_WRITE)
 FUNCTION_SPAN(vfs_fsync_range, SPAN_VFS_FSYNC)

@@ -138,6 +138,9 @@ make_initramfs() {
 	rm -rf -- "$tree"
 }
 
+# Further options of the emulator.
+emulator_options=()
+
 # boot_kernel DIR SHARE: runs scripts/guest-tests, with SHARE as /run/share, until
 # the machine ends. The exit status is the emulator's.
 boot_kernel() {
@@ -151,6 +154,7 @@ boot_kernel() {
 	# has patched out of the kernel's code, and attaching programs patches.
 	# On a busy host it may miss the ticks by which the kernel checks its timer.
 	timeout "$kernel_patience" qemu-system-x86_64 -accel tcg -cpu max -smp 1 -m 3072 \
+		"${emulator_options[@]}" \
 		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
 		-append 'console=ttyS0 panic=-1 quiet mitigations=off no_timer_check' \
@@ -286,10 +290,36 @@ test_kernels() {
 	rm -rf -- "$results"
 }
 
+# count_there NAME PROGRAM [ARGUMENT...]: what PROGRAM says on an emulated kernel whose clock
+# goes on by a nanosecond with each instruction: what it measures as nanoseconds are
+# instructions, and the same in every run, whatever else this machine does.
+count_there() {
+	local name=$1 program=$2 dir=.deps/kernels/$1 share version
+	local emulator_options=(-icount "shift=0,sleep=off")
+	shift 2
+	grep -qx -- "$name" <<<"$(kernel_names)" || die 2 "no kernel named $name" \
+		"one of: $(kernel_names | tr '\n' ' ')"
+	mkdir -p .deps/kernels
+	fetch_kernel "$name" "$root/$dir" || die 1 "kernel $name could not be fetched"
+	version=$(<"$dir/version")
+	make_initramfs "$dir"
+	share=$(mktemp -d "$root/$dir/run.XXXXXX")
+	{
+		printf 'root=%q\nprogram=%q\ndoctor=\narguments=(' "$root" "$program"
+		printf '%q ' "$@"
+		printf ')\n'
+	} >"$share/settings"
+	boot_kernel "$dir" "$share" || true
+	say "Linux $version, emulated; ns are instructions"
+	cat -- "$share/log" || die 1 "the emulated machine did not run it" "$share/console says more"
+	[ "$(cat "$share/status" 2>/dev/null)" = 0 ] || die 1 "it failed there" "$share/console says more"
+	rm -rf -- "$share"
+}
+
 # hook_costs [NAME...]: what an empty program costs at each kind of place, on this
 # kernel and on those named (benches/hook_cost.c).
 hook_costs() {
-	local headers out=$root/target/hook-cost name dir share version
+	local headers out=$root/target/hook-cost name
 	headers=$(find target/release/build -path '*/out/include/bpf/bpf_helpers.h' -print -quit)
 	[ -n "$headers" ] || die 1 "libbpf is not built" "./do build builds it"
 	headers=$(dirname -- "$headers")
@@ -302,19 +332,18 @@ hook_costs() {
 	say "Linux $(uname -r), this machine"
 	"$out/hook_cost" "$out/hooks.bpf.o"
 	for name in "$@"; do
-		dir=.deps/kernels/$name
-		grep -qx -- "$name" <<<"$(kernel_names)" || die 2 "no kernel named $name" \
-			"one of: $(kernel_names | tr '\n' ' ')"
-		mkdir -p .deps/kernels
-		fetch_kernel "$name" "$root/$dir" || die 1 "kernel $name could not be fetched"
-		version=$(<"$dir/version")
-		make_initramfs "$dir"
-		share=$(mktemp -d "$root/$dir/run.XXXXXX")
-		printf 'root=%q\nprogram=%q\narguments=(%q)\n' "$root" "$out/hook_cost" \
-			"$out/hooks.bpf.o" >"$share/settings"
-		boot_kernel "$dir" "$share" || true
-		say "Linux $version, emulated"
-		cat -- "$share/log" || die 1 "the emulated machine did not run it" "$share/console says more"
-		rm -rf -- "$share"
+		count_there "$name" "$out/hook_cost" "$out/hooks.bpf.o"
+	done
+}
+
+# filter_costs [NAME...]: what calls cost that filters leave out, beside empty programs and
+# the floor, on this kernel and on those named.
+filter_costs() {
+	local name arguments=(--only pread --tracers "empty,filter,fathom full")
+	say "Linux $(uname -r), this machine"
+	as_root target/release/fathom-bench "${arguments[@]}" --programs --reps 3
+	for name in "$@"; do
+		count_there "$name" "$root/target/release/fathom-bench" "${arguments[@]}" \
+			--calls 100000 --reps 1
 	done
 }

@@ -10,6 +10,7 @@ mod floor;
 mod options;
 mod output;
 mod process;
+mod programs;
 mod session;
 mod stats;
 mod tracer;

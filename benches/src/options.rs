@@ -28,6 +28,13 @@ pub struct Options {
     /// Binds the loops' threads to processors, from this one on.
     #[arg(long)]
     pub pin: Option<u32>,
+    /// Calls of each of these threads; default: two million of the pread loop.
+    #[arg(long)]
+    pub calls: Option<u64>,
+    /// Also asks the kernel how long programs run (column `prog ns`: all programs of a
+    /// tracer, a call). The kernel's clock makes every call slower then.
+    #[arg(long)]
+    pub programs: bool,
     /// Little work, one repetition: shows that everything runs, measures nothing.
     #[arg(long)]
     pub quick: bool,

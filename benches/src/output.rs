@@ -69,6 +69,9 @@ struct Line {
     added_cpu_ns: Option<f64>,
     /// Median of that as a multiple of what the floor adds.
     of_floor: Option<f64>,
+    /// Median of nanoseconds in the tracer's programs in the kernel, a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    programs_ns: Option<f64>,
     events: Option<f64>,
     lost: Option<f64>,
     bytes_per_event: Option<f64>,
@@ -155,6 +158,7 @@ impl Report {
                     added_ns: median(own.iter().copied()).filter(|_| calls),
                     added_cpu_ns: median(own_cpu.iter().copied()).filter(|_| calls),
                     of_floor: median(of_floor).filter(|_| calls),
+                    programs_ns: outcome.median(|s| s.programs_ns_per_call).filter(|_| calls),
                     events: whole(|s| s.events),
                     lost: whole(|s| s.lost),
                     bytes_per_event: per_event(|s| s.disk_bytes),
@@ -195,13 +199,14 @@ impl Report {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "  {:width$} {:>11} {:>7} {:>9} {:>9} {:>7} {:>11} {:>9} {:>8} {:>9} {:>9}",
+            "  {:width$} {:>11} {:>7} {:>9} {:>9} {:>7} {:>8} {:>11} {:>9} {:>8} {:>9} {:>9}",
             "",
             "rate",
             "of none",
             "added ns",
             "cpu ns",
             "x floor",
+            "prog ns",
             "events",
             "lost",
             "bytes/ev",
@@ -216,13 +221,14 @@ impl Report {
                 }
                 None => writeln!(
                     text,
-                    "  {:width$} {:>11} {:>7} {:>9} {:>9} {:>7} {:>11} {:>9} {:>8} {:>9} {:>9}",
+                    "  {:width$} {:>11} {:>7} {:>9} {:>9} {:>7} {:>8} {:>11} {:>9} {:>8} {:>9} {:>9}",
                     line.tracer,
                     number(line.rate, 0),
                     number(line.ratio, 3),
                     number(line.added_ns, 0),
                     number(line.added_cpu_ns, 0),
                     number(line.of_floor, 2),
+                    number(line.programs_ns, 0),
                     number(line.events, 0),
                     number(line.lost, 0),
                     number(line.bytes_per_event, 1),

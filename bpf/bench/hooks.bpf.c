@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Empty programs at every kind of place where a call can be seen, to measure what
- * the place costs (benches/hook_cost.sh). Programs of one kind begin with its name.
+ * the place costs (./do bench hooks). Programs of one kind begin with its name.
  */
 #include <linux/types.h>
 #include <bpf_helpers.h>

@@ -564,6 +564,8 @@ enum span_kind {
 	SPAN_CACHE_FAULT = 18,
 	/* submit_bio. */
 	SPAN_SUBMIT = 19,
+	/* do_file_open, which is do_filp_open in newer kernels. */
+	SPAN_FILE_OPEN = 20,
 };
 
 /* The time that a request spent in a part of a file system. */

@@ -38,7 +38,8 @@ pub fn run(run: &Run, workload: Workload) -> Result<Measured> {
     } else {
         PREADS
     };
-    measure(run, workload, run.amount(full))
+    let calls = run.bench.options().calls.unwrap_or(full);
+    measure(run, workload, run.amount(calls))
 }
 
 fn measure(run: &Run, workload: Workload, calls: u64) -> Result<Measured> {

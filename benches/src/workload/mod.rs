@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::floor::Floor;
 use crate::options::Options;
 use crate::process::{Running, Usage};
+use crate::programs::Programs;
 use crate::tracer::Tracer;
 
 /// A workload.
@@ -74,6 +75,9 @@ pub struct Sample {
     /// Processor time of the traced thread in nanoseconds a call, of the loops:
     /// what others do on the machine does not enter it.
     pub cpu_ns_per_call: Option<f64>,
+    /// Nanoseconds that the tracer's programs in the kernel took a call, as the kernel
+    /// counts them.
+    pub programs_ns_per_call: Option<f64>,
     /// Calls that the program says it made, where it counts them.
     pub made: Option<u64>,
     /// The same calls as fathom counted them, rows and losses together.
@@ -172,6 +176,8 @@ impl Bench {
         let dir = tempfile::Builder::new()
             .prefix("run-")
             .tempdir_in(self.root.path())?;
+        let watched = self.options.programs && tracer != Tracer::None;
+        let programs = watched.then(Programs::watch).transpose()?;
         let floor = tracer.probes().map(Floor::attach).transpose()?;
         let run = Run {
             bench: self,
@@ -183,6 +189,11 @@ impl Bench {
             Workload::Pread | Workload::Open => loops::run(&run, workload)?,
             Workload::FileServer => fileserver::run(&run)?,
             Workload::Redis => redis::run(&run)?,
+        };
+        // The floor's are still there; others went with their tracer.
+        let programs_ns_per_call = match programs {
+            Some(programs) => programs.ns_per_call()?,
+            None => None,
         };
         let counted = match tracer {
             Tracer::Fathom(_) => loops::counted(&run, workload)?,
@@ -203,6 +214,7 @@ impl Bench {
         Ok(Sample {
             rate: measured.rate,
             cpu_ns_per_call: measured.cpu_ns_per_call,
+            programs_ns_per_call,
             made: measured.made,
             counted,
             events: stored.events,

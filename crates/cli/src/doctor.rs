@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use fathom_model::meta::Hook;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_probe::{
     Content, Detail, Filters, LAYER_VFS, Layers, PerfCounters, Probe, ProbeOptions, Selection,
@@ -150,20 +151,7 @@ fn checks() -> Vec<Check> {
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
         Ok(probe) => {
-            for hook in probe.hooks() {
-                let is_place = hook.name.contains('/');
-                checks.push(Check {
-                    // Only recorded when asked for, and many kernels refuse it.
-                    ok: hook.attached || hook.name == LAYER_VFS,
-                    what: format!("{}{}", if is_place { "hook " } else { "" }, hook.name),
-                    found: match (hook.attached, is_place) {
-                        (true, true) => "attached".into(),
-                        (true, false) => "loaded".into(),
-                        (false, _) => "not available".into(),
-                    },
-                    advice: hook.note.clone(),
-                });
-            }
+            checks.extend(probe.hooks().iter().map(of_hook));
         }
         Err(error) => checks.push(Check {
             ok: false,
@@ -205,6 +193,27 @@ fn checks() -> Vec<Check> {
         ),
     });
     checks
+}
+
+/// What became of a place where programs hang. Functions come and go with the kernel's
+/// versions, and many kernels let nobody hook them: without one a part of the requests is not
+/// told apart, and everything else is recorded all the same.
+fn of_hook(hook: &Hook) -> Check {
+    let is_place = hook.name.contains('/');
+    let is_function = hook.name == LAYER_VFS
+        || ["fentry/", "fexit/"]
+            .iter()
+            .any(|kind| hook.name.starts_with(kind));
+    Check {
+        ok: hook.attached || is_function,
+        what: format!("{}{}", if is_place { "hook " } else { "" }, hook.name),
+        found: match (hook.attached, is_place) {
+            (true, true) => "attached".into(),
+            (true, false) => "loaded".into(),
+            (false, _) => "not available".into(),
+        },
+        advice: hook.note.clone(),
+    }
 }
 
 /// What `--stacks` needs: the program that takes them, and the files that were mapped, to unwind
@@ -282,5 +291,38 @@ fn counters() -> Check {
         } else {
             format!("Not {missing}: {}.", reasons.join("; "))
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(name: &str, attached: bool, note: &str) -> String {
+        let hook = Hook {
+            name: name.into(),
+            attached,
+            note: note.into(),
+            skipped: 0,
+        };
+        let check = of_hook(&hook);
+        assert_eq!(check.advice, note);
+        format!("{} {}", check.mark().trim(), check.found)
+    }
+
+    #[test]
+    fn a_function_that_is_not_there_is_no_failure() {
+        let without = "the lookup of paths is not told apart (this kernel has no such place)";
+        assert_eq!(mark("fentry/do_file_open", true, ""), "ok attached");
+        for place in ["fentry/do_filp_open", "fexit/do_filp_open", LAYER_VFS] {
+            assert_eq!(mark(place, false, without), "limited not available");
+        }
+        assert_eq!(
+            mark("tp_btf/sched_switch", false, "waits are not recorded"),
+            "MISSING not available"
+        );
+        let costs = "instead of tp_btf/sys_exit; costs more";
+        let place = "tracepoint/raw_syscalls/sys_exit";
+        assert_eq!(mark(place, true, costs), "limited attached");
     }
 }

@@ -1,8 +1,8 @@
 //! How to record each call and operation: what the programs find by its number.
 
 use fathom_model::abi::{
-    CallDesc, MAX_NUMBERS, MAX_OPERATIONS, WATCH_AIO_DESTROY, WATCH_AIO_EXIT, WATCH_AIO_REAP,
-    WATCH_AIO_SUBMIT,
+    CallDesc, DESC_RET_FD, MAX_NUMBERS, MAX_OPERATIONS, NO_ARG, WATCH_AIO_DESTROY, WATCH_AIO_EXIT,
+    WATCH_AIO_REAP, WATCH_AIO_SUBMIT,
 };
 use fathom_model::syscalls::{Api, I386, SYSCALLS, Syscall};
 
@@ -14,7 +14,8 @@ pub(crate) fn of_calls(selection: &Selection, filters: &Filters) -> Vec<u8> {
     let mut bytes = vec![0; 2 * MAX_NUMBERS as usize * CallDesc::SIZE];
     let mut put = |number: usize, call: usize, mut desc: CallDesc| {
         // Renames are watched even when they are not recorded.
-        desc.selected = selection.calls.contains(&call).into();
+        let left_out = filters.need_a_file() && names_no_file(&desc);
+        desc.selected = (selection.calls.contains(&call) && !left_out).into();
         let at = number * CallDesc::SIZE;
         if let Some(slot) = bytes.get_mut(at..at + CallDesc::SIZE) {
             slot.copy_from_slice(&desc.to_bytes());
@@ -39,6 +40,14 @@ pub(crate) fn of_calls(selection: &Selection, filters: &Filters) -> Vec<u8> {
         watch_credentials(&mut bytes);
     }
     bytes
+}
+
+/// Whether a call has neither a descriptor nor a path, and makes no descriptor.
+fn names_no_file(desc: &CallDesc) -> bool {
+    u32::from(desc.fd) == NO_ARG
+        && desc.path1 == 0
+        && desc.path2 == 0
+        && u32::from(desc.flags) & DESC_RET_FD == 0
 }
 
 /// Whether operations of AIO are recorded.
@@ -100,6 +109,47 @@ fn watch_credentials(descs: &mut [u8]) {
         {
             desc.credentials = 1;
             slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::abi::WATCH_CALL;
+
+    use super::*;
+    use crate::filter::FilterArgs;
+
+    fn selected(filters: &Filters, name: &str) -> bool {
+        let number = SYSCALLS[Syscall::index_of(name).unwrap()].number().unwrap();
+        let all = of_calls(&Selection::storage(), filters);
+        let at = usize::from(number) * CallDesc::SIZE;
+        u32::from(CallDesc::parse(&all[at..]).unwrap().selected) & WATCH_CALL != 0
+    }
+
+    #[test]
+    fn calls_without_a_file_are_not_looked_at_when_files_are_asked_for() {
+        let path = |list: &str| {
+            let args = FilterArgs {
+                path: vec![list.into()],
+                ..FilterArgs::default()
+            };
+            Filters::parse(&args, false).unwrap()
+        };
+        let types = FilterArgs {
+            file_type: vec!["regular".into()],
+            ..FilterArgs::default()
+        };
+        for filters in [path("/data"), Filters::parse(&types, false).unwrap()] {
+            for name in ["pread64", "openat", "mmap", "sendfile", "rename"] {
+                assert!(selected(&filters, name), "{name}");
+            }
+            for name in ["sync", "munmap", "io_getevents"] {
+                assert!(!selected(&filters, name), "{name}");
+            }
+        }
+        for filters in [path("!/data"), Filters::none()] {
+            assert!(selected(&filters, "sync") && selected(&filters, "pread64"));
         }
     }
 }

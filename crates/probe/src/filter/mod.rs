@@ -190,6 +190,12 @@ impl Filters {
         self.given(RULE_UID)
     }
 
+    /// Whether calls whose file is not known are left out: `nothing_passes` in
+    /// `bpf/include/call_filter.h`.
+    pub(crate) fn need_a_file(&self) -> bool {
+        self.config.known_types != 0 || self.config.takes & 1 << RULE_PATH != 0
+    }
+
     /// An option that only kernels with loops can serve, if one was given.
     pub(crate) fn needing_loops(&self) -> Option<&'static str> {
         [

@@ -121,10 +121,11 @@ macro_rules! direct {
     };
 }
 
-/// At the beginning or the end of a function.
+/// At the beginning or the end of a function, which may have other names in other
+/// kernels.
 macro_rules! function {
-    ($program:literal, $what:literal) => {
-        tracepoint!(Vfs, $program, concat!($what, " is not told apart"))
+    ($($program:literal),+ => $what:literal) => {
+        either!(Vfs, concat!($what, " is not told apart"), $($program),+)
     };
 }
 
@@ -380,43 +381,40 @@ pub(super) const ROWS: &[Row] = &[
         "layer_switch": 4 None,
         "layer_switch_stateless": 3 None
     ),
-    function!("begin_do_filp_open", "the lookup of paths"),
-    function!("end_do_filp_open", "the lookup of paths"),
-    function!("begin_vfs_read", "reading in VFS"),
-    function!("end_vfs_read", "reading in VFS"),
-    function!("begin_vfs_write", "writing in VFS"),
-    function!("end_vfs_write", "writing in VFS"),
-    function!("begin_vfs_fsync_range", "fsync in VFS"),
-    function!("end_vfs_fsync_range", "fsync in VFS"),
-    function!("begin_ext4_file_read_iter", "reading in ext4"),
-    function!("end_ext4_file_read_iter", "reading in ext4"),
-    function!("begin_ext4_file_write_iter", "writing in ext4"),
-    function!("end_ext4_file_write_iter", "writing in ext4"),
-    function!("begin_xfs_file_read_iter", "reading in xfs"),
-    function!("end_xfs_file_read_iter", "reading in xfs"),
-    function!("begin_xfs_file_write_iter", "writing in xfs"),
-    function!("end_xfs_file_write_iter", "writing in xfs"),
-    function!("begin_xfs_file_fsync", "fsync in xfs"),
-    function!("end_xfs_file_fsync", "fsync in xfs"),
-    function!("begin_btrfs_file_read_iter", "reading in btrfs"),
-    function!("end_btrfs_file_read_iter", "reading in btrfs"),
-    function!("begin_btrfs_file_write_iter", "writing in btrfs"),
-    function!("end_btrfs_file_write_iter", "writing in btrfs"),
-    function!("begin_btrfs_sync_file", "fsync in btrfs"),
-    function!("end_btrfs_sync_file", "fsync in btrfs"),
-    function!("begin_filemap_read", "reading from the page cache"),
-    function!("end_filemap_read", "reading from the page cache"),
-    function!("begin_generic_perform_write", "writing to the page cache"),
-    function!("end_generic_perform_write", "writing to the page cache"),
-    function!(
-        "begin_iomap_file_buffered_write",
-        "writing to the page cache"
-    ),
-    function!("end_iomap_file_buffered_write", "writing to the page cache"),
-    function!("begin_filemap_fault", "a fault in the page cache"),
-    function!("end_filemap_fault", "a fault in the page cache"),
-    function!("begin_submit_bio", "submitting to the block layer"),
-    function!("end_submit_bio", "submitting to the block layer"),
+    function!("begin_do_filp_open", "begin_do_file_open" => "the lookup of paths"),
+    function!("end_do_filp_open", "end_do_file_open" => "the lookup of paths"),
+    function!("begin_vfs_read" => "reading in VFS"),
+    function!("end_vfs_read" => "reading in VFS"),
+    function!("begin_vfs_write" => "writing in VFS"),
+    function!("end_vfs_write" => "writing in VFS"),
+    function!("begin_vfs_fsync_range" => "fsync in VFS"),
+    function!("end_vfs_fsync_range" => "fsync in VFS"),
+    function!("begin_ext4_file_read_iter" => "reading in ext4"),
+    function!("end_ext4_file_read_iter" => "reading in ext4"),
+    function!("begin_ext4_file_write_iter" => "writing in ext4"),
+    function!("end_ext4_file_write_iter" => "writing in ext4"),
+    function!("begin_xfs_file_read_iter" => "reading in xfs"),
+    function!("end_xfs_file_read_iter" => "reading in xfs"),
+    function!("begin_xfs_file_write_iter" => "writing in xfs"),
+    function!("end_xfs_file_write_iter" => "writing in xfs"),
+    function!("begin_xfs_file_fsync" => "fsync in xfs"),
+    function!("end_xfs_file_fsync" => "fsync in xfs"),
+    function!("begin_btrfs_file_read_iter" => "reading in btrfs"),
+    function!("end_btrfs_file_read_iter" => "reading in btrfs"),
+    function!("begin_btrfs_file_write_iter" => "writing in btrfs"),
+    function!("end_btrfs_file_write_iter" => "writing in btrfs"),
+    function!("begin_btrfs_sync_file" => "fsync in btrfs"),
+    function!("end_btrfs_sync_file" => "fsync in btrfs"),
+    function!("begin_filemap_read" => "reading from the page cache"),
+    function!("end_filemap_read" => "reading from the page cache"),
+    function!("begin_generic_perform_write" => "writing to the page cache"),
+    function!("end_generic_perform_write" => "writing to the page cache"),
+    function!("begin_iomap_file_buffered_write" => "writing to the page cache"),
+    function!("end_iomap_file_buffered_write" => "writing to the page cache"),
+    function!("begin_filemap_fault" => "a fault in the page cache"),
+    function!("end_filemap_fault" => "a fault in the page cache"),
+    function!("begin_submit_bio" => "submitting to the block layer"),
+    function!("end_submit_bio" => "submitting to the block layer"),
     // Behind the program that records the call.
     tracepoint!(Stacks, "call_stack", NO_STACKS),
     tracepoint!(Counters, "counters_switch", NO_COUNTERS),
