@@ -99,6 +99,17 @@ const SHOTS: readonly Shot[] = [
 			return { s, view: "timeline", from: Math.max(0, t - dur), to: t + 2 * dur, rid };
 		},
 	},
+	{
+		name: "timeline-layers",
+		state: async (server, s) => {
+			const { t, dur } = await slowest(server, s);
+			return { s, view: "timeline", layers: 1, from: Math.max(0, t - 3 * dur), to: t + 4 * dur };
+		},
+		prepare: async ({ page }) => {
+			await page.waitForTimeout(800);
+		},
+	},
+	{ name: "timeline-layers-sums", state: async (_, s) => ({ s, view: "timeline", layers: 1 }) },
 	{ name: "request", state: async (server, s) => ({ s, view: "request", rid: (await slowest(server, s)).rid }) },
 	{ name: "table", state: at("table") },
 	{

@@ -38,7 +38,9 @@ export default function Timeline() {
 	const [layersParam, setLayers] = useParam("layers", "");
 	const layers = layersParam === "1";
 	const switchLayers = () => setLayers(layers ? "" : "1");
-	useShortcut(["l"], "Layers in single calls", "Timeline", switchLayers);
+	// Nothing below the calls was recorded: there is nothing to switch on.
+	const recorded = session.about.layers.some((layer) => layer.name !== "syscall" && layer.recorded);
+	useShortcut(["l"], "The layers below the calls, a row each", "Timeline", () => recorded && switchLayers());
 	useShortcut(["Escape"], "Close the selected call", "Timeline", () => {
 		if (store.get().rid !== null) store.go({ rid: null });
 	});
@@ -58,7 +60,12 @@ export default function Timeline() {
 					type="button"
 					className={layers ? "button on timeline-layers" : "button timeline-layers"}
 					aria-pressed={layers}
-					title="Show in each call that is wide enough which layers its time went into (l)"
+					disabled={!recorded}
+					title={
+						recorded
+							? "Below the calls of each thread a row for each layer that they went through (l)"
+							: "No layer below the calls was recorded: record with --layers all"
+					}
 					onClick={switchLayers}
 				>
 					Layers
