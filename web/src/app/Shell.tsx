@@ -166,6 +166,8 @@ function Top({ view }: { view: View | undefined }) {
 		"Everywhere",
 		(event) => open(Number(event.key) - 1),
 	);
+	// There are more views of a session than digits that mean one.
+	useShortcut(["p"], "The tenth of them: panels", "Everywhere", () => open(9));
 	useShortcut(["t"], "Dark or light", "Everywhere", switchTheme);
 	useShortcut(["Backspace"], "Undo: zoom, filter, selection (also the browser's back)", "Everywhere", () =>
 		window.history.back(),

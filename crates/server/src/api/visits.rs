@@ -15,7 +15,7 @@ use crate::view::Reader;
 /// Single visits in an answer at most.
 const MOST: usize = 20_000;
 /// Calls whose visits are summed up at most: all are read for it.
-const MOST_READ: f64 = 4e6;
+const MOST_READ: f64 = 2e6;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
@@ -136,7 +136,9 @@ impl Below {
         for name in ["layer", "name"] {
             columns.words(name, texts(&rows, name)?.iter());
         }
-        columns.answer(&meta(reader, window, VisitsMode::Visits, 0)).map(Some)
+        columns
+            .answer(&meta(reader, window, VisitsMode::Visits, 0))
+            .map(Some)
     }
 
     /// The own time of each layer by thread and bucket, and how many visits that is.
