@@ -245,8 +245,12 @@ function someOfEach(all: readonly Suggestion[]): Suggestion[] {
 	return all.filter((s) => {
 		const n = (seen.get(s.kind) ?? 0) + 1;
 		seen.set(s.kind, n);
-		return n <= 3;
+		return n <= 2;
 	});
+}
+
+function inSight(element: HTMLElement | null): void {
+	element?.scrollIntoView({ block: "nearest" });
 }
 
 interface ListProps {
@@ -264,6 +268,8 @@ function Suggestions({ id, entries, at, add }: ListProps) {
 				// biome-ignore lint/a11y/useKeyWithClickEvents: the field takes the keys
 				<div
 					key={`${entry.kind} ${i}`}
+					// The arrow keys lead to it also where the list is longer than its box.
+					ref={i === at ? inSight : undefined}
 					role="option"
 					className="suggestion"
 					aria-selected={i === at}
