@@ -227,6 +227,72 @@ fn windows_and_percentiles() {
 }
 
 #[test]
+fn visits_below_calls_are_those_of_the_table() {
+    need_root!();
+    let scratch = Scratch::new();
+    let (recording, page) = recorded(&scratch);
+    let start = page.json("/sessions/run.fathom")["start_ns"]
+        .as_i64()
+        .unwrap();
+    // The call that most was seen below, and all threads.
+    let [most] = &recording.rows(
+        "SELECT rid, min(tid) AS tid, min(syscalls.ts_ns) AS ts_ns, min(syscalls.dur_ns) AS dur_ns
+         FROM syscalls JOIN slices USING (rid) GROUP BY rid ORDER BY count(*) DESC, rid LIMIT 1",
+    )[..] else {
+        panic!("nothing was seen below any call")
+    };
+    let [rid, tid, ts, dur] = ["rid", "tid", "ts_ns", "dur_ns"].map(|c| most.int(c).unwrap());
+    let threads = recording.rows("SELECT DISTINCT tid FROM syscalls ORDER BY tid");
+    let lanes: Vec<String> = threads
+        .iter()
+        .map(|row| row.int("tid").unwrap().to_string())
+        .collect();
+    let lanes = lanes.join(",");
+    // All of the session, and a window that begins in the middle of that call.
+    let middle = ts - start + dur / 2;
+    let windows = [
+        (String::new(), "true".to_string()),
+        (
+            format!("&from={middle}&to={}", middle + dur),
+            format!(
+                "slices.ts_ns < {} AND slices.ts_ns + slices.dur_ns > {}",
+                start + middle + dur,
+                start + middle
+            ),
+        ),
+    ];
+    for (window, inside) in windows {
+        for (filter, calls) in [
+            ("{}", "true"),
+            (r#"{"syscall":["fsync"]}"#, "syscall = 'fsync'"),
+        ] {
+            let f = encoded(filter);
+            let path = format!("/sessions/run.fathom/visits?lanes={lanes}{window}&f={f}");
+            let answer = page.table(&path);
+            assert_eq!(answer.meta["mode"], "visits", "{path}");
+            let rows = recording.rows(&format!(
+                "SELECT layer, count(*) AS n, sum(slices.self_ns) AS self_ns
+                 FROM slices JOIN syscalls USING (rid)
+                 WHERE depth > 0 AND {calls} AND {inside} GROUP BY layer"
+            ));
+            let expected = by_key(&rows, "layer", "self_ns");
+            let mut found = BTreeMap::new();
+            for (layer, own) in answer.texts("layer").iter().zip(answer.numbers("self_ns")) {
+                *found.entry(layer.map(str::to_owned)).or_default() += own;
+            }
+            assert_eq!(found, expected, "{path}");
+            let counted: i64 = rows.iter().map(|row| row.int("n").unwrap()).sum();
+            assert_eq!(answer.rows.len() as i64, counted, "{path}");
+            assert!(counted > 0, "{path}");
+        }
+    }
+    // Of one thread only, with the threads that the calls have.
+    let one = page.table(&format!("/sessions/run.fathom/visits?lanes={tid}"));
+    assert!(one.numbers("lane").iter().all(|lane| *lane == tid as f64));
+    assert!(one.numbers("rid").contains(&(rid as f64)));
+}
+
+#[test]
 fn pages_of_events_are_the_rows_in_order() {
     need_root!();
     let scratch = Scratch::new();

@@ -250,6 +250,17 @@ export type TimelineMeta = {
   exact: boolean,
 };
 
+export type VisitsMode = "visits" | "sums" | "many";
+
+export type VisitsMeta = {
+  /** What the rows are. */
+  mode: VisitsMode,
+  /** The window. */
+  from: number, to: number,
+  /** With `sums` the width of the buckets, else 0. */
+  bucket_ns: number,
+};
+
 export type ThreadRow = {
   /** Process; null when an imported log does not tell. */
   pid: number | null, tid: number,

@@ -3,7 +3,7 @@
 import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
 import type { Columns } from "../api/arrow";
 import type { TilesBy } from "../api/session";
-import type { Filter, ThreadRow, Threads } from "../api/types";
+import type { Filter, LayerState, ThreadRow, Threads } from "../api/types";
 import { Text } from "../components/text";
 import type { ListMember } from "../lib/filters";
 import { chipsOf, isNumeric, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
@@ -123,8 +123,25 @@ function Field({ input, open, setOpen }: FieldProps) {
 	);
 }
 
+/** What every session has: said here, so that nobody needs to know how it is typed. */
+const ALWAYS: readonly Suggestion[] = [
+	{ kind: "error", label: "any error", figure: "error", filter: { error: "any" } },
+	{ kind: "error", label: "no error", figure: "ok", filter: { error: "none" } },
+	{ kind: "duration", label: "from 1 ms", figure: "> 1ms", filter: { dur: [1e6, null] } },
+	{ kind: "duration", label: "1 ms to 10 ms", figure: "1ms..10ms", filter: { dur: [1e6, 10e6] } },
+	{ kind: "duration", label: "up to 50 µs", figure: "< 50us", filter: { dur: [null, 50e3] } },
+];
+
+/** Calls that went through a layer of which there are visits, as far as the session's description tells. */
+function ofLayers(layers: readonly LayerState[]): Suggestion[] {
+	const recorded = (name: string) => layers.some((layer) => layer.name === name && layer.recorded);
+	const names = ["fs", "block", "sched", "irq"].filter(recorded);
+	if (recorded("block")) names.push("device");
+	return names.map((name) => ({ kind: "layer", label: name, figure: "spent time there", filter: { layer: [name] } }));
+}
+
 function useSuggestions(wanted: boolean): Suggestion[] {
-	const { stored } = useSession();
+	const { stored, about } = useSession();
 	const whole = { windowed: false, filtered: false } as const;
 	const answers = SOURCES.map(({ by, most }) =>
 		// biome-ignore lint/correctness/useHookAtTopLevel: the list never changes
@@ -140,9 +157,11 @@ function useSuggestions(wanted: boolean): Suggestion[] {
 		() => [
 			...data.flatMap((columns, i) => (columns ? ofSums(columns, i) : [])),
 			...ofNames(threads?.threads ?? []),
+			...ofLayers(about.layers),
+			...ALWAYS,
 			...(errors ? ofErrors(errors) : []),
 		],
-		[...data, threads, errors],
+		[...data, threads, errors, about.layers],
 	);
 }
 
@@ -212,7 +231,11 @@ function useEntries(text: string, open: boolean): Suggestion[] {
 		const found = wanted === "" ? someOfEach(matching) : matching.slice(0, 12);
 		return [
 			...(typed ? [{ kind: "filter", label: describe(typed), figure: "", filter: typed }] : []),
-			...found.map((s) => (not ? { ...s, label: `not ${s.label}`, filter: negated(s.filter) } : s)),
+			...found.flatMap((s) => {
+				if (!not) return [s];
+				const filter = negated(s.filter);
+				return filter ? [{ ...s, label: `not ${s.label}`, filter }] : [];
+			}),
 		];
 	}, [all, text]);
 }
@@ -222,8 +245,12 @@ function someOfEach(all: readonly Suggestion[]): Suggestion[] {
 	return all.filter((s) => {
 		const n = (seen.get(s.kind) ?? 0) + 1;
 		seen.set(s.kind, n);
-		return n <= 3;
+		return n <= 2;
 	});
+}
+
+function inSight(element: HTMLElement | null): void {
+	element?.scrollIntoView({ block: "nearest" });
 }
 
 interface ListProps {
@@ -241,6 +268,8 @@ function Suggestions({ id, entries, at, add }: ListProps) {
 				// biome-ignore lint/a11y/useKeyWithClickEvents: the field takes the keys
 				<div
 					key={`${entry.kind} ${i}`}
+					// The arrow keys lead to it also where the list is longer than its box.
+					ref={i === at ? inSight : undefined}
 					role="option"
 					className="suggestion"
 					aria-selected={i === at}
@@ -265,6 +294,9 @@ function describe(filter: Filter): string {
 		.join(", ");
 }
 
-function negated(filter: Filter): Filter {
+/** Null for a range of durations, which has no opposite that is one range. */
+function negated(filter: Filter): Filter | null {
+	if (filter.dur) return null;
+	if (filter.error === "any" || filter.error === "none") return { error: filter.error === "any" ? "none" : "any" };
 	return Object.fromEntries(Object.entries(filter).map(([name, value]) => [`not_${name}`, value])) as Filter;
 }

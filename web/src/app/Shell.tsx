@@ -59,7 +59,14 @@ export function Shell() {
 	const frame = (opening: Opening | null) => (
 		<div className="shell">
 			<Top view={view} />
-			{opening?.session && view?.scope === "session" ? <Strip /> : <div />}
+			{view?.scope !== "session" ? (
+				<div />
+			) : opening?.session ? (
+				<Strip />
+			) : (
+				// Its place is kept while the session is being opened.
+				<div className={opening && !opening.error ? "strip waiting" : undefined} />
+			)}
 			<main className={view?.full ? "main full" : "main"} id="main">
 				<h1 className="said">{view ? heading(view, opening) : "fathom"}</h1>
 				<Content view={view} opening={opening} code={code} />
@@ -159,6 +166,8 @@ function Top({ view }: { view: View | undefined }) {
 		"Everywhere",
 		(event) => open(Number(event.key) - 1),
 	);
+	// There are more views of a session than digits that mean one.
+	useShortcut(["p"], "The tenth of them: panels", "Everywhere", () => open(9));
 	useShortcut(["t"], "Dark or light", "Everywhere", switchTheme);
 	useShortcut(["Backspace"], "Undo: zoom, filter, selection (also the browser's back)", "Everywhere", () =>
 		window.history.back(),
@@ -187,7 +196,7 @@ function Top({ view }: { view: View | undefined }) {
 				))}
 			</nav>
 			<div className="top-end">
-				{session ? <Loss /> : null}
+				{session ? <Loss /> : page.session ? <span className="badge waiting">nothing lost</span> : null}
 				{session?.live ? <LiveBadge /> : null}
 				<button
 					type="button"

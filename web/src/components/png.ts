@@ -1,9 +1,15 @@
-// Plots as pictures: the canvases of a panel on one sheet, with its title.
+// Plots as pictures: the canvases of a panel on one sheet, with its title, unit and legend, so that the picture can be
+// read without the page.
 
 import { token } from "../state/theme";
 
 const MARGIN = 12;
 const TITLE = 34;
+const LINE = 18;
+const SWATCH = 9;
+
+/** Words that stand between the plots of a panel: what each of them shows. */
+const WORDS = ".subplot, .devices-sub, .thread-lane-name";
 
 /** Draws all canvases below an element where they stand, and offers the picture for download. */
 export function savePng(element: HTMLElement, title: string, name: string): void {
@@ -18,26 +24,125 @@ export function savePng(element: HTMLElement, title: string, name: string): void
 	});
 }
 
-export function drawSheet(element: HTMLElement, title: string): HTMLCanvasElement {
+function drawSheet(element: HTMLElement, title: string): HTMLCanvasElement {
 	const ratio = window.devicePixelRatio || 1;
 	const box = element.getBoundingClientRect();
 	const sheet = document.createElement("canvas");
-	sheet.width = Math.round((box.width + 2 * MARGIN) * ratio);
-	sheet.height = Math.round((box.height + MARGIN + TITLE) * ratio);
 	const context = sheet.getContext("2d");
 	if (!context) return sheet;
+	const entries = entriesOf(element.closest(".panel") ?? element);
+	context.font = legendFont();
+	const lines = linesOf(entries, box.width, (text) => context.measureText(text).width);
+	const top = TITLE + lines.length * LINE;
+	sheet.width = Math.round((box.width + 2 * MARGIN) * ratio);
+	sheet.height = Math.round((box.height + MARGIN + top) * ratio);
 	context.scale(ratio, ratio);
 	context.fillStyle = token("--surface");
 	context.fillRect(0, 0, sheet.width, sheet.height);
+	drawTitle(context, element, title, box.width);
+	lines.forEach((line, i) => {
+		drawLine(context, line, TITLE + i * LINE);
+	});
+	const place = (at: DOMRect) => ({ x: at.left - box.left + MARGIN, y: at.top - box.top + top });
+	for (const canvas of element.querySelectorAll("canvas")) {
+		const at = canvas.getBoundingClientRect();
+		if (at.width === 0 || at.height === 0) continue;
+		const { x, y } = place(at);
+		context.drawImage(canvas, x, y, at.width, at.height);
+	}
+	for (const words of element.querySelectorAll(WORDS)) drawWords(context, words, place);
+	return sheet;
+}
+
+/** What the plots show, and of which session. */
+function drawTitle(context: CanvasRenderingContext2D, element: HTMLElement, title: string, width: number): void {
+	const unit = element.closest(".panel")?.querySelector(".panel-head .note")?.textContent ?? "";
 	context.fillStyle = token("--ink");
 	context.font = `600 14px ${token("--font")}`;
-	context.fillText(`${title} · ${document.title}`, MARGIN, 22);
-	for (const canvas of element.querySelectorAll("canvas")) {
-		const place = canvas.getBoundingClientRect();
-		if (place.width === 0 || place.height === 0) continue;
-		context.drawImage(canvas, place.left - box.left + MARGIN, place.top - box.top + TITLE, place.width, place.height);
+	const text = `${title} · ${document.title}`;
+	context.fillText(text, MARGIN, 22);
+	const behind = MARGIN + context.measureText(text).width + 10;
+	context.font = legendFont();
+	context.fillStyle = token("--ink-3");
+	if (behind + context.measureText(unit).width < width) context.fillText(unit, behind, 22);
+}
+
+/** An entry of a legend. */
+export interface Entry {
+	label: string;
+	colour: string;
+}
+
+function entriesOf(panel: Element): Entry[] {
+	return [...panel.querySelectorAll(".legend button, .legend .entry")].flatMap((entry) => {
+		const swatch = entry.querySelector(".swatch");
+		const label = entry.textContent?.trim() ?? "";
+		return swatch && label !== "" ? [{ label, colour: getComputedStyle(swatch).backgroundColor }] : [];
+	});
+}
+
+function legendFont(): string {
+	return `12px ${token("--font")}`;
+}
+
+/** Entries with their places, in as many lines as they need. */
+export function linesOf(
+	entries: readonly Entry[],
+	width: number,
+	measure: (text: string) => number,
+): (Entry & { x: number })[][] {
+	const lines: (Entry & { x: number })[][] = [];
+	let x = 0;
+	for (const entry of entries) {
+		const wide = SWATCH + 5 + measure(entry.label) + 16;
+		const line = lines.at(-1);
+		if (!line || x + wide > width) {
+			lines.push([{ ...entry, x: 0 }]);
+			x = wide;
+		} else {
+			line.push({ ...entry, x });
+			x += wide;
+		}
 	}
-	return sheet;
+	return lines;
+}
+
+function drawLine(context: CanvasRenderingContext2D, line: readonly (Entry & { x: number })[], top: number): void {
+	context.font = legendFont();
+	for (const { label, colour, x } of line) {
+		context.fillStyle = colour;
+		context.fillRect(MARGIN + x, top + 2, SWATCH, SWATCH);
+		context.fillStyle = token("--ink-2");
+		context.fillText(label, MARGIN + x + SWATCH + 5, top + SWATCH + 1.5);
+	}
+}
+
+/** Text of the page where it stands, with the swatches in it. */
+function drawWords(
+	context: CanvasRenderingContext2D,
+	words: Element,
+	place: (at: DOMRect) => { x: number; y: number },
+): void {
+	for (const swatch of words.querySelectorAll(".swatch")) {
+		const at = swatch.getBoundingClientRect();
+		const { x, y } = place(at);
+		context.fillStyle = getComputedStyle(swatch).backgroundColor;
+		context.fillRect(x, y, at.width, at.height);
+	}
+	const style = getComputedStyle(words);
+	context.font = `${style.fontSize} ${token("--font")}`;
+	context.fillStyle = style.color;
+	const texts = document.createTreeWalker(words, NodeFilter.SHOW_TEXT);
+	const range = document.createRange();
+	for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+		range.selectNodeContents(node);
+		const at = range.getBoundingClientRect();
+		if (at.width === 0) continue;
+		const { x, y } = place(at);
+		context.textBaseline = "middle";
+		context.fillText(node.textContent ?? "", x, y + at.height / 2);
+		context.textBaseline = "alphabetic";
+	}
 }
 
 function fileName(text: string): string {

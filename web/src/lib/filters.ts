@@ -49,7 +49,7 @@ const ALIASES: Readonly<Record<string, ListMember>> = {
 };
 
 /**
- * What a typed text asks for: `syscall:read`, `!comm:redis`, `path:/var`, `>1ms`, `<50us`, `error`, `ok`, `ENOENT`.
+ * What a typed text asks for: `syscall:read`, `!comm:redis`, `path:/var`, `>1ms`, `<50us`, `1ms..10ms`, `error`, `ok`, `ENOENT`.
  * Anything else is part of a path. Null when nothing was typed.
  */
 export function parseTyped(text: string): Filter | null {
@@ -57,6 +57,10 @@ export function parseTyped(text: string): Filter | null {
 	if (typed === "") return null;
 	const not = typed.startsWith("!");
 	const body = not ? typed.slice(1).trim() : typed;
+	const range = /^(?:dur\s*)?(\d[\d.]*?\s*[a-zµμ]*)\s*\.\.\s*(\d[\d.]*\s*[a-zµμ]*)$/.exec(body);
+	const ends = [range?.[1], range?.[2]].map((end) => (end === undefined ? null : parseDuration(end)));
+	if (typeof ends[0] === "number" && typeof ends[1] === "number" && ends[0] <= ends[1])
+		return { dur: [ends[0], ends[1]] };
 	const longer = /^(?:dur\s*)?>=?\s*(.+)$/.exec(body);
 	const shorter = /^(?:dur\s*)?<=?\s*(.+)$/.exec(body);
 	const low = longer?.[1] === undefined ? null : parseDuration(longer[1]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { condition, errorIn, expand, identifier, literal, type Shown, tokens } from "./sql";
+import { condition, errorIn, expand, identifier, literal, type Shown, tokens, unheeded } from "./sql";
 
 const SHOWN: Shown = { start: 1000, span: { from: 10.4, to: 310.2 }, filter: {}, buckets: 300 };
 
@@ -28,6 +28,17 @@ describe("placeholders", () => {
 		expect(expand(sql, SHOWN).text).toBe(sql);
 		expect(expand(sql, SHOWN).follows).toBe(false);
 	});
+	it("tell what a statement leaves aside", () => {
+		const heeds = (sql: string) => expand(sql, SHOWN);
+		expect(unheeded(heeds("SELECT 1"), true, {})).toBe("");
+		expect(unheeded(heeds("SELECT 1"), false, { pid: [1] })).toBe(
+			"does not heed the window ($from, $to) and the filter ($filter)",
+		);
+		expect(unheeded(heeds("SELECT 1 WHERE ts_ns > $from"), false, { pid: [1] })).toBe(
+			"does not heed the filter ($filter)",
+		);
+		expect(unheeded(heeds("SELECT 1 WHERE ts_ns > $from AND $filter"), false, { pid: [1] })).toBe("");
+	});
 	it("that nobody knows are told", () => {
 		expect(expand("SELECT $nothing", SHOWN).unknown).toEqual(["$nothing"]);
 	});
@@ -46,7 +57,9 @@ describe("the filter", () => {
 	});
 	it("cannot end the text that it stands in", () => {
 		expect(condition({ comm: ["a'; DROP TABLE x; --"] })).toBe("(comm IN ('a''; DROP TABLE x; --'))");
-		expect(condition({ path: "'" })).toBe("(contains(path, ''''))");
+		expect(condition({ path: "'" })).toBe(
+			"((coalesce(contains(path, ''''), false) OR coalesce(contains(path2, ''''), false)))",
+		);
 	});
 	it("has every member", () => {
 		const all = condition({

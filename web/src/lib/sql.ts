@@ -85,7 +85,10 @@ export function condition(filter: Filter): string {
 		list("file_id", not ? filter.not_file : filter.file, not);
 		const path = not ? filter.not_path : filter.path;
 		if (path !== undefined) {
-			parts.push(not ? `(path IS NULL OR NOT contains(path, ${literal(path)}))` : `contains(path, ${literal(path)})`);
+			// As the server has it: a call with two paths passes by either.
+			const has = (column: string) => `coalesce(contains(${column}, ${literal(path)}), false)`;
+			const either = `(${has("path")} OR ${has("path2")})`;
+			parts.push(not ? `NOT ${either}` : either);
 		}
 		layers(not ? filter.not_layer : filter.layer, not);
 		const error = not ? filter.not_error : filter.error;
@@ -93,8 +96,8 @@ export function condition(filter: Filter): string {
 		else if (error !== undefined) parts.push(error === "any" ? "errno IS NOT NULL" : "errno IS NULL");
 	}
 	const [low, high] = filter.dur ?? [null, null];
-	if (low !== null) parts.push(`dur_ns >= ${Math.floor(low)}`);
-	if (high !== null) parts.push(`dur_ns <= ${Math.ceil(high)}`);
+	if (low !== null) parts.push(`dur_ns >= ${Math.ceil(low)}`);
+	if (high !== null) parts.push(`dur_ns <= ${Math.floor(high)}`);
 	return parts.length === 0 ? "true" : `(${parts.join(" AND ")})`;
 }
 
@@ -112,6 +115,9 @@ export interface Expanded {
 	text: string;
 	/** The statement has placeholders of the window or the filter: it is to be asked again when they change. */
 	follows: boolean;
+	/** It has those of the window, and that of the filter: what it lacks does not apply to it. */
+	windowed: boolean;
+	filtered: boolean;
 	/** Placeholders that mean nothing. */
 	unknown: string[];
 	/** The place in the source of a place in the text. */
@@ -137,14 +143,14 @@ export function expand(sql: string, shown: Shown): Expanded {
 		$filter: condition(shown.filter),
 	};
 	let text = "";
-	let follows = false;
+	const used = new Set<string>();
 	const unknown: string[] = [];
 	const pieces: { at: number; length: number; source: number; same: boolean }[] = [];
 	for (const token of tokens(sql)) {
 		const source = sql.slice(token.from, token.to);
 		const value = token.kind === "placeholder" ? values[source.toLowerCase()] : undefined;
 		if (token.kind === "placeholder" && value === undefined) unknown.push(source);
-		if (value !== undefined && source.toLowerCase() !== "$start") follows = true;
+		if (value !== undefined) used.add(source.toLowerCase());
 		const put = value ?? source;
 		pieces.push({ at: text.length, length: put.length, source: token.from, same: value === undefined });
 		text += put;
@@ -155,7 +161,17 @@ export function expand(sql: string, shown: Shown): Expanded {
 		}
 		return sql.length;
 	};
-	return { text, follows, unknown, back };
+	const filtered = used.has("$filter");
+	const windowed = used.has("$from") || used.has("$to");
+	return { text, follows: filtered || windowed || used.has("$bucket"), windowed, filtered, unknown, back };
+}
+
+/** What of the page's window and filter a statement leaves aside; empty when it heeds what there is. */
+export function unheeded(expanded: Pick<Expanded, "windowed" | "filtered">, whole: boolean, filter: Filter): string {
+	const window = !whole && !expanded.windowed ? "the window ($from, $to)" : "";
+	const rest = Object.keys(filter).length > 0 && !expanded.filtered ? "the filter ($filter)" : "";
+	const what = [window, rest].filter((part) => part !== "").join(" and ");
+	return what === "" ? "" : `does not heed ${what}`;
 }
 
 /** What the database says, without the excerpt of the statement, and where in the statement it means; -1 for nowhere. */

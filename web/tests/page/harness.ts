@@ -137,6 +137,15 @@ export async function openTab(browser: Browser, server: Server, look: Look = {})
 		viewport: { width: look.width ?? 1280, height: look.height ?? 800 },
 		colorScheme: look.theme ?? "dark",
 	});
+	await context.addInitScript(() => {
+		const told = window as unknown as { jumps: number };
+		told.jumps = 0;
+		new PerformanceObserver((list) => {
+			// What follows a click or a key is meant.
+			for (const entry of list.getEntries() as unknown as { value: number; hadRecentInput: boolean }[])
+				if (!entry.hadRecentInput) told.jumps += entry.value;
+		}).observe({ type: "layout-shift", buffered: true });
+	});
 	const page = await context.newPage();
 	const faults: string[] = [];
 	const strangers: string[] = [];
@@ -173,6 +182,11 @@ export async function settled(page: Page): Promise<void> {
 		undefined,
 		{ timeout: 30_000 },
 	);
+}
+
+/** How much what was already there has moved while the page was loading, as browsers count it: 0 for not at all. */
+export function jumps(page: Page): Promise<number> {
+	return page.evaluate(() => (window as unknown as { jumps: number }).jumps);
 }
 
 /** Asks the server as the page does. */

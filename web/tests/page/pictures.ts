@@ -27,18 +27,23 @@ interface Slow {
 	dur: number;
 }
 
-/** The call that took the longest of those that went through the layers. */
+/** The call that waited longest for a device; where none did, the longest. */
 async function slowest(server: Server, session: string): Promise<Slow> {
 	const { decode } = await import("./columns.ts");
-	const query = `sort=-dur_ns&limit=1&columns=rid,ts_ns,dur_ns&f=${encodeURIComponent('{"layer":["block"]}')}`;
-	let answer = await ask(server, `/sessions/${session}/events?${query}`);
-	let columns = decode(new Uint8Array(await answer.arrayBuffer()));
-	if (columns.rows === 0) {
-		answer = await ask(server, `/sessions/${session}/events?sort=-dur_ns&limit=1&columns=rid,ts_ns,dur_ns`);
-		columns = decode(new Uint8Array(await answer.arrayBuffer()));
-	}
-	return { rid: columns.first("rid"), t: columns.first("ts_ns"), dur: columns.first("dur_ns") };
+	const about = (await (await ask(server, `/sessions/${session}`)).json()) as { start_ns: number };
+	const answer = await fetch(`${server.origin}/api/sessions/${session}/sql`, {
+		method: "POST",
+		headers: { Authorization: `Bearer ${server.token}`, "Content-Type": "application/json" },
+		body: JSON.stringify({ sql: WAITED }),
+	});
+	if (!answer.ok) throw new Error(await answer.text());
+	const columns = decode(new Uint8Array(await answer.arrayBuffer()));
+	return { rid: columns.first("rid"), t: columns.first("ts_ns") - about.start_ns, dur: columns.first("dur_ns") };
 }
+
+const WAITED = `SELECT rid, ts_ns, dur_ns FROM syscalls
+LEFT JOIN (SELECT rid, sum(self_ns) AS waited FROM slices WHERE layer = 'block' GROUP BY rid) USING (rid)
+ORDER BY waited DESC NULLS LAST, dur_ns DESC LIMIT 1`;
 
 /** A part of the session in its middle. */
 async function middle(server: Server, session: string, share: number): Promise<{ from: number; to: number }> {
@@ -99,6 +104,17 @@ const SHOTS: readonly Shot[] = [
 			return { s, view: "timeline", from: Math.max(0, t - dur), to: t + 2 * dur, rid };
 		},
 	},
+	{
+		name: "timeline-layers",
+		state: async (server, s) => {
+			const { t, dur } = await slowest(server, s);
+			return { s, view: "timeline", layers: 1, from: Math.max(0, t - 3 * dur), to: t + 4 * dur };
+		},
+		prepare: async ({ page }) => {
+			await page.waitForTimeout(800);
+		},
+	},
+	{ name: "timeline-layers-sums", state: async (_, s) => ({ s, view: "timeline", layers: 1 }) },
 	{ name: "request", state: async (server, s) => ({ s, view: "request", rid: (await slowest(server, s)).rid }) },
 	{ name: "table", state: at("table") },
 	{

@@ -1,7 +1,7 @@
 // The views about files, threads, layers, devices, SQL and comparisons, in a browser over sessions that were recorded.
 
 import { describe, expect, it } from "vitest";
-import { ask, open, openTab, recording, settled } from "./harness.ts";
+import { ask, jumps, open, openTab, recording, settled } from "./harness.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
 /** A file written from end to end and read here and there, one with a hostile name, a search in vain. */
@@ -76,6 +76,64 @@ onStage(
 			expect(bytes.subarray(1, 4).toString()).toBe("PNG");
 			expect(bytes.length).toBeGreaterThan(3000);
 		};
+
+		it("come without anything jumping", async () => {
+			for (const view of ["overview", "timeline", "table", "file", "threads", "layers", "devices", "sql", "panels"]) {
+				await open(tab, server, { ...session, view });
+				await tab.page.waitForTimeout(300);
+				expect(await jumps(tab.page), view).toBeLessThan(0.02);
+			}
+		});
+
+		describe("the rows of layers in the timeline", () => {
+			const board = ".board";
+			it("stand below the calls, at the times of the table", async () => {
+				const [call] = await sql(
+					`SELECT rid, min(syscalls.ts_ns)::DOUBLE AS t, min(syscalls.dur_ns)::DOUBLE AS dur, min(tid) AS tid,
+					count(DISTINCT layer) - 1 AS layers
+					FROM syscalls JOIN slices USING (rid) WHERE syscall = 'fsync' GROUP BY rid ORDER BY dur DESC LIMIT 1`,
+				);
+				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { start_ns: number };
+				const t = Number(call?.["t"]) - about.start_ns;
+				const dur = Number(call?.["dur"]);
+				const window = { from: Math.max(0, t - dur * 0.5), to: t + dur * 1.5 };
+				const where = { ...session, view: "timeline", ...window, f: JSON.stringify({ tid: [Number(call?.["tid"])] }) };
+				await open(tab, server, where);
+				const high = () => tab.page.locator(".board-lanes").evaluate((e) => e.getBoundingClientRect().height);
+				const before = await high();
+				await tab.page.keyboard.press("l");
+				await expect.poll(() => tab.page.url()).toContain("layers=1");
+				await settled(tab.page);
+				// A row for each layer that was seen below calls in sight.
+				await expect.poll(high).not.toBe(before);
+				const box = await tab.page.locator(board).boundingBox();
+				if (!box) throw new Error("no board");
+				// Somewhere below the calls there is a visit, which tells its layer and opens its call.
+				const tip = tab.page.locator(".tip");
+				let found = false;
+				for (let y = 26 + 32 + 6; y < 26 + 32 + 6 * 18 && !found; y += 6) {
+					for (let x = 260; x < box.width - 40 && !found; x += 9) {
+						await tab.page.mouse.move(box.x + x, box.y + y);
+						if ((await tip.count()) === 0) continue;
+						found = (await tip.innerText()).includes("of which its own");
+					}
+				}
+				expect(found).toBe(true);
+				await tab.page.mouse.down();
+				await tab.page.mouse.up();
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+				await tab.page.keyboard.press("l");
+				await expect.poll(() => tab.page.url()).not.toContain("layers=1");
+			});
+			it("cannot be asked for where no layer was recorded", async () => {
+				await open(tab, server, { s: "plain.fathom", view: "timeline" });
+				const button = tab.page.getByRole("button", { name: "Layers" });
+				expect(await button.isDisabled()).toBe(true);
+				expect(await button.getAttribute("title")).toContain("--layers all");
+				await tab.page.keyboard.press("l");
+				expect(tab.page.url()).not.toContain("layers=1");
+			});
+		});
 
 		describe("file", () => {
 			it("shows the file with the most bytes, with the figures that SQL has", async () => {

@@ -17,6 +17,7 @@ mod threads;
 mod tiles;
 mod timeline;
 mod top;
+mod visits;
 
 use std::sync::Arc;
 
@@ -60,6 +61,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/live", get(live::follow))
         .route("/tiles", get(tiles::tiles))
         .route("/timeline", get(timeline::timeline))
+        .route("/visits", get(visits::visits))
         .route("/threads", get(threads::threads))
         .route("/top", get(top::top))
         .route("/events", get(events::events))
@@ -104,7 +106,7 @@ pub(crate) mod types {
 
     use super::{
         cache, devices, events, layers, live, offsets, request, schema, sessions, sql, threads,
-        tiles, timeline, top,
+        tiles, timeline, top, visits,
     };
 
     pub(crate) fn declarations() -> Vec<String> {
@@ -125,6 +127,8 @@ pub(crate) mod types {
             tiles::TilesMeta::decl(),
             timeline::TimelineMode::decl(),
             timeline::TimelineMeta::decl(),
+            visits::VisitsMode::decl(),
+            visits::VisitsMeta::decl(),
             threads::ThreadRow::decl(),
             threads::Threads::decl(),
             top::TopMeta::decl(),

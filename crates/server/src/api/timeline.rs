@@ -88,7 +88,7 @@ pub(crate) async fn timeline(
 }
 
 /// The lanes that are wanted, of those that the filter lets pass.
-fn chosen(lanes: &str, filter: Option<&[i32]>) -> Result<Vec<i32>, ApiError> {
+pub(super) fn chosen(lanes: &str, filter: Option<&[i32]>) -> Result<Vec<i32>, ApiError> {
     let mut chosen = Vec::new();
     for lane in lanes.split(',').filter(|lane| !lane.is_empty()) {
         let tid: i32 = lane
@@ -106,7 +106,7 @@ fn chosen(lanes: &str, filter: Option<&[i32]>) -> Result<Vec<i32>, ApiError> {
 }
 
 /// Calls in a window if they were spread evenly over the session.
-fn expected_calls(reader: &Reader, window: Window) -> f64 {
+pub(super) fn expected_calls(reader: &Reader, window: Window) -> f64 {
     let (first, last) = reader.span().unwrap_or((0, 0));
     let part = (window.to - window.from) as f64 / (last - first).max(1) as f64;
     reader.session.rows("syscalls") as f64 * part
@@ -168,34 +168,12 @@ fn events(
     window: Window,
 ) -> Result<Option<ArrowAnswer>, ApiError> {
     let start = reader.start_ns();
-    let filter = match selection.filter.for_calls(0).sql() {
-        Some(filter) => format!(" AND {filter}"),
-        None => String::new(),
-    };
     let select = format!(
         "SELECT tid, ts_ns - {start} AS t, dur_ns AS dur, rid, syscall, class, errno, bytes, \
          file_id, coalesce(path, path_arg, args) AS label FROM"
     );
-    let mut selects = vec![format!(
-        "{select} {} WHERE {}{filter}",
-        reader.zoom.calls_in(window.from..window.to)?,
-        window.sql("ts_ns"),
-    )];
-    let from = window.from;
-    let mut least = 0;
-    for most in LONGER_NS.into_iter().chain([i64::MAX]) {
-        // Those that began from `most` to `least` before the window, and were still
-        // under way when it began.
-        let earliest = from.saturating_sub(most);
-        let latest = from.saturating_sub(least);
-        if let Some(source) = reader.zoom.long_calls_in(earliest..latest, least)? {
-            selects.push(format!(
-                "{select} {source} WHERE ts_ns >= {earliest} AND ts_ns < {latest} \
-                 AND dur_ns > {least} AND dur_ns > {from} - ts_ns{filter}",
-            ));
-        }
-        least = most;
-    }
+    let mut selects = vec![begun_in(reader, selection, window, &select)?];
+    selects.extend(begun_before(reader, selection, window, &select)?);
     let rows = collect(reader.db().run(&format!(
         "SELECT * FROM ({}) LIMIT {}",
         selects.join(" UNION ALL "),
@@ -248,6 +226,54 @@ fn events(
         exact: true,
     };
     columns.answer(&meta).map(Some)
+}
+
+/// The calls that began in a window, in SQL; `select` ends with FROM.
+pub(super) fn begun_in(
+    reader: &Reader,
+    selection: &Selection,
+    window: Window,
+    select: &str,
+) -> Result<String, ApiError> {
+    Ok(format!(
+        "{select} {} WHERE {}{}",
+        reader.zoom.calls_in(window.from..window.to)?,
+        window.sql("ts_ns"),
+        filter_sql(selection),
+    ))
+}
+
+/// Those that began before it and were still under way, as some statements.
+pub(super) fn begun_before(
+    reader: &Reader,
+    selection: &Selection,
+    window: Window,
+    select: &str,
+) -> Result<Vec<String>, ApiError> {
+    let filter = filter_sql(selection);
+    let from = window.from;
+    let mut selects = Vec::new();
+    let mut least = 0;
+    for most in LONGER_NS.into_iter().chain([i64::MAX]) {
+        // Those that began from `most` to `least` before the window.
+        let earliest = from.saturating_sub(most);
+        let latest = from.saturating_sub(least);
+        if let Some(source) = reader.zoom.long_calls_in(earliest..latest, least)? {
+            selects.push(format!(
+                "{select} {source} WHERE ts_ns >= {earliest} AND ts_ns < {latest} \
+                 AND dur_ns > {least} AND dur_ns > {from} - ts_ns{filter}",
+            ));
+        }
+        least = most;
+    }
+    Ok(selects)
+}
+
+fn filter_sql(selection: &Selection) -> String {
+    match selection.filter.for_calls(0).sql() {
+        Some(filter) => format!(" AND {filter}"),
+        None => String::new(),
+    }
 }
 
 /// How far down each call stands, so that calls of a lane that overlap lie below each

@@ -53,7 +53,8 @@ export default function Devices() {
 					<Users device={device} />
 				</>
 			) : null}
-			<Cache />
+			{/* Behind the devices, so that it does not move when they come. */}
+			{devices.data !== undefined || devices.error ? <Cache /> : null}
 		</div>
 	);
 }

@@ -9,8 +9,9 @@ import { useSql } from "../../components/query/useSql";
 import { Empty } from "../../components/states";
 import { useTall } from "../../components/useTall";
 import { exact, visible } from "../../lib/format";
+import { unheeded } from "../../lib/sql";
 import { queries, type SavedQuery, useQueries } from "../../state/queries";
-import { store } from "../../state/store";
+import { store, useRestedPage } from "../../state/store";
 import "../../components/query/style.css";
 import "./style.css";
 
@@ -38,6 +39,8 @@ export default function Panels() {
 
 function Own({ query, first, last }: { query: SavedQuery; first: boolean; last: boolean }) {
 	const result = useSql(query.sql, ROWS);
+	const page = useRestedPage();
+	const left = result.expanded ? unheeded(result.expanded, page.window.kind === "all", page.filter) : "";
 	const height = useTall(240, 0.26);
 	const name = visible(query.name);
 	const tool = (label: string, sign: string, run: () => void, off = false) => (
@@ -56,9 +59,7 @@ function Own({ query, first, last }: { query: SavedQuery; first: boolean; last: 
 		<Panel
 			title={name}
 			className={query.wide ? "panel-wide" : ""}
-			note={
-				result.data ? `${exact(result.data.rows)} rows${result.expanded?.follows ? "" : ", of the whole session"}` : ""
-			}
+			note={result.data ? [`${exact(result.data.rows)} rows`, left].filter((part) => part !== "").join("; ") : ""}
 			end={
 				<>
 					{tool("Before the one before", "↑", () => queries.move(query.id, -1), first)}

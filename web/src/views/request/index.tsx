@@ -15,7 +15,7 @@ import { usePage } from "../../state/store";
 import "./style.css";
 
 export default function Request() {
-	const { rid } = usePage();
+	const { rid, filter } = usePage();
 	const request = useRequest(rid);
 	const answer = request.data;
 	const step = (by: 1 | -1) => stepFrom(answer, by);
@@ -102,7 +102,10 @@ export default function Request() {
 										<Blocks blocks={data.block} from={from} />
 									</Panel>
 								) : null}
-								<Panel title="Calls of the thread around it">
+								<Panel
+									title="Calls of the thread around it"
+									note={Object.keys(filter).length > 0 ? "all of them, also what the filter leaves out" : undefined}
+								>
 									<Neighbours answer={data} />
 								</Panel>
 							</div>

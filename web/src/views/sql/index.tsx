@@ -13,7 +13,7 @@ import { useSql } from "../../components/query/useSql";
 import { Empty, Progress, sentence } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { exact, visible } from "../../lib/format";
-import { errorIn, type SqlError } from "../../lib/sql";
+import { errorIn, type SqlError, unheeded } from "../../lib/sql";
 import { useShortcut } from "../../state/keys";
 import { type PlotChoice, queries } from "../../state/queries";
 import { useJson } from "../../state/session";
@@ -27,7 +27,8 @@ import "./style.css";
 const MOST_ROWS = 10_000;
 
 export default function Sql() {
-	const { params } = usePage();
+	const shown = usePage();
+	const { params } = shown;
 	const asked = params["sql"] ?? null;
 	const choice = choiceOf(params);
 	const [text, setText] = useState(asked ?? EXAMPLES[0]?.sql ?? "");
@@ -87,6 +88,7 @@ export default function Sql() {
 	const error = failed && result.expanded && text === asked ? errorOf(failed.what, result.expanded) : null;
 	const data = cancelled ? undefined : result.data;
 	const running = !cancelled && result.loading;
+	const left = data && result.expanded ? unheeded(result.expanded, shown.window.kind === "all", shown.filter) : "";
 	return (
 		<div className="sql-view">
 			<Side schema={schema} insert={insert} load={load} />
@@ -140,7 +142,8 @@ export default function Sql() {
 					<Choice data={data} choice={choice} onChange={choose} />
 					<span className="faint sql-facts">
 						{data ? factsOf(data.rows, data.meta) : ""}
-						{result.expanded?.follows ? " · follows window and filter" : ""}
+						{result.expanded?.follows ? " · follows the page" : ""}
+						{left ? <b> · {left}</b> : null}
 					</span>
 					{data && choice.form === "table" ? (
 						<button

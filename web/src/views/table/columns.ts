@@ -24,7 +24,7 @@ export const COLUMNS: readonly TableColumn[] = [
 	{ id: "syscall", title: "Syscall", width: 124, number: false },
 	{ id: "class", title: "Class", width: 84, number: false },
 	{ id: "errno", title: "Error", width: 90, number: false },
-	{ id: "path", title: "Path", width: 300, number: false, path: true },
+	{ id: "path", title: "Path", width: 220, number: false, path: true },
 	{ id: "ret", title: "Returned", width: 90, number: true, show: exact },
 	{ id: "fd", title: "FD", width: 54, number: true },
 	{ id: "file_id", title: "File", width: 64, number: true },

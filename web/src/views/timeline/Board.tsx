@@ -17,9 +17,9 @@ import { filterText } from "../../state/url";
 import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
-import { type Hit, hasWideCalls, hitAt, longestInSight } from "./hit";
-import { Blocks, laneHeight, RULER_HEIGHT, visibleLanes } from "./lanes";
-import { type Share, useLayers } from "./layers";
+import { type Hit, hitAt, longestInSight } from "./hit";
+import { Blocks, type LaneSizes, laneSizes, RULER_HEIGHT, visibleLanes } from "./lanes";
+import { type Below, useBelow } from "./layers";
 import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
@@ -52,7 +52,7 @@ interface Hover {
 
 interface Props {
 	threads: readonly ThreadRow[];
-	/** Layers are drawn in the calls that are wide enough. */
+	/** The layers below the calls have rows of their own. */
 	layers: boolean;
 }
 
@@ -66,8 +66,8 @@ export function Board({ threads, layers: withLayers }: Props) {
 	const [hover, setHover] = useState<Hover | null>(null);
 	const [failed, setFailed] = useState(false);
 	const start = session.about.start_ns;
-	const [wide, setWide] = useState(false);
-	const layers = useLayers(withLayers && wide);
+	const [inSight, setInSight] = useState("");
+	const { below, rows: layers } = useBelow(withLayers, inSight);
 	const filter = filterText(page.filter);
 	const span = resolveWindow(page.window, session.bounds);
 
@@ -82,7 +82,9 @@ export function Board({ threads, layers: withLayers }: Props) {
 		size,
 		theme,
 		rid: page.rid,
+		sizes: laneSizes(threads.length, size.height, layers.length),
 		layers,
+		below,
 	};
 	const now = useRef(newest);
 	now.current = newest;
@@ -152,7 +154,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 			ask(scene, state, tiles);
 			paint(scene);
 			view.current.scene = scene;
-			setWide(hasWideCalls(scene));
+			setInSight(scene.blocks.flatMap((block) => places.threads(block)).join(","));
 		};
 		draw.current();
 		return () => {
@@ -172,7 +174,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 			span: () => now.current.span,
 			bounds: () => now.current.bounds,
 			width: () => now.current.size.width,
-			room: () => room(now.current.threads.length, now.current.size.height),
+			room: () => Math.max(0, allLanes(now.current) - now.current.size.height),
 			scroll: () => view.current.scroll,
 			show: (next) => {
 				now.current.span = next;
@@ -191,8 +193,9 @@ export function Board({ threads, layers: withLayers }: Props) {
 				if (!scene) return;
 				const hit = hitAt(scene, x, y);
 				view.current.pointer = x > NAME_WIDTH ? x : null;
-				view.current.hovered = hit?.kind === "call" ? hit.rid : null;
-				element.classList.toggle("on-call", hit?.kind === "call");
+				const rid = hit?.kind === "call" || hit?.kind === "visit" ? hit.rid : null;
+				view.current.hovered = rid;
+				element.classList.toggle("on-call", rid !== null);
 				const box = element.getBoundingClientRect();
 				setHover(hit ? { hit, x: box.left + x, y: box.top + y } : null);
 				draw.current();
@@ -207,7 +210,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 				const scene = view.current.scene;
 				const hit = scene ? hitAt(scene, x, y) : null;
 				setHover(null);
-				if (hit?.kind === "call") store.go({ rid: hit.rid });
+				if (hit?.kind === "call" || hit?.kind === "visit") store.go({ rid: hit.rid });
 				else if (store.get().rid !== null) store.go({ rid: null });
 			},
 			choose: (chosen) => store.go({ window: { kind: "range", ...chosen } }),
@@ -234,10 +237,13 @@ export function Board({ threads, layers: withLayers }: Props) {
 				role="img"
 				aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
 			>
-				<div className="board-lanes" style={{ height: allLanes(threads.length, size.height) }}>
+				<div className="board-lanes" style={{ height: allLanes(newest) }}>
 					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
 				</div>
 				{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
+				{below?.mode === "many" ? (
+					<div className="board-note">Too many calls to look below each of them: zoom in to see their layers.</div>
+				) : null}
 				{hover ? (
 					<Tip x={hover.x} y={hover.y}>
 						<HitTip hit={hover.hit} />
@@ -256,13 +262,9 @@ export function Board({ threads, layers: withLayers }: Props) {
 	);
 }
 
-function room(lanes: number, height: number): number {
-	return Math.max(0, allLanes(lanes, height) - height);
-}
-
 /** All lanes below each other, with the ruler. */
-function allLanes(lanes: number, height: number): number {
-	return lanes * laneHeight(lanes, height) + RULER_HEIGHT;
+function allLanes(state: Pick<State, "threads" | "sizes">): number {
+	return state.threads.length * state.sizes.high + RULER_HEIGHT;
 }
 
 interface State {
@@ -275,7 +277,9 @@ interface State {
 	size: { width: number; height: number };
 	theme: "dark" | "light";
 	rid: number | null;
-	layers: ReadonlyMap<number, readonly Share[]> | null;
+	sizes: LaneSizes;
+	layers: readonly string[];
+	below: Below | null;
 }
 
 interface View {
@@ -296,8 +300,8 @@ function makeScene(
 	start: number,
 ): Scene {
 	const { width, height } = state.size;
-	const high = laneHeight(state.threads.length, height);
-	const lanes = visibleLanes(state.threads.length, high, view.scroll, height - RULER_HEIGHT);
+	const { sizes } = state;
+	const lanes = visibleLanes(state.threads.length, sizes.high, view.scroll, height - RULER_HEIGHT);
 	const shown = state.threads.slice(lanes.first, lanes.last + 1);
 	const blocks = [...new Set(shown.map((t) => places.of(t.tid)?.block ?? -1))].filter((b) => b >= 0);
 	return {
@@ -313,7 +317,7 @@ function makeScene(
 		start,
 		threads: state.threads,
 		scroll: view.scroll,
-		high,
+		sizes,
 		lanes,
 		blocks,
 		places,
@@ -324,6 +328,7 @@ function makeScene(
 		pointer: view.pointer,
 		marked: view.marked,
 		layers: state.layers,
+		below: state.below,
 	};
 }
 

@@ -22,6 +22,37 @@ export function HitTip({ hit }: { hit: Hit }) {
 			</>
 		);
 	}
+	if (hit.kind === "visit") {
+		return (
+			<>
+				<div className="head">
+					<b>{hit.layer}</b> {visible(hit.name)} · {who}
+				</div>
+				<TipRows
+					rows={[
+						{ label: "took", value: `${duration(hit.dur)} (${exactDuration(hit.dur)})` },
+						{ label: "of which its own", value: exactDuration(hit.self) },
+						{ label: "began", value: exactTime(hit.t) },
+					]}
+				/>
+			</>
+		);
+	}
+	if (hit.kind === "layer") {
+		return (
+			<>
+				<div className="head">
+					<b>{hit.layer}</b> · {who} · {exactTime(hit.t)} <span className="faint">+ {duration(hit.bucket)}</span>
+				</div>
+				<TipRows
+					rows={[
+						{ label: "visits that began", value: exact(hit.visits) },
+						{ label: "own time", value: `${duration(hit.time)} (${percent(hit.time / hit.bucket)})` },
+					]}
+				/>
+			</>
+		);
+	}
 	if (hit.kind === "sum" && hit.calls === 0) {
 		return (
 			<>

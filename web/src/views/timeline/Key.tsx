@@ -10,8 +10,6 @@ const STEPS: readonly (readonly [number, string])[] = [
 
 const CALLS = ["read", "write", "fsync", "openat", "close", "newfstatat"];
 
-const LAYERS = ["syscall", "fs", "pagecache", "block", "device", "sched", "irq"];
-
 /** How to read the lanes. */
 export function Key({ layers }: { layers: boolean }) {
 	const theme = useTheme();
@@ -26,12 +24,18 @@ export function Key({ layers }: { layers: boolean }) {
 			<span>
 				<Swatch colour={ERROR[theme]} /> errors
 			</span>
-			<span className="faint timeline-key-calls">{layers ? "Below a call, its layers:" : "Single calls:"}</span>
-			{(layers ? LAYERS : CALLS).map((name) => (
-				<span key={name} className="timeline-key-calls">
-					<Swatch colour={colourOf(layers ? "layer" : "syscall", name, theme)} /> {name}
-				</span>
-			))}
+			{layers ? (
+				<span className="faint timeline-key-calls">Rows of layers: single visits, or the height is own time</span>
+			) : (
+				<>
+					<span className="faint timeline-key-calls">Single calls:</span>
+					{CALLS.map((name) => (
+						<span key={name} className="timeline-key-calls">
+							<Swatch colour={colourOf("syscall", name, theme)} /> {name}
+						</span>
+					))}
+				</>
+			)}
 		</div>
 	);
 }

@@ -4,7 +4,7 @@ import type { ThreadRow } from "../../api/types";
 import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
 import { RULER_HEIGHT } from "./lanes";
-import { callBox, LAYERS_FROM, NAME_WIDTH, type Scene, shownTile } from "./paint";
+import { callBox, laneTop, NAME_WIDTH, type Scene, shownTile } from "./paint";
 import { tileSpan, tilesIn } from "./tiles";
 
 export interface CallHit {
@@ -36,13 +36,36 @@ export interface LaneHit {
 	thread: ThreadRow;
 }
 
-export type Hit = CallHit | SumHit | LaneHit;
+/** A visit of a layer below a call. */
+export interface VisitHit {
+	kind: "visit";
+	thread: ThreadRow;
+	layer: string;
+	name: string;
+	rid: number;
+	t: number;
+	dur: number;
+	self: number;
+}
+
+/** A layer's own time in a bucket. */
+export interface LayerHit {
+	kind: "layer";
+	thread: ThreadRow;
+	layer: string;
+	t: number;
+	bucket: number;
+	visits: number;
+	time: number;
+}
+
+export type Hit = CallHit | SumHit | LaneHit | VisitHit | LayerHit;
 
 /** A call this far from the pointer is still meant: many are narrower than a pixel. */
 const REACH = 4;
 
 export function laneAt(scene: Scene, y: number): number {
-	return y < RULER_HEIGHT ? -1 : Math.floor((y - RULER_HEIGHT + scene.scroll) / scene.high);
+	return y < RULER_HEIGHT ? -1 : Math.floor((y - RULER_HEIGHT + scene.scroll) / scene.sizes.high);
 }
 
 export function hitAt(scene: Scene, x: number, y: number): Hit | null {
@@ -52,6 +75,11 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 	if (x < NAME_WIDTH) return { kind: "lane", thread };
 	const width = scene.width - NAME_WIDTH;
 	const t = toTime(x - NAME_WIDTH, scene.span, width);
+	const under = y - laneTop(scene, lane) - scene.sizes.calls;
+	if (scene.layers.length > 0 && under >= 0) {
+		const layer = scene.layers[Math.floor(under / scene.sizes.row)];
+		return layer === undefined ? null : layerHit(scene, thread, layer, t);
+	}
 	const slot = scene.places.of(thread.tid);
 	const id = slot ? tilesIn({ from: t, to: t + 1e-3 }, scene.level, slot.block, scene.start)[0] : undefined;
 	const shown = id ? shownTile(scene.tiles, id) : null;
@@ -75,6 +103,46 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 		bytes: density.bytes[place] ?? 0,
 	};
 	return sum.calls > 0 || sum.time > 0 ? sum : null;
+}
+
+function layerHit(scene: Scene, thread: ThreadRow, layer: string, t: number): VisitHit | LayerHit | null {
+	const { below } = scene;
+	const row = below?.threads.get(thread.tid)?.get(layer);
+	if (!below || !row) return null;
+	if (row.sums) {
+		const place = Math.floor((t - below.from) / below.bucket);
+		const time = row.sums.time[place] ?? 0;
+		if (time <= 0) return null;
+		const visits = row.sums.visits[place] ?? 0;
+		return { kind: "layer", thread, layer, t: below.from + place * below.bucket, bucket: below.bucket, visits, time };
+	}
+	const visits = row.visits;
+	if (!visits) return null;
+	const reach = ((scene.span.to - scene.span.from) / (scene.width - NAME_WIDTH)) * REACH;
+	let best = -1;
+	let least = reach;
+	for (let i = 0; i < visits.length; i += 1) {
+		const begin = visits.t[i] ?? 0;
+		if (begin - reach > t) break;
+		const end = begin + (visits.dur[i] ?? 0);
+		const distance = t < begin ? begin - t : t > end ? t - end : 0;
+		// Of those that lie in each other the innermost, which is drawn last.
+		if (distance <= least) {
+			least = distance;
+			best = i;
+		}
+	}
+	if (best < 0) return null;
+	return {
+		kind: "visit",
+		thread,
+		layer,
+		name: visits.name[best] ?? "",
+		rid: visits.rid[best] ?? 0,
+		t: visits.t[best] ?? 0,
+		dur: visits.dur[best] ?? 0,
+		self: visits.self[best] ?? 0,
+	};
 }
 
 function nearestCall(
@@ -119,8 +187,10 @@ function nearestCall(
 	};
 }
 
-/** All calls that are drawn one by one and take place in sight, until `see` has seen enough. */
-function eachCall(scene: Scene, see: (calls: Calls, i: number) => boolean): void {
+/** The longest call that is drawn as one and takes place in sight; null when there is none. */
+export function longestInSight(scene: Scene): number | null {
+	let rid: number | null = null;
+	let longest = -1;
 	for (const block of scene.blocks) {
 		for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
 			const shown = shownTile(scene.tiles, id);
@@ -130,35 +200,14 @@ function eachCall(scene: Scene, see: (calls: Calls, i: number) => boolean): void
 				if (!calls) continue;
 				for (let i = 0; i < calls.length; i += 1) {
 					const t = calls.t[i] ?? 0;
+					const dur = calls.dur[i] ?? 0;
 					if (t > scene.span.to) break;
-					if (t + (calls.dur[i] ?? 0) >= scene.span.from && see(calls, i)) return;
+					if (t + dur < scene.span.from || dur <= longest) continue;
+					longest = dur;
+					rid = calls.rid[i] ?? null;
 				}
 			}
 		}
 	}
-}
-
-/** The longest call that is drawn as one and takes place in sight; null when there is none. */
-export function longestInSight(scene: Scene): number | null {
-	let rid: number | null = null;
-	let longest = -1;
-	eachCall(scene, (calls, i) => {
-		if ((calls.dur[i] ?? 0) > longest) {
-			longest = calls.dur[i] ?? 0;
-			rid = calls.rid[i] ?? null;
-		}
-		return false;
-	});
 	return rid;
-}
-
-/** A call is wide enough to show its layers. */
-export function hasWideCalls(scene: Scene): boolean {
-	const least = ((scene.span.to - scene.span.from) / (scene.width - NAME_WIDTH)) * LAYERS_FROM;
-	let found = false;
-	eachCall(scene, (calls, i) => {
-		found = (calls.dur[i] ?? 0) >= least;
-		return found;
-	});
-	return found;
 }

@@ -27,18 +27,23 @@ const WHO = [
 export default function Timeline() {
 	const page = useRestedPage();
 	const session = useSession();
-	const [order, setOrder] = useParam("order", "time");
+	const [order, setOrder] = useParam("order", "");
 	// While the newest is followed, threads that have ended long ago would only be in the way.
 	const following = session.live && page.window.kind === "last";
 	const [who, setWho] = useParam("who", "");
-	const inWindow = who === "" ? following : who === "window";
-	const answer = useJson<Threads>({ path: "threads", windowed: inWindow });
-	const kind: Order = order === "start" || order === "name" ? order : "time";
-	const threads = useThreads(answer.data?.threads, inWindow ? "start" : kind, session.live && !inWindow);
 	const [layersParam, setLayers] = useParam("layers", "");
 	const layers = layersParam === "1";
+	// Lanes with layers are tall: those without a call in sight would push the others off the screen.
+	const inWindow = who === "" ? following || layers : who === "window";
+	const answer = useJson<Threads>({ path: "threads", windowed: inWindow });
+	// Time is that in the window then: lanes would change places with every step.
+	const otherwise = inWindow ? "start" : "time";
+	const kind: Order = order === "start" || order === "name" || order === "time" ? order : otherwise;
+	const threads = useThreads(answer.data?.threads, kind, session.live && !inWindow);
 	const switchLayers = () => setLayers(layers ? "" : "1");
-	useShortcut(["l"], "Layers in single calls", "Timeline", switchLayers);
+	// Nothing below the calls was recorded: there is nothing to switch on.
+	const recorded = session.about.layers.some((layer) => layer.name !== "syscall" && layer.recorded);
+	useShortcut(["l"], "The layers below the calls, a row each", "Timeline", () => recorded && switchLayers());
 	useShortcut(["Escape"], "Close the selected call", "Timeline", () => {
 		if (store.get().rid !== null) store.go({ rid: null });
 	});
@@ -58,7 +63,12 @@ export default function Timeline() {
 					type="button"
 					className={layers ? "button on timeline-layers" : "button timeline-layers"}
 					aria-pressed={layers}
-					title="Show in each call that is wide enough which layers its time went into (l)"
+					disabled={!recorded}
+					title={
+						recorded
+							? "Below the calls of each thread a row for each layer that they went through (l)"
+							: "No layer below the calls was recorded: record with --layers all"
+					}
 					onClick={switchLayers}
 				>
 					Layers

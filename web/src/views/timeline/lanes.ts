@@ -116,8 +116,29 @@ export function visibleLanes(
 	return { first, last: Math.min(lanes - 1, Math.floor((scroll + height) / high)) };
 }
 
+/** How high a lane is, and its parts. */
+export interface LaneSizes {
+	/** The calls, at the top. */
+	calls: number;
+	/** A layer below them. */
+	row: number;
+	/** All of it. */
+	high: number;
+}
+
+const LAYER_ROWS = [18, 16, 14, 12] as const;
+const CALLS_ABOVE_LAYERS = 32;
+/** Between the last layer and the next thread. */
+const GAP = 4;
+
 /** Lanes are as high as fits: few threads leave room for more text. */
-export function laneHeight(lanes: number, height: number): number {
-	for (const high of LANE_HEIGHTS) if (lanes * high + RULER_HEIGHT <= height) return high;
-	return LANE_HEIGHTS[5];
+export function laneSizes(lanes: number, height: number, layers: number): LaneSizes {
+	const fits = (high: number) => lanes * high + RULER_HEIGHT <= height;
+	if (layers === 0) {
+		const high = LANE_HEIGHTS.find(fits) ?? LANE_HEIGHTS[5];
+		return { calls: high, row: 0, high };
+	}
+	const all = (row: number) => CALLS_ABOVE_LAYERS + layers * row + GAP;
+	const row = LAYER_ROWS.find((r) => fits(all(r))) ?? LAYER_ROWS[3];
+	return { calls: CALLS_ABOVE_LAYERS, row, high: all(row) };
 }

@@ -5,8 +5,9 @@ import { colourOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/c
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
-import { type Blocks, RULER_HEIGHT } from "./lanes";
-import type { Share } from "./layers";
+import { type Blocks, type LaneSizes, RULER_HEIGHT } from "./lanes";
+import type { Below } from "./layers";
+import { paintLayerNames, paintLayers } from "./paintlayers";
 import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
@@ -29,8 +30,8 @@ export interface Scene {
 	start: number;
 	threads: readonly ThreadRow[];
 	scroll: number;
-	/** Height of a lane. */
-	high: number;
+	/** How high a lane and its parts are. */
+	sizes: LaneSizes;
 	/** The lanes on the screen, and the blocks that their calls come in. */
 	lanes: { first: number; last: number };
 	blocks: readonly number[];
@@ -41,8 +42,9 @@ export interface Scene {
 	hovered: number | null;
 	/** Where the pointer is, for the line across all lanes. */
 	pointer: number | null;
-	/** Shares of layers in single calls, where they were asked for. */
-	layers: ReadonlyMap<number, readonly Share[]> | null;
+	/** The layers that have a row below each thread's calls, and what is in those rows. */
+	layers: readonly string[];
+	below: Below | null;
 	/** What is being selected with the mouse. */
 	marked: Span | null;
 }
@@ -112,24 +114,26 @@ export function paint(scene: Scene): void {
 	context.clip();
 	paintGrid(scene, marks);
 	for (const block of scene.blocks) paintBlock(scene, block);
+	paintLayers(scene);
 	paintOverlay(scene);
 	context.restore();
 	paintNames(scene);
 	paintRuler(scene, marks, step);
 }
 
-function x(scene: Scene, t: number): number {
+/** Where a time stands. */
+export function timeX(scene: Scene, t: number): number {
 	return NAME_WIDTH + toPixel(t, scene.span, scene.width - NAME_WIDTH);
 }
 
-function laneTop(scene: Scene, lane: number): number {
-	return RULER_HEIGHT + lane * scene.high - scene.scroll;
+export function laneTop(scene: Scene, lane: number): number {
+	return RULER_HEIGHT + lane * scene.sizes.high - scene.scroll;
 }
 
 function paintGrid(scene: Scene, marks: readonly number[]): void {
 	const { context, colours } = scene;
 	context.fillStyle = colours.line;
-	for (const t of marks) context.fillRect(Math.round(x(scene, t)), RULER_HEIGHT, 1, scene.height);
+	for (const t of marks) context.fillRect(Math.round(timeX(scene, t)), RULER_HEIGHT, 1, scene.height);
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last + 1; lane += 1) {
 		const top = laneTop(scene, lane);
 		const between = lane > 0 && scene.threads[lane]?.pid !== scene.threads[lane - 1]?.pid;
@@ -176,11 +180,11 @@ function drawSlice(scene: Scene, id: TileId, picture: HTMLCanvasElement, slot: n
 	const width = own.to - own.from;
 	const sx = ((clip.from - own.from) / width) * picture.width;
 	const sw = ((clip.to - clip.from) / width) * picture.width;
-	const left = x(scene, clip.from);
-	const right = x(scene, clip.to);
+	const left = timeX(scene, clip.from);
+	const right = timeX(scene, clip.to);
 	const tall = picture.height / BLOCK_LANES;
 	scene.context.imageSmoothingEnabled = false;
-	scene.context.drawImage(picture, sx, slot * tall, sw, tall, left, top, right - left, scene.high);
+	scene.context.drawImage(picture, sx, slot * tall, sw, tall, left, top, right - left, scene.sizes.calls);
 }
 
 /** Pictures of tiles, kept while they are used. */
@@ -191,7 +195,7 @@ export class Pictures {
 
 	/** Null when the tile has no sums to draw. */
 	of(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
-		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio} ${scene.high}`;
+		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio} ${scene.sizes.calls}`;
 		const known = this.kept.get(key);
 		if (known && known.data === tile.data) {
 			this.kept.delete(key);
@@ -224,7 +228,7 @@ const ERROR_RGB: Readonly<Record<Theme, readonly [number, number, number]>> = {
 
 function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
 	const { ratio, theme } = scene;
-	const rows = BLOCK_LANES * Math.round(scene.high * ratio);
+	const rows = BLOCK_LANES * Math.round(scene.sizes.calls * ratio);
 	const tids = scene.places.threads(tile.id.block);
 	let pixels: ImageData | null = null;
 	for (let i = 0; i < BLOCK_LANES; i += 1) {
@@ -234,7 +238,7 @@ function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanva
 		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, tid);
 		if (!part?.density && carried <= 0) continue;
 		pixels ??= new ImageData(tile.data.buckets, rows);
-		drawLane(pixels, i, scene.high, part, carried, tile.data.bucket, ratio, theme);
+		drawLane(pixels, i, scene.sizes.calls, part, carried, tile.data.bucket, ratio, theme);
 	}
 	if (!pixels) return null;
 	const picture = document.createElement("canvas");
@@ -282,7 +286,7 @@ function drawLane(
 /** Where a call of a lane with operations below each other stands. */
 export function callBox(scene: Scene, lane: number, depth: number, deepest: number): { top: number; height: number } {
 	const rows = Math.min(deepest, 9) + 1;
-	const height = (scene.high - 2 * PAD) / rows;
+	const height = (scene.sizes.calls - 2 * PAD) / rows;
 	return {
 		top: laneTop(scene, lane) + PAD + Math.min(depth, 9) * height,
 		height: Math.max(1, height - (rows > 1 ? 0.5 : 0)),
@@ -314,8 +318,8 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 		}
 		const { top, height } = callBox(scene, lane, calls.depth[i] ?? 0, deepest);
 		if (top > scene.height || top + height < 0) continue;
-		const left = Math.max(NAME_WIDTH - 2, x(scene, t));
-		const end = Math.min(right + 2, x(scene, t + dur));
+		const left = Math.max(NAME_WIDTH - 2, timeX(scene, t));
+		const end = Math.min(right + 2, timeX(scene, t + dur));
 		const wide = Math.max(1, end - left);
 		const name = data.syscalls[calls.syscall[i] ?? -1] ?? "";
 		const failed = (calls.errno[i] ?? -1) >= 0;
@@ -330,34 +334,7 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 			context.lineWidth = rid === scene.selected ? 2 : 1;
 			context.strokeRect(left - 0.5, top - 0.5, Math.max(wide, 3) + 1, height + 1);
 		}
-		const shares = wide >= LAYERS_FROM && height >= 18 ? scene.layers?.get(rid) : undefined;
-		// Of the whole call, also where its begin or end is out of sight.
-		if (shares) paintLayers(scene, shares, x(scene, t), x(scene, t + dur), top + height * 0.64, height * 0.36);
-		const above = shares ? height * 0.64 : height;
-		if (wide >= TEXT_FROM && above >= 11) paintText(scene, calls, i, name, data, left, top, wide, above);
-	}
-}
-
-/** Calls at least this wide show their layers. */
-export const LAYERS_FROM = 8;
-
-function paintLayers(
-	scene: Scene,
-	shares: readonly Share[],
-	from: number,
-	to: number,
-	top: number,
-	height: number,
-): void {
-	const { context } = scene;
-	context.fillStyle = scene.colours.surface;
-	context.fillRect(Math.max(from, NAME_WIDTH), top, Math.min(to, scene.width) - Math.max(from, NAME_WIDTH), height);
-	let left = from;
-	for (const { layer, share } of shares) {
-		const wide = (to - from) * share;
-		context.fillStyle = colourOf("layer", layer, scene.theme);
-		context.fillRect(left, top + 1, Math.max(wide, 0.5), height - 1);
-		left += wide;
+		if (wide >= TEXT_FROM && height >= 11) paintText(scene, calls, i, name, data, left, top, wide, height);
 	}
 }
 
@@ -394,7 +371,7 @@ function paintText(
 	if (text) context.fillText(text, left + 4, top + height / 2 + 0.5);
 }
 
-function fitted(text: string, room: number): string {
+export function fitted(text: string, room: number): string {
 	if (text.length <= room) return text;
 	return room >= 3 ? `${text.slice(0, room - 1)}…` : "";
 }
@@ -403,13 +380,13 @@ function paintOverlay(scene: Scene): void {
 	const { context, colours } = scene;
 	// What lies beyond the session is no idle time.
 	context.fillStyle = colours.ground;
-	const begin = x(scene, scene.bounds.from);
-	const end = x(scene, scene.bounds.to);
+	const begin = timeX(scene, scene.bounds.from);
+	const end = timeX(scene, scene.bounds.to);
 	if (begin > NAME_WIDTH) context.fillRect(NAME_WIDTH, 0, begin - NAME_WIDTH, scene.height);
 	if (end < scene.width) context.fillRect(end, 0, scene.width - end, scene.height);
 	if (scene.marked) {
-		const left = x(scene, scene.marked.from);
-		const right = x(scene, scene.marked.to);
+		const left = timeX(scene, scene.marked.from);
+		const right = timeX(scene, scene.marked.to);
 		context.globalAlpha = 0.16;
 		context.fillStyle = colours.accent;
 		context.fillRect(left, 0, right - left, scene.height);
@@ -435,7 +412,7 @@ function paintNames(scene: Scene): void {
 		const between = lane > 0 && thread.pid !== scene.threads[lane - 1]?.pid;
 		context.fillStyle = colours.line;
 		if (between) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
-		const middle = top + scene.high / 2 + 0.5;
+		const middle = top + scene.sizes.calls / 2 + 0.5;
 		const main = thread.pid === thread.tid || thread.pid === null;
 		context.fillStyle = colourOf("comm", thread.comm ?? "", scene.theme);
 		context.fillRect(main ? 8 : 16, middle - 6, 3, 12);
@@ -447,6 +424,7 @@ function paintNames(scene: Scene): void {
 		context.textAlign = "right";
 		context.fillText(String(thread.tid), NAME_WIDTH - 10, middle);
 		context.textAlign = "left";
+		paintLayerNames(scene, lane);
 	}
 	context.fillStyle = colours.lineStrong;
 	context.fillRect(NAME_WIDTH - 1, 0, 1, scene.height);
@@ -471,7 +449,7 @@ function paintRuler(scene: Scene, marks: readonly number[], step: number): void 
 	context.rect(NAME_WIDTH, 0, scene.width, RULER_HEIGHT);
 	context.clip();
 	for (const t of marks) {
-		const at = Math.round(x(scene, t));
+		const at = Math.round(timeX(scene, t));
 		context.fillStyle = colours.lineStrong;
 		context.fillRect(at, RULER_HEIGHT - 6, 1, 5);
 		context.fillStyle = colours.ink2;
