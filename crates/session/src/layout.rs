@@ -13,7 +13,7 @@ pub(crate) const RESERVE_FILE: &str = ".reserve";
 /// Sums over time of table `syscalls`; and where they are made anew.
 pub(crate) const PYRAMID_FILE: &str = "syscalls.pyramid";
 pub(crate) const PYRAMID_TEMPORARY: &str = "syscalls.pyramid.tmp";
-/// What the rules have found so far, while it is recorded; and where that is prepared.
+/// What the rules have found, so far while it is recorded; and where that is prepared.
 pub(crate) const FINDINGS_FILE: &str = "findings.json";
 pub(crate) const FINDINGS_TEMPORARY: &str = "findings.json.tmp";
 /// Files that fathom puts beside the tables' folders.
