@@ -127,7 +127,7 @@ main() {
 		fi
 		setup bench
 		build_fathom
-		cargo run --release --locked -p fathom-benches -- "$@"
+		cargo run --release --locked -p fathom-benches --bin fathom-bench -- "$@"
 		;;
 	dist)
 		no_arguments "$command" "$@"

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use fathom_tests::environment::must_run;
 use fathom_tests::tools::project;
@@ -238,25 +237,14 @@ fn run(label: &Label, python: &str, promises: &[Promise]) -> Outcome {
     }
 }
 
-/// All programs, two at a time.
+/// All programs, one after the other: some keep every processor busy, or all interrupts
+/// away from one.
 fn run_all(labels: &[Label], promises: &[Promise]) -> Vec<Outcome> {
     let python = python();
-    let next = Mutex::new(labels.iter());
-    let outcomes = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    // Not held while the program runs.
-                    let label = next.lock().unwrap().next();
-                    let Some(label) = label else { break };
-                    let outcome = run(label, &python, promises);
-                    outcomes.lock().unwrap().push(outcome);
-                }
-            });
-        }
-    });
-    outcomes.into_inner().unwrap()
+    labels
+        .iter()
+        .map(|label| run(label, &python, promises))
+        .collect()
 }
 
 /// Findings of a rule: those that had to be and were, those that had to be, and those
