@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use fathom_model::batch::NULL_I64;
-use fathom_model::tables::{FILES, PROCESSES, SYSCALLS, Table};
+use fathom_model::tables::{FILES, PROCESSES, SLICES, SYSCALLS, Table};
 use fathom_model::{Batch, ColumnData};
+use fathom_pyramid::SOURCES;
 use fathom_session::{Session, SessionWriter, WriterOptions};
 
 /// Sets of files, and of threads, that repetitions take in turn.
@@ -50,6 +51,7 @@ fn read(session: &Session, table: &'static Table) -> anyhow::Result<Vec<Batch>> 
 fn write(recorded: &Path, writer: &SessionWriter, rows: u64) -> anyhow::Result<u64> {
     let session = Session::open(recorded)?;
     let calls = read(&session, &SYSCALLS)?;
+    let visits = read(&session, &SLICES)?;
     let mut tables = read(&session, &FILES)?;
     tables.extend(read(&session, &PROCESSES)?);
     let (mut first, mut last, mut highest) = (i64::MAX, i64::MIN, 0);
@@ -99,8 +101,14 @@ fn write(recorded: &Path, writer: &SessionWriter, rows: u64) -> anyhow::Result<u
                 writer.append(shift(batch))?;
             }
         }
-        for batch in &calls {
+        let mut of_turn = visits.iter();
+        for (i, batch) in calls.iter().enumerate() {
             writer.append(shift(batch))?;
+            // About as far as the calls.
+            let done = (i + 1) * visits.len() / calls.len();
+            for batch in of_turn.by_ref().take(done - i * visits.len() / calls.len()) {
+                writer.append(shift(batch))?;
+            }
             written += batch.len() as u64;
             if written >= rows {
                 return Ok(written);
@@ -124,9 +132,10 @@ pub fn run(recorded: &Path, output: &Path, rows: u64) -> anyhow::Result<()> {
     meta.totals = Default::default();
     meta.totals.seen = written;
     let done = writer.finish(meta)?;
-    let pyramid = fs::metadata(output.join("syscalls.pyramid")).map_or(0, |m| m.len());
+    let length = |file| fs::metadata(output.join(file)).map_or(0, |m| m.len());
+    let pyramid: u64 = SOURCES.iter().map(|source| length(source.file)).sum();
     println!(
-        "{} calls in {:.1} s, {:.2} bytes each; the pyramid {:.2} % of {} bytes",
+        "{} calls in {:.1} s, {:.2} bytes each; the pyramids {:.2} % of {} bytes",
         done.rows,
         started.elapsed().as_secs_f64(),
         (done.bytes_on_disk + pyramid) as f64 / done.rows as f64,

@@ -25,6 +25,7 @@ fn requests(span: (i64, i64), count: usize) -> Vec<Request> {
         By::Thread,
         By::Process,
         By::File,
+        By::Layer,
     ];
     let length = (span.1 - span.0) as f64;
     (0..count)
@@ -68,9 +69,11 @@ pub fn run(
     let started = Instant::now();
     let zoom = Zoom::open(&session, Limits::default())?;
     println!(
-        "{} calls in {} parts; opened in {:.1} ms",
+        "{} calls in {} parts, {} visits of layers in {}; opened in {:.1} ms",
         session.rows("syscalls"),
         session.parts("syscalls").len(),
+        session.rows("slices"),
+        session.parts("slices").len(),
         started.elapsed().as_secs_f64() * 1e3
     );
     let span = zoom.span().context("the session has no calls")?;
@@ -108,20 +111,22 @@ pub fn run(
     println!("{coarser} answers in wider buckets than asked for");
     let parts = session.parts("syscalls");
     if plain {
-        let (times, cpu) = duckdb(&parts, &requests[..queries.min(60)])?;
+        let visits = session.parts("slices");
+        let (times, cpu) = duckdb(&parts, &visits, &requests[..queries.min(60)])?;
         tell("DuckDB on the same files", &times);
         tell("  its CPU time", &cpu);
     }
     if let Some(file) = sqlite {
-        tell(
-            "SQLite with an index",
-            &sqlite_times(&parts, file, &requests[..queries.min(30)])?,
-        );
+        let of_calls = requests.iter().filter(|r| r.by != By::Layer).take(30);
+        let times = sqlite_times(&parts, file, &of_calls.cloned().collect::<Vec<_>>())?;
+        tell("SQLite with an index", &times);
     }
     Ok(())
 }
 
-fn statement(source: &str, request: &Request, divide: &str) -> String {
+/// The question by hand. Of layers only what their visits took: that calls without any are
+/// time of layer `syscall` would take a second look at all calls.
+fn statement(calls: &str, visits: &str, request: &Request, divide: &str) -> String {
     let (from, to) = (request.from_ns.unwrap_or(0), request.to_ns.unwrap_or(0));
     let width = ((to - from) / i64::from(PIXELS)).max(1);
     let key = match request.by {
@@ -131,10 +136,16 @@ fn statement(source: &str, request: &Request, divide: &str) -> String {
         By::Thread => "tid",
         By::Process => "pid",
         By::File => "file_id",
+        By::Layer => {
+            return format!(
+                "SELECT (ts_ns - {from}) {divide} {width} AS b, layer AS k, count(*), sum(self_ns), \
+                 max(self_ns) FROM {visits} WHERE ts_ns >= {from} AND ts_ns < {to} GROUP BY 1, 2"
+            );
+        }
     };
     format!(
         "SELECT (ts_ns - {from}) {divide} {width} AS b, {key} AS k, count(*), count(errno), sum(bytes), \
-         sum(dur_ns), max(dur_ns) FROM {source} WHERE ts_ns >= {from} AND ts_ns < {to} GROUP BY 1, 2"
+         sum(dur_ns), max(dur_ns) FROM {calls} WHERE ts_ns >= {from} AND ts_ns < {to} GROUP BY 1, 2"
     )
 }
 
@@ -143,17 +154,23 @@ fn list(parts: &[PathBuf]) -> String {
     format!("read_parquet([{}])", parts.join(", "))
 }
 
-fn duckdb(parts: &[PathBuf], requests: &[Request]) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+fn duckdb(
+    calls: &[PathBuf],
+    visits: &[PathBuf],
+    requests: &[Request],
+) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(
         "SET parquet_metadata_cache = true; SET memory_limit = '1GiB'; \
          SET enable_external_file_cache = false",
     )?;
-    let source = list(parts);
+    let calls = list(calls);
+    let layers = !visits.is_empty();
+    let visits = list(visits);
     let (mut times, mut cpu) = (Vec::new(), Vec::new());
-    for request in requests {
+    for request in requests.iter().filter(|r| layers || r.by != By::Layer) {
         let (started, cpu_started) = (Instant::now(), cpu_ms());
-        let mut statement = connection.prepare(&statement(&source, request, "//"))?;
+        let mut statement = connection.prepare(&statement(&calls, &visits, request, "//"))?;
         let rows: usize = statement
             .query_arrow([])?
             .map(|batch| batch.num_rows())
@@ -199,7 +216,7 @@ fn sqlite_times(parts: &[PathBuf], file: &Path, requests: &[Request]) -> anyhow:
     }
     let mut script = String::from(".timer on\n.output /dev/null\n");
     for request in requests {
-        script.push_str(&statement("s", request, "/"));
+        script.push_str(&statement("s", "", request, "/"));
         script.push_str(";\n");
     }
     let text = sqlite(file, &script)?;

@@ -355,6 +355,8 @@ pub enum ByArg {
     Process,
     /// By file
     File,
+    /// By layer: `calls` counts visits, `total_ns` is the time that they took themselves
+    Layer,
 }
 
 /// Options of `zoom`.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use fathom_model::tables::TABLES;
 use fathom_session::{ColumnSize, Session};
 
 use crate::args::ReportFormat;
@@ -67,7 +68,8 @@ fn text(session: &Session, sizes: &[ColumnSize]) -> String {
             let of_table = sizes.iter().filter(|s| s.table == table);
             line(table, of_table.map(|s| s.bytes).sum(), size.rows);
         }
-        if size.bytes > 0 && (!size.column.is_empty() || table != "syscalls.pyramid") {
+        let is_file = TABLES.iter().all(|t| t.name != table);
+        if size.bytes > 0 && !is_file {
             let name = match size.column {
                 "" => "footers",
                 name => name,

@@ -17,7 +17,7 @@ const REBUILD_ROWS: u64 = 4_000_000;
 pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
     let mut session = analyse::open(&args.session)?;
     if args.rebuild {
-        session.build_pyramid().map_err(Failure::input)?;
+        session.build_pyramids().map_err(Failure::input)?;
     }
     let mut zoom = open(&mut session)?;
     if let Some(problem) = zoom.problem() {
@@ -25,10 +25,10 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
     }
     if zoom.uncovered_rows() >= REBUILD_ROWS && !args.rebuild && !session.is_live() {
         eprintln!(
-            "fathom: making the pyramid of {} calls, once",
+            "fathom: making the pyramids of {} rows, once",
             zoom.uncovered_rows()
         );
-        match session.build_pyramid() {
+        match session.build_pyramids() {
             Ok(()) => zoom = open(&mut session)?,
             // On a medium that cannot be written to the rows answer.
             Err(error) => eprintln!("fathom: {error}"),
@@ -100,6 +100,7 @@ fn by(by: ByArg) -> By {
         ByArg::Thread => By::Thread,
         ByArg::Process => By::Process,
         ByArg::File => By::File,
+        ByArg::Layer => By::Layer,
     }
 }
 

@@ -61,15 +61,16 @@ pub struct Builder {
 /// Where the columns stand in a batch.
 struct Columns {
     time: usize,
-    duration: usize,
-    bytes: usize,
-    error: usize,
-    keys: Vec<KeyColumns>,
+    bytes: Option<usize>,
+    error: Option<usize>,
+    /// Of each dimension the key and the duration.
+    dimensions: Vec<(KeyColumns, usize)>,
 }
 
 #[derive(Clone, Copy)]
 enum KeyColumns {
     Text(usize),
+    TextAtZero(usize, usize),
     Int(usize),
     Pair(usize, usize),
 }
@@ -165,19 +166,32 @@ impl Builder {
     /// table or a column does not exist.
     pub fn new(source: &'static Source, first_part: u64) -> Option<Self> {
         let table = tables::table(source.table)?;
-        let keys = source.dimensions.iter().map(|d| match d.keys {
-            Keys::Text(name) => Some(KeyColumns::Text(column(table, name)?)),
-            Keys::Int(name) => Some(KeyColumns::Int(column(table, name)?)),
-            Keys::Pair(a, b) => Some(KeyColumns::Pair(column(table, a)?, column(table, b)?)),
-        });
+        let keys = |keys: &Keys| {
+            Some(match *keys {
+                Keys::Text(name) => KeyColumns::Text(column(table, name)?),
+                Keys::TextAtZero(name, zero) => {
+                    KeyColumns::TextAtZero(column(table, name)?, column(table, zero)?)
+                }
+                Keys::Int(name) => KeyColumns::Int(column(table, name)?),
+                Keys::Pair(a, b) => KeyColumns::Pair(column(table, a)?, column(table, b)?),
+            })
+        };
+        let dimensions = source
+            .dimensions
+            .iter()
+            .map(|d| Some((keys(&d.keys)?, column(table, d.duration)?)));
+        // A column that is named must be there.
+        let optional = |name: Option<&str>| match name {
+            Some(name) => column(table, name).map(Some),
+            None => Some(None),
+        };
         Some(Self {
             source,
             columns: Columns {
                 time: column(table, source.time)?,
-                duration: column(table, source.duration)?,
-                bytes: column(table, source.bytes)?,
-                error: column(table, source.error)?,
-                keys: keys.collect::<Option<_>>()?,
+                bytes: optional(source.bytes)?,
+                error: optional(source.error)?,
+                dimensions: dimensions.collect::<Option<_>>()?,
             },
             names: Names::default(),
             tiers: vec![Tier::new(source, 0)],
@@ -194,11 +208,13 @@ impl Builder {
     /// order; the others may be empty.
     pub fn columns(&self) -> Vec<usize> {
         let c = &self.columns;
-        let mut all = vec![c.time, c.duration, c.bytes, c.error];
-        for keys in &c.keys {
+        let mut all = vec![c.time];
+        all.extend(c.bytes.into_iter().chain(c.error));
+        for (keys, duration) in &c.dimensions {
+            all.push(*duration);
             match *keys {
                 KeyColumns::Text(a) | KeyColumns::Int(a) => all.push(a),
-                KeyColumns::Pair(a, b) => all.extend([a, b]),
+                KeyColumns::Pair(a, b) | KeyColumns::TextAtZero(a, b) => all.extend([a, b]),
             }
         }
         all.sort_unstable();
@@ -209,24 +225,21 @@ impl Builder {
     /// Adds the rows of a batch of the source's table; other batches are left
     /// out. They belong to the part that is closed next.
     pub fn push(&mut self, batch: &Batch) {
-        let get = |i: usize| batch.columns.get(i);
         let c = &self.columns;
-        let (
-            true,
-            Some(ColumnData::I64(time)),
-            Some(ColumnData::I64(duration)),
-            Some(ColumnData::I64(bytes)),
-            Some(ColumnData::Str(error)),
-        ) = (
+        let (true, Some(time)) = (
             batch.table.name == self.source.table,
-            get(c.time),
-            get(c.duration),
-            get(c.bytes),
-            get(c.error),
-        )
-        else {
+            numbers(batch, c.time),
+        ) else {
             return;
         };
+        let bytes = c.bytes.and_then(|i| numbers(batch, i));
+        let error = c.error.and_then(|i| match batch.columns.get(i) {
+            Some(ColumnData::Str(ids)) => Some(ids),
+            _ => None,
+        });
+        if bytes.is_some() != c.bytes.is_some() || error.is_some() != c.error.is_some() {
+            return;
+        }
         let Some(tier) = self.tiers.first_mut() else {
             return;
         };
@@ -235,25 +248,34 @@ impl Builder {
             tier.extent.first_ns = tier.extent.first_ns.min(*t);
             tier.extent.last_ns = tier.extent.last_ns.max(*t);
         }
-        self.latencies.clear();
-        self.latencies
-            .extend(duration.iter().map(|d| latency_bucket(*d) as u8));
-        for (columns, cells) in c.keys.iter().zip(&mut tier.cells) {
-            if !fill_keys(*columns, batch, &mut self.names, &mut self.keys) {
+        let mut summed = None;
+        for ((keys, column), cells) in c.dimensions.iter().zip(&mut tier.cells) {
+            let Some(duration) = numbers(batch, *column) else {
+                continue;
+            };
+            if summed != Some(*column) {
+                summed = Some(*column);
+                self.latencies.clear();
+                self.latencies
+                    .extend(duration.iter().map(|d| latency_bucket(*d) as u8));
+            }
+            if !fill_keys(*keys, batch, &mut self.names, &mut self.keys) {
                 continue;
             }
-            let rows = time
-                .iter()
-                .zip(&self.keys)
-                .zip(duration.iter().zip(bytes))
-                .zip(error.iter().zip(&self.latencies));
-            for (((t, key), (duration, bytes)), (error, latency)) in rows {
+            let durations = duration.iter().zip(&self.latencies);
+            for (row, ((t, key), (duration, latency))) in
+                time.iter().zip(&self.keys).zip(durations).enumerate()
+            {
                 let cell = cells.at(*t, *key);
                 let sum = &mut cell.sum;
                 let ns = (*duration).max(0) as u64;
                 sum.count += 1;
-                sum.errors += u64::from(*error != StrId::NULL);
-                sum.bytes += (*bytes).max(0) as u64;
+                if let Some(error) = error.and_then(|e| e.get(row)) {
+                    sum.errors += u64::from(*error != StrId::NULL);
+                }
+                if let Some(bytes) = bytes.and_then(|b| b.get(row)) {
+                    sum.bytes += (*bytes).max(0) as u64;
+                }
                 sum.time_ns += ns;
                 sum.max_ns = sum.max_ns.max(ns);
                 if let Some(n) = cell.latency.get_mut(*latency as usize) {
@@ -340,7 +362,7 @@ impl Builder {
                 };
                 let is_text = matches!(
                     self.source.dimensions.get(dimension).map(|d| &d.keys),
-                    Some(Keys::Text(_))
+                    Some(Keys::Text(_) | Keys::TextAtZero(..))
                 );
                 stored += kept.len();
                 // A segment of one segment would say what that says already.
@@ -384,6 +406,14 @@ fn column(table: &Table, name: &str) -> Option<usize> {
     table.columns.iter().position(|c| c.name == name)
 }
 
+/// A column of 64-bit numbers.
+fn numbers(batch: &Batch, column: usize) -> Option<&[i64]> {
+    match batch.columns.get(column) {
+        Some(ColumnData::I64(values)) => Some(values),
+        _ => None,
+    }
+}
+
 /// The keys of all rows; false when the columns are of another type.
 fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut Vec<i64>) -> bool {
     keys.clear();
@@ -393,19 +423,19 @@ fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut V
             let Some(ColumnData::Str(ids)) = get(a) else {
                 return false;
             };
-            let mut numbers = vec![i64::MAX; batch.strings.len() + 1];
-            keys.extend(ids.iter().map(|id| {
-                let Some(number) = numbers
-                    .get_mut(id.0 as usize)
-                    .filter(|_| *id != StrId::NULL)
-                else {
-                    return NULL;
-                };
-                if *number == i64::MAX {
-                    *number = names.number(batch.strings.get(*id));
+            text_keys(batch, ids, names, keys);
+        }
+        KeyColumns::TextAtZero(a, zero) => {
+            let (Some(ColumnData::Str(ids)), Some(ColumnData::I32(zero))) = (get(a), get(zero))
+            else {
+                return false;
+            };
+            text_keys(batch, ids, names, keys);
+            for (key, zero) in keys.iter_mut().zip(zero) {
+                if *zero != 0 {
+                    *key = NULL;
                 }
-                *number
-            }));
+            }
         }
         KeyColumns::Int(a) => {
             let Some(ColumnData::I64(values)) = get(a) else {
@@ -425,4 +455,21 @@ fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut V
         }
     }
     true
+}
+
+/// The numbers of texts.
+fn text_keys(batch: &Batch, ids: &[StrId], names: &mut Names, keys: &mut Vec<i64>) {
+    let mut numbers = vec![i64::MAX; batch.strings.len() + 1];
+    keys.extend(ids.iter().map(|id| {
+        let Some(number) = numbers
+            .get_mut(id.0 as usize)
+            .filter(|_| *id != StrId::NULL)
+        else {
+            return NULL;
+        };
+        if *number == i64::MAX {
+            *number = names.number(batch.strings.get(*id));
+        }
+        *number
+    }));
 }

@@ -1,4 +1,4 @@
-//! The file of a pyramid: `TABLE.pyramid` beside the tables.
+//! The file of a pyramid, which lies beside the tables ([`crate::Source::file`]).
 //!
 //! Numbers are little-endian. The file begins with 16 bytes: `FATHMPYR`, the
 //! version (1) as u32, 4 zero bytes. Blocks follow until the end, or until
@@ -41,11 +41,6 @@ pub const VERSION: u32 = 1;
 pub(crate) const MAGIC: &[u8; 8] = b"FATHMPYR";
 /// Length of the file's head.
 pub(crate) const HEAD: u64 = 16;
-
-/// Name of the file for a table.
-pub fn name(table: &str) -> String {
-    format!("{table}.pyramid")
-}
 
 /// Appends segments to a file.
 #[derive(Debug)]

@@ -1,18 +1,18 @@
-//! What a pyramid is made of: a table and the dimensions that it is summed by.
+//! What pyramids are made of: tables and the dimensions that they are summed by.
 
 /// A table with a pyramid.
 #[derive(Debug)]
 pub struct Source {
     /// Name of the table.
     pub table: &'static str,
+    /// Name of the pyramid's file, beside the tables.
+    pub file: &'static str,
     /// Column of the time, nanoseconds.
     pub time: &'static str,
-    /// Column of the duration, nanoseconds; null counts as 0.
-    pub duration: &'static str,
-    /// Column of the bytes moved; null counts as 0.
-    pub bytes: &'static str,
-    /// Column that is null unless the row failed.
-    pub error: &'static str,
+    /// Column of the bytes moved, where the table has one; null counts as 0.
+    pub bytes: Option<&'static str>,
+    /// Column that is null unless the row failed, where the table has one.
+    pub error: Option<&'static str>,
     /// By what it is summed. The number of one is part of the file's format:
     /// new ones go to the end.
     pub dimensions: &'static [Dimension],
@@ -25,6 +25,8 @@ pub struct Dimension {
     pub name: &'static str,
     /// Where the key stands.
     pub keys: Keys,
+    /// Column of the duration that is added up, nanoseconds; null counts as 0.
+    pub duration: &'static str,
 }
 
 /// The columns of a key.
@@ -32,31 +34,61 @@ pub struct Dimension {
 pub enum Keys {
     /// A text column.
     Text(&'static str),
+    /// A text column in rows in which a column of 32-bit numbers is 0, else null.
+    TextAtZero(&'static str, &'static str),
     /// A column of 64-bit numbers.
     Int(&'static str),
     /// Two columns of 32-bit numbers.
     Pair(&'static str, &'static str),
 }
 
+/// All of them.
+pub static SOURCES: [&Source; 2] = [&SYSCALLS, &SLICES];
+
 /// System calls. Classes follow from calls, processes from threads.
 pub static SYSCALLS: Source = Source {
     table: "syscalls",
+    file: "syscalls.pyramid",
     time: "ts_ns",
-    duration: "dur_ns",
-    bytes: "bytes",
-    error: "errno",
+    bytes: Some("bytes"),
+    error: Some("errno"),
     dimensions: &[
         Dimension {
             name: "syscall",
             keys: Keys::Text("syscall"),
+            duration: "dur_ns",
         },
         Dimension {
             name: "thread",
             keys: Keys::Pair("pid", "tid"),
+            duration: "dur_ns",
         },
         Dimension {
             name: "file",
             keys: Keys::Int("file_id"),
+            duration: "dur_ns",
+        },
+    ],
+};
+
+/// Visits of layers. Calls below which nothing was seen have none: what those took is
+/// what all calls took, less the whole of those that have visits.
+pub static SLICES: Source = Source {
+    table: "slices",
+    file: "slices.pyramid",
+    time: "ts_ns",
+    bytes: None,
+    error: None,
+    dimensions: &[
+        Dimension {
+            name: "layer",
+            keys: Keys::Text("layer"),
+            duration: "self_ns",
+        },
+        Dimension {
+            name: "request",
+            keys: Keys::TextAtZero("layer", "depth"),
+            duration: "dur_ns",
         },
     ],
 };

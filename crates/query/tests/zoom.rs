@@ -9,6 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{Call, START};
+use fathom_model::StringTable;
+use fathom_model::tables::SliceRows;
 use fathom_query::arrow::array::AsArray;
 use fathom_query::arrow::datatypes::{Int32Type, Int64Type};
 use fathom_query::arrow::record_batch::RecordBatch;
@@ -102,6 +104,10 @@ fn answer(batch: &RecordBatch, by: By) -> BTreeMap<(Option<String>, i64), Sums> 
             By::Process => number("pid", row).to_string(),
             By::File if null("file_id") => "NULL".to_string(),
             By::File => number("file_id", row).to_string(),
+            By::Layer => {
+                let column = batch.column_by_name("layer").unwrap();
+                column.as_string::<i32>().value(row).to_string()
+            }
         };
         let lists = batch.column_by_name("latency").unwrap().as_list::<i32>();
         let latency = lists.value(row);
@@ -136,13 +142,28 @@ fn expected(
         By::Thread => "tid::VARCHAR",
         By::Process => "pid::VARCHAR",
         By::File => "coalesce(file_id::VARCHAR, 'NULL')",
+        By::Layer => "layer",
+    };
+    // Visits of the calls, and the calls that have none.
+    let chosen = match filter {
+        "true" => "true".to_string(),
+        _ => format!("rid IN (SELECT rid FROM syscalls WHERE {filter})"),
+    };
+    let source = match by {
+        By::Layer => format!(
+            "(SELECT layer, ts_ns, self_ns AS dur_ns, NULL AS errno, NULL::BIGINT AS bytes FROM slices \
+              WHERE {chosen} \
+              UNION ALL SELECT 'syscall', ts_ns, dur_ns, errno, bytes FROM syscalls \
+              ANTI JOIN slices USING (rid) WHERE {filter})"
+        ),
+        _ => format!("(SELECT * FROM syscalls WHERE {filter})"),
     };
     let sql = format!(
         "SELECT k, b * {width} AS t, sum(n)::BIGINT, sum(e)::BIGINT, sum(y)::BIGINT, \
          sum(d)::BIGINT, max(m), max(l), list(l ORDER BY l), list(n ORDER BY l) FROM (\
          SELECT {key} AS k, ts_ns // {width} AS b, coalesce(duration_bucket(dur_ns), 0)::BIGINT AS l, count(*) AS n, \
          count(errno) AS e, coalesce(sum(bytes), 0) AS y, sum(dur_ns) AS d, max(dur_ns) AS m \
-         FROM syscalls WHERE ts_ns >= {} AND ts_ns < {} AND {filter} GROUP BY ALL) GROUP BY ALL",
+         FROM {source} WHERE ts_ns >= {} AND ts_ns < {} GROUP BY ALL) GROUP BY ALL",
         window.start, window.end
     );
     let mut rows = zoom.db().query(&sql).unwrap();
@@ -451,7 +472,7 @@ fn without_a_whole_pyramid_the_rows_answer() {
         let old = session(name, finish, false);
         assert_eq!(open(&old).uncovered_rows(), 120_000);
         compare(&open(&old), &mut rng, 12);
-        Session::open(&old).unwrap().build_pyramid().unwrap();
+        Session::open(&old).unwrap().build_pyramids().unwrap();
         let zoom = open(&old);
         assert_eq!(zoom.uncovered_rows(), 0);
         assert!(compare(&zoom, &mut rng, 30) > 5);
@@ -487,6 +508,171 @@ fn without_a_whole_pyramid_the_rows_answer() {
     let parts = Session::open(&missing).unwrap().parts("syscalls");
     fs::remove_file(&parts[parts.len() / 2]).unwrap();
     compare(&open(&missing), &mut rng, 24);
+}
+
+/// Visits of the layers of some of `calls`, which are numbered from 0, and of page faults.
+fn visits(rng: &mut fastrand::Rng, calls: &[Call]) -> Vec<fathom_model::Batch> {
+    let mut batches = Vec::new();
+    for (number, chunk) in calls.chunks(900).enumerate() {
+        let (mut rows, mut strings) = (SliceRows::default(), StringTable::new());
+        for (i, call) in chunk.iter().enumerate() {
+            let mut add = |rid: i64, layer: &str, at: (i64, i64), own: i64, depth: i32| {
+                rows.rid.push(rid);
+                rows.layer.push(strings.intern(layer.as_bytes()));
+                rows.name.push(strings.intern(b"x"));
+                rows.ts_ns.push(START + at.0);
+                rows.dur_ns.push(at.1);
+                rows.self_ns.push(own);
+                rows.depth.push(depth);
+            };
+            let rid = (number * 900 + i) as i64;
+            let (at, dur) = (call.at_ns, call.dur_ns);
+            match rng.u32(0..4) {
+                0 => {
+                    let inner = rng.i64(0..=dur);
+                    let layer = ["device", "sched", "irq"][rng.usize(0..3)];
+                    add(rid, "syscall", (at, dur), dur - inner, 0);
+                    add(rid, layer, (at + (dur - inner) / 2, inner), inner, 1);
+                }
+                1 => add(10_000_000 + rid, "pagecache", (at + 5, 700), 700, 0),
+                _ => {}
+            }
+        }
+        batches.push(rows.into_batch(strings));
+    }
+    batches
+}
+
+#[test]
+fn layers_say_what_the_rows_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = fastrand::Rng::with_seed(6);
+    let calls = calls(&mut rng, 150_000, 50);
+    for (name, finish, pyramid) in [
+        ("s", true, true),
+        ("live", false, true),
+        ("no", true, false),
+    ] {
+        let dir = dir.path().join(name);
+        let options = WriterOptions {
+            pyramid,
+            ..options()
+        };
+        let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
+        let mut of_layers = visits(&mut rng, &calls).into_iter();
+        for (i, chunk) in calls.chunks(900).enumerate() {
+            writer
+                .append(common::syscalls(i as i64 * 900, chunk))
+                .unwrap();
+            writer.append(of_layers.next().unwrap()).unwrap();
+        }
+        match finish {
+            true => drop(writer.finish(common::meta()).unwrap()),
+            false => drop(writer),
+        }
+        let zoom = open(&dir);
+        assert_eq!(zoom.problem(), None);
+        let (first, last) = zoom.span().unwrap();
+        let (mut from_blocks, mut bounds) = (0, 0);
+        for i in 0..40 {
+            let (from, to) = window(&mut rng, (first, last));
+            let (filter, condition) = match i % 4 {
+                0 => (
+                    Filter {
+                        syscall: Some(vec!["read".into()]),
+                        pid: Some(vec![101, 102]),
+                        ..Filter::default()
+                    },
+                    "(syscall = 'read' AND pid IN (101, 102))",
+                ),
+                _ => (Filter::default(), "true"),
+            };
+            let request = Request {
+                from_ns: Some(from),
+                to_ns: Some(to),
+                pixels: rng.u32(1..300),
+                by: By::Layer,
+                filter,
+                latency: true,
+                max_rows: [Some(0), Some(5_000), None][rng.usize(0..3)],
+                ..Request::default()
+            };
+            let got = zoom.query(&request).unwrap();
+            assert!(got.exact && got.window_ns.start <= from && got.window_ns.end >= to);
+            from_blocks += usize::from(got.blocks > 0 && got.parts == 0);
+            let rows = expected(&zoom, By::Layer, &got.window_ns, got.bucket_ns, condition);
+            let found = answer(&got.rows, By::Layer);
+            assert_eq!(
+                found.keys().collect::<Vec<_>>(),
+                rows.keys().collect::<Vec<_>>()
+            );
+            let at_least = got.rows.column_by_name("at_least").unwrap().as_boolean();
+            let bounded = arrow::compute::filter_record_batch(&got.rows, at_least).unwrap();
+            let bounded = answer(&bounded, By::Layer);
+            bounds += bounded.len();
+            // Errors and bytes stand with the calls, whether they have visits or not.
+            let calls = expected(&zoom, By::Nothing, &got.window_ns, got.bucket_ns, condition);
+            for (key, sums) in &found {
+                let (rows, calls) = (&rows[key], calls.get(&(Some(String::new()), key.1)));
+                assert_eq!(
+                    (sums.0, sums.3, &sums.5),
+                    (rows.0, rows.3, &rows.5),
+                    "{key:?} {request:?}"
+                );
+                if bounded.contains_key(key) {
+                    assert!(key.0.as_deref() == Some("syscall") && sums.4 <= rows.4);
+                } else {
+                    assert_eq!(sums.4, rows.4, "{key:?} {request:?}");
+                }
+                match (key.0.as_deref(), calls) {
+                    (Some("syscall"), Some(calls)) => {
+                        assert_eq!((sums.1, sums.2), (calls.1, calls.2));
+                    }
+                    _ => assert_eq!((sums.1, sums.2), (0, 0)),
+                }
+            }
+        }
+        assert!(bounds > 0, "the longest was known everywhere");
+        match (pyramid, finish) {
+            (true, true) => assert!(from_blocks > 5, "{from_blocks} from blocks"),
+            (true, false) => {}
+            (false, _) => assert_eq!(from_blocks, 0),
+        }
+    }
+    // Made anew, and damaged.
+    let made = dir.path().join("no");
+    Session::open(&made).unwrap().build_pyramids().unwrap();
+    let by_layer = Request {
+        by: By::Layer,
+        pixels: 50,
+        latency: true,
+        max_rows: Some(0),
+        ..Request::default()
+    };
+    let whole = open(&made).query(&by_layer).unwrap();
+    assert!(whole.parts == 0 && whole.blocks > 0);
+    let file = made.join("slices.pyramid");
+    let bytes = fs::read(&file).unwrap();
+    for _ in 0..30 {
+        let mut damaged = bytes.clone();
+        let at = rng.usize(0..damaged.len());
+        damaged[at] ^= 1 << rng.u32(0..8);
+        fs::write(&file, &damaged).unwrap();
+        let got = open(&made).query(&by_layer).unwrap();
+        let rows = expected(
+            &open(&made),
+            By::Layer,
+            &got.window_ns,
+            got.bucket_ns,
+            "true",
+        );
+        let times = |sums: &BTreeMap<(Option<String>, i64), Sums>| -> Vec<_> {
+            sums.iter()
+                .map(|(key, s)| (key.clone(), s.0, s.3))
+                .collect()
+        };
+        assert_eq!(times(&answer(&got.rows, By::Layer)), times(&rows));
+    }
 }
 
 #[test]

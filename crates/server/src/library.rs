@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 use fathom_model::tables::TABLES;
+use fathom_pyramid::{SLICES, SYSCALLS};
 use fathom_query::Limits;
 use fathom_session::Session;
 
@@ -18,7 +19,7 @@ use crate::view::View;
 /// Sessions that stay open.
 const OPEN: usize = 6;
 /// Files of a session beside its tables.
-const FILES: [&str; 2] = ["session.json", "syscalls.pyramid"];
+const FILES: [&str; 3] = ["session.json", SYSCALLS.file, SLICES.file];
 
 /// The sessions that are served.
 pub(crate) struct Library {

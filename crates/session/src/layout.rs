@@ -10,19 +10,19 @@ pub(crate) const META_TEMPORARY: &str = "session.json.tmp";
 pub(crate) const LOCK_FILE: &str = ".lock";
 /// Room on disk that is kept for the end.
 pub(crate) const RESERVE_FILE: &str = ".reserve";
-/// Sums over time of table `syscalls`; and where they are made anew.
-pub(crate) const PYRAMID_FILE: &str = "syscalls.pyramid";
-pub(crate) const PYRAMID_TEMPORARY: &str = "syscalls.pyramid.tmp";
+/// Where the pyramid of a table is made anew.
+pub(crate) const PYRAMID_TEMPORARY: &str = "pyramid.tmp";
 /// What the rules have found, so far while it is recorded; and where that is prepared.
 pub(crate) const FINDINGS_FILE: &str = "findings.json";
 pub(crate) const FINDINGS_TEMPORARY: &str = "findings.json.tmp";
 /// Files that fathom puts beside the tables' folders.
-pub(crate) const TOP_FILES: [&str; 8] = [
+pub(crate) const TOP_FILES: [&str; 9] = [
     META_FILE,
     META_TEMPORARY,
     LOCK_FILE,
     RESERVE_FILE,
-    PYRAMID_FILE,
+    fathom_pyramid::SYSCALLS.file,
+    fathom_pyramid::SLICES.file,
     PYRAMID_TEMPORARY,
     FINDINGS_FILE,
     FINDINGS_TEMPORARY,

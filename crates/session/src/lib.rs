@@ -7,7 +7,7 @@
 //! syscalls/part-00000000-00000064.parquet    a folder a table, parts in order
 //! syscalls/part-00000065.parquet
 //! files/...
-//! syscalls.pyramid                           sums over time, for zooming
+//! syscalls.pyramid, slices.pyramid           sums over time, for zooming
 //! findings.json                              what rules have found, in some sessions
 //! .lock                                      locked while a recorder lives
 //! ```

@@ -1,19 +1,19 @@
-//! The pyramid of table `syscalls`: kept while recording, opened with a
-//! session, made anew from its parts.
+//! The pyramids of a session: kept while recording, opened with a session, made
+//! anew from its parts.
 
 use std::fs::{self, File};
 use std::path::Path;
 
 use fathom_model::Batch;
-use fathom_model::tables::Table;
+use fathom_model::tables::{self, Table};
 use fathom_pyramid::file::Appender;
-use fathom_pyramid::{Builder, Cover, Pyramid, PyramidError, SYSCALLS, Segment};
+use fathom_pyramid::{Builder, Cover, Pyramid, PyramidError, SOURCES, Segment, Source};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::decode::RowGroupDecoder;
 use crate::error::SessionError;
-use crate::layout::{PYRAMID_FILE, PYRAMID_TEMPORARY};
+use crate::layout;
 use crate::reader::Session;
 use crate::shared::Shared;
 use crate::storage::Storage;
@@ -23,105 +23,145 @@ const DECODED_ROWS: u64 = crate::decode::BATCH_ROWS as u64;
 
 /// Sums up what is recorded. When it fails the recording goes on without: a
 /// reader makes do with the rows.
-pub(crate) struct LivePyramid(Option<(Builder, Appender)>);
+pub(crate) struct LivePyramids(Vec<LivePyramid>);
 
-impl LivePyramid {
-    /// Begins the file, if it is `wanted`.
-    pub(crate) fn create(shared: &Shared, wanted: bool) -> Self {
-        if !wanted {
-            return Self(None);
-        }
-        let create = || {
-            let (file, path) = shared.storage.create_beside(PYRAMID_FILE)?;
-            Appender::new(file).map_err(SessionError::io("write", &path))
+struct LivePyramid {
+    source: &'static Source,
+    builder: Builder,
+    /// Begun with the first segment: many tables stay empty.
+    file: Option<Appender>,
+}
+
+impl LivePyramids {
+    /// Begins them, if they are `wanted`.
+    pub(crate) fn new(wanted: bool) -> Self {
+        let live = |source: &&'static Source| {
+            Some(LivePyramid {
+                source,
+                builder: Builder::new(source, 0)?,
+                file: None,
+            })
         };
-        match create() {
-            Ok(file) => Self(Builder::new(&SYSCALLS, 0).map(|builder| (builder, file))),
-            Err(e) => {
-                shared.note(&e);
-                Self(None)
-            }
+        match wanted {
+            true => Self(SOURCES.iter().filter_map(live).collect()),
+            false => Self(Vec::new()),
         }
+    }
+
+    fn of(&mut self, table: &Table) -> Option<&mut LivePyramid> {
+        self.0.iter_mut().find(|p| p.source.table == table.name)
     }
 
     /// Takes rows on their way into a part.
     pub(crate) fn push(&mut self, batch: &Batch) {
-        if let Some((builder, _)) = &mut self.0 {
-            builder.push(batch);
+        if let Some(pyramid) = self.of(batch.table) {
+            pyramid.builder.push(batch);
         }
     }
 
     /// Part `number` of `table` is on disk, with all rows that were pushed.
     pub(crate) fn stored(&mut self, shared: &Shared, table: &Table, number: u64, bytes: u64) {
-        if table.name == SYSCALLS.table {
-            self.append(shared, |builder| builder.part(number, bytes));
-        }
+        self.append(shared, table, |builder| builder.part(number, bytes));
     }
 
-    /// Some of the rows that were pushed could not be written; `next` is the
+    /// Some of the rows that were pushed will not be written; `next` is the
     /// number of the next part.
     pub(crate) fn lost(&mut self, shared: &Shared, table: &Table, next: u64) {
-        if table.name == SYSCALLS.table {
-            self.append(shared, |builder| builder.discard(next));
-        }
+        self.append(shared, table, |builder| builder.discard(next));
     }
 
     /// The last part was stored.
     pub(crate) fn finish(&mut self, shared: &Shared) {
-        self.append(shared, Builder::finish);
+        for table in tables::TABLES {
+            self.append(shared, table, Builder::finish);
+        }
     }
 
-    fn append(&mut self, shared: &Shared, close: impl FnOnce(&mut Builder) -> Option<Segment>) {
-        if let Some((builder, file)) = &mut self.0
-            && let Some(segment) = close(builder)
-            && let Err(e) = file.append(&segment)
+    fn append(
+        &mut self,
+        shared: &Shared,
+        table: &Table,
+        close: impl FnOnce(&mut Builder) -> Option<Segment>,
+    ) {
+        let Some(at) = self.0.iter().position(|p| p.source.table == table.name) else {
+            return;
+        };
+        if let Some(segment) = close(&mut self.0[at].builder)
+            && let Err(e) = self.0[at].append(shared, &segment)
         {
-            let path = shared.storage.dir().join(PYRAMID_FILE);
-            shared.note(&SessionError::io("write", &path)(e));
+            shared.note(&e);
+            // Without a file none of the segments will ever be written.
+            if self.0[at].file.is_none() {
+                self.0.remove(at);
+            }
         }
     }
 }
 
+impl LivePyramid {
+    fn append(&mut self, shared: &Shared, segment: &Segment) -> Result<(), SessionError> {
+        let path = shared.storage.dir().join(self.source.file);
+        let failed = || SessionError::io("write", &path);
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let (file, _) = shared.storage.create_beside(self.source.file)?;
+                self.file.insert(Appender::new(file).map_err(failed())?)
+            }
+        };
+        file.append(segment).map_err(failed())
+    }
+}
+
 impl Session {
-    /// The pyramid of table `syscalls` and what of it holds for the parts that
-    /// were there when the session was opened or last refreshed. `None` for a
-    /// session without one.
+    /// The pyramid of a table and what of it holds for the parts that were there
+    /// when the session was opened or last refreshed. `None` for a session without
+    /// one.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged or of a later version: the
     /// parts are all there is then.
-    pub fn pyramid(&self) -> Result<Option<(Pyramid, Cover)>, PyramidError> {
-        let pyramid = Pyramid::open(&self.dir().join(PYRAMID_FILE))?;
+    pub fn pyramid(&self, source: &Source) -> Result<Option<(Pyramid, Cover)>, PyramidError> {
+        let pyramid = Pyramid::open(&self.dir().join(source.file))?;
         Ok(pyramid.map(|pyramid| {
-            let cover = self.cover(&pyramid);
+            let parts: Vec<_> = self
+                .part_infos(source.table)
+                .iter()
+                .map(|part| (part.range.first, part.range.last, part.rows))
+                .collect();
+            let cover = pyramid.cover(&parts);
             (pyramid, cover)
         }))
     }
 
-    /// What of a pyramid holds for the parts of table `syscalls`.
-    pub fn cover(&self, pyramid: &Pyramid) -> Cover {
-        let parts: Vec<_> = self
-            .part_infos(SYSCALLS.table)
-            .iter()
-            .map(|part| (part.range.first, part.range.last, part.rows))
-            .collect();
-        pyramid.cover(&parts)
-    }
-
-    /// Makes the pyramid of table `syscalls` anew from its parts and replaces
-    /// the file. Takes about a second for ten million rows.
+    /// Makes the pyramids of all tables anew from their parts and replaces the
+    /// files. Takes about a second for ten million rows.
     ///
     /// # Errors
     /// [`SessionError::Busy`] while the session is recorded, which keeps its
-    /// pyramid itself; [`SessionError::Parquet`], [`SessionError::Io`].
-    pub fn build_pyramid(&self) -> Result<(), SessionError> {
+    /// pyramids itself; [`SessionError::Parquet`], [`SessionError::Io`].
+    pub fn build_pyramids(&self) -> Result<(), SessionError> {
         if self.is_live() {
             return Err(SessionError::Busy(self.dir().to_owned()));
         }
+        SOURCES
+            .iter()
+            .try_for_each(|source| self.build_pyramid(source))
+    }
+
+    fn build_pyramid(&self, source: &'static Source) -> Result<(), SessionError> {
+        let path = self.dir().join(source.file);
+        if self.part_infos(source.table).is_empty() {
+            return match fs::remove_file(&path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    Err(SessionError::io("remove", &path)(e))
+                }
+                _ => Ok(()),
+            };
+        }
         let storage = Storage::new(self.dir());
-        let (file, temporary) = storage.create_beside(PYRAMID_TEMPORARY)?;
-        let built = self.write_pyramid(file, &temporary).and_then(|()| {
-            let path = self.dir().join(PYRAMID_FILE);
+        let (file, temporary) = storage.create_beside(layout::PYRAMID_TEMPORARY)?;
+        let built = self.write_pyramid(source, file, &temporary).and_then(|()| {
             fs::rename(&temporary, &path).map_err(SessionError::io("create", &path))
         });
         if built.is_err() {
@@ -131,19 +171,25 @@ impl Session {
         built
     }
 
-    fn write_pyramid(&self, file: File, temporary: &Path) -> Result<(), SessionError> {
+    fn write_pyramid(
+        &self,
+        source: &'static Source,
+        file: File,
+        temporary: &Path,
+    ) -> Result<(), SessionError> {
         let written = || SessionError::io("write", temporary);
         let mut file = Appender::new(file).map_err(written())?;
-        let first = self.part_infos(SYSCALLS.table).first();
+        let first = self.part_infos(source.table).first();
         let first = first.map_or(0, |part| part.range.first);
-        let Some(mut builder) = Builder::new(&SYSCALLS, first) else {
+        let (Some(mut builder), Some(table)) =
+            (Builder::new(source, first), tables::table(source.table))
+        else {
             return Ok(());
         };
         let columns = builder.columns();
-        let table = &fathom_model::tables::SYSCALLS;
         let mut next = first;
-        let parts = self.part_infos(SYSCALLS.table).iter();
-        for (part, path) in parts.zip(self.parts(SYSCALLS.table)) {
+        let parts = self.part_infos(source.table).iter();
+        for (part, path) in parts.zip(self.parts(source.table)) {
             let failed = || SessionError::parquet(&path);
             if part.range.first != next
                 && let Some(segment) = builder.discard(part.range.first)
@@ -151,8 +197,8 @@ impl Session {
                 file.append(&segment).map_err(written())?;
             }
             next = part.range.last + 1;
-            let source = File::open(&path).map_err(SessionError::io("open", &path))?;
-            let reader = SerializedFileReader::new(source).map_err(failed())?;
+            let parquet = File::open(&path).map_err(SessionError::io("open", &path))?;
+            let reader = SerializedFileReader::new(parquet).map_err(failed())?;
             // A merged part has the numbers of all its parts: segments may end at
             // any of them, since only those that end with parts are looked at from
             // outside.

@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 
 use fathom_model::tables::TABLES;
+use fathom_pyramid::SOURCES;
 use parquet::file::metadata::ParquetMetaDataReader;
 
 use crate::error::SessionError;
-use crate::layout::PYRAMID_FILE;
 use crate::reader::Session;
 
 /// What a column takes on disk.
@@ -71,13 +71,13 @@ impl Session {
             columns.sort_by_key(|c| std::cmp::Reverse(c.bytes));
             sizes.extend(columns);
         }
-        sizes.push(ColumnSize {
-            table: PYRAMID_FILE,
+        sizes.extend(SOURCES.iter().map(|source| ColumnSize {
+            table: source.file,
             column: "",
-            rows: self.rows("syscalls"),
-            bytes: fs::metadata(self.dir().join(PYRAMID_FILE)).map_or(0, |m| m.len()),
+            rows: self.rows(source.table),
+            bytes: fs::metadata(self.dir().join(source.file)).map_or(0, |m| m.len()),
             encoded_bytes: 0,
-        });
+        }));
         Ok(sizes)
     }
 }

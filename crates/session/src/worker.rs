@@ -18,7 +18,7 @@ use crate::encode::Encoder;
 use crate::error::SessionError;
 use crate::layout::PartRange;
 use crate::losses::{self, RowCounts, WriteLosses};
-use crate::pyramid::LivePyramid;
+use crate::pyramid::LivePyramids;
 use crate::queue::Popped;
 use crate::save::PendingSave;
 use crate::shared::{Shared, index_of};
@@ -54,7 +54,7 @@ pub(crate) struct Worker {
     held: Vec<VecDeque<Held>>,
     held_bytes: usize,
     losses: WriteLosses,
-    pyramid: LivePyramid,
+    pyramids: LivePyramids,
     /// When the oldest row that is not written yet came.
     opened: Option<Instant>,
     /// When parts were written last.
@@ -92,7 +92,7 @@ impl Worker {
             held: TABLES.iter().map(|_| VecDeque::new()).collect(),
             held_bytes: 0,
             losses: WriteLosses::default(),
-            pyramid: LivePyramid::create(&shared, options.pyramid),
+            pyramids: LivePyramids::new(options.pyramid),
             opened: None,
             closed: Instant::now(),
             meta_due: Instant::now(),
@@ -221,7 +221,7 @@ impl Worker {
         self.encoders[i]
             .push(batch)
             .map_err(SessionError::parquet(&dir))?;
-        self.pyramid.push(batch);
+        self.pyramids.push(batch);
         self.opened.get_or_insert_with(Instant::now);
         if self.encoders[i].rows() >= self.part_rows || self.encoders[i].bytes() >= GROUP_BYTES {
             self.close_parts()?;
@@ -267,7 +267,12 @@ impl Worker {
             return self.lose(i, part);
         }
         if self.held_bytes + part.bytes.len() > MAX_HELD_BYTES {
-            self.shared.catalog.table(i).dropped += part.rows;
+            let next = {
+                let mut table = self.shared.catalog.table(i);
+                table.dropped += part.rows;
+                table.next()
+            };
+            self.pyramids.lost(&self.shared, TABLES[i], next);
             return Ok(());
         }
         self.held_bytes += part.bytes.len();
@@ -301,7 +306,7 @@ impl Worker {
             rows: part.rows,
             bytes,
         });
-        self.pyramid
+        self.pyramids
             .stored(&self.shared, TABLES[i], range.last, bytes);
         Ok(())
     }
@@ -309,7 +314,7 @@ impl Worker {
     /// Counts the requests of a part of table `i` that could not be written.
     fn lose(&mut self, i: usize, part: Held) -> Result<(), SessionError> {
         let next = self.shared.catalog.table(i).next();
-        self.pyramid.lost(&self.shared, TABLES[i], next);
+        self.pyramids.lost(&self.shared, TABLES[i], next);
         let losses = &mut self.losses;
         decode::for_each_batch(TABLES[i], Bytes::from(part.bytes), |batch| {
             losses.add(batch)
@@ -356,7 +361,7 @@ impl Worker {
             self.close_parts()?;
         }
         self.retry_held(true);
-        self.pyramid.finish(&self.shared);
+        self.pyramids.finish(&self.shared);
         for (i, parts) in self.held.iter().enumerate() {
             self.shared.catalog.table(i).dropped += parts.iter().map(|p| p.rows).sum::<u64>();
         }

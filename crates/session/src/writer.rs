@@ -44,7 +44,7 @@ pub struct WriterOptions {
     pub part_rows: usize,
     /// Merge parts while recording goes on.
     pub compact: bool,
-    /// Keep the pyramid of table `syscalls`.
+    /// Keep pyramids.
     pub pyramid: bool,
     /// How often the thread that merges parts, and drops those that are not to be
     /// kept, looks for work.

@@ -60,11 +60,11 @@ pub(super) fn batch(
     };
     match request.by {
         By::Nothing => {}
-        By::Syscall | By::Class => {
-            let name = if request.by == By::Class {
-                "class"
-            } else {
-                "syscall"
+        By::Syscall | By::Class | By::Layer => {
+            let name = match request.by {
+                By::Class => "class",
+                By::Layer => "layer",
+                _ => "syscall",
             };
             let names = rows.iter().map(|r| match r.0 {
                 Some(Key::Text(name)) => Some(&**name),

@@ -2,7 +2,7 @@
 
 use fathom_model::syscalls::{Class, Returns, SYSCALLS};
 use fathom_pyramid::{Cells, Key, LATENCY_BUCKETS, Latency, Sum};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::filter::passes;
 use super::{By, Filter, Request, TOP, class_key};
@@ -31,6 +31,8 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
         By::Syscall | By::Class => Some(SYSCALL),
         By::Thread | By::Process => Some(THREAD),
         By::File => Some(FILE),
+        // Of another table.
+        By::Layer => return None,
     };
     let needed = [
         by,
@@ -113,10 +115,12 @@ pub(super) struct Gather<'a> {
     missed: bool,
     /// Whether all that was added told which way its bytes went.
     directions: bool,
+    /// Lines and buckets whose longest may be longer.
+    longer: HashSet<(u32, u32)>,
 }
 
 /// A key, `None` for the rest, and its buckets in order: place, sums, whether some of
-/// the key's may be in a rest.
+/// the key's may be in a rest, or its longest longer.
 pub(super) type Line = (Option<Key>, Vec<(u32, Total, bool)>);
 
 impl<'a> Gather<'a> {
@@ -133,6 +137,7 @@ impl<'a> Gather<'a> {
             rests: HashMap::new(),
             missed: false,
             directions: true,
+            longer: HashSet::new(),
         }
     }
 
@@ -278,6 +283,19 @@ impl<'a> Gather<'a> {
         }
     }
 
+    /// Says that something was added that did not tell which way its bytes went.
+    pub(super) fn without_directions(&mut self) {
+        self.directions = false;
+    }
+
+    /// Says that the longest of a key in a bucket, to which something was added, may be longer.
+    pub(super) fn longest_may_be_longer(&mut self, time: i64, key: &Key) {
+        let bucket = ((time - self.from) >> self.shift) as u32;
+        if let Some(line) = self.line(key) {
+            self.longer.insert((line, bucket));
+        }
+    }
+
     /// Whether [`Total::bytes`] is known.
     pub(super) fn has_directions(&self) -> bool {
         self.directions
@@ -367,13 +385,17 @@ impl<'a> Gather<'a> {
         let exact = self.request.by == By::Nothing;
         let mut found = Vec::new();
         for (place, line) in lines.into_iter().enumerate() {
-            let key = order[..top].get(place).map(|line| self.keys[*line].clone());
+            let number = order[..top].get(place);
+            let key = number.map(|line| self.keys[*line].clone());
             let may_have_more = key.is_some() && !exact;
             let rests = |bucket: &u32| self.rests.get(bucket).copied().unwrap_or(0);
+            let longer =
+                |bucket| number.is_some_and(|n| self.longer.contains(&(*n as u32, bucket)));
             let mut cells: Vec<(u32, Total, bool)> = line
                 .into_iter()
                 .map(|(bucket, (total, beside))| {
-                    (bucket, total, may_have_more && rests(&bucket) > beside)
+                    let more = may_have_more && rests(&bucket) > beside || longer(bucket);
+                    (bucket, total, more)
                 })
                 .collect();
             cells.sort_unstable_by_key(|c| c.0);

@@ -9,20 +9,21 @@
 mod answer;
 mod filter;
 mod gather;
+mod layers;
 mod rows;
+mod summed;
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
-use fathom_pyramid::{Cover, Key, Pyramid, SYSCALLS};
+use fathom_pyramid::{Key, SLICES, SYSCALLS};
 use fathom_session::Session;
 
 use crate::{Db, Limits, QueryError};
 pub use filter::Filter;
 use gather::Gather;
+use summed::{Answers, Summed, inside, paths, rows_in};
 
 /// Rows that are read at most, unless asked otherwise.
 const MAX_ROWS: u64 = 1 << 19;
@@ -50,6 +51,10 @@ pub enum By {
     Process,
     /// File.
     File,
+    /// Layer. Rows are about its visits: `calls` is their number and `total_ns` the time
+    /// that they took themselves. A call below which nothing was seen is one visit of layer
+    /// `syscall`. Errors and bytes are those of calls, and stand with `syscall`.
+    Layer,
 }
 
 /// What is asked.
@@ -99,31 +104,27 @@ pub struct Answer {
     /// key, `rest` (whether it is all other keys), `calls`, `errors`, `bytes`,
     /// `bytes_read`, `bytes_written` (null where the pyramid answered by thread or
     /// file, which does not tell them apart), `total_ns`, `max_ns`, `at_least` (some of the key's calls may be in the
-    /// rest), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
+    /// rest; by layer, that `max_ns` may be more), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
     /// ns; if asked for).
     pub rows: RecordBatch,
-}
-
-/// A part of table `syscalls`.
-struct PartTimes {
-    path: PathBuf,
-    /// Times of its earliest and latest row; `None` when it has none.
-    span: Option<(i64, i64)>,
-    rows: u64,
-    /// Groups of rows in it: times of the earliest and the latest, longest duration.
-    groups: Vec<rows::Group>,
 }
 
 /// A session opened for zooming.
 pub struct Zoom {
     db: Db,
-    pyramid: Option<Arc<(Pyramid, Cover)>>,
-    parts: Arc<Vec<Arc<PartTimes>>>,
-    /// Parts whose groups were read for this state.
-    parts_read: usize,
-    span: Option<(i64, i64)>,
-    problem: Option<String>,
+    calls: Summed,
+    visits: Summed,
     names: answer::Names,
+}
+
+/// What was gathered for an answer.
+struct Gathered<'a> {
+    gather: Gather<'a>,
+    /// The buckets' shift, and the window in whole buckets.
+    shift: u8,
+    window: (i64, i64),
+    blocks: usize,
+    parts: usize,
 }
 
 impl Zoom {
@@ -134,7 +135,7 @@ impl Zoom {
     /// Those of [`Db::open`]. A damaged pyramid is no error:
     /// [`Zoom::problem`] tells, and the rows answer.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
-        Self::of(session, Db::open(session, limits)?, &[])
+        Self::of(session, Db::open(session, limits)?, None)
     }
 
     /// The same recording at a later moment, still going on: `before` is the session that
@@ -145,47 +146,14 @@ impl Zoom {
     /// # Errors
     /// Those of [`Zoom::open`]: open it anew then.
     pub fn follow(&self, before: &Session, session: &Session) -> Result<Self, QueryError> {
-        Self::of(session, self.db.follow(before, session)?, &self.parts)
+        Self::of(session, self.db.follow(before, session)?, Some(self))
     }
 
-    fn of(session: &Session, db: Db, known: &[Arc<PartTimes>]) -> Result<Self, QueryError> {
-        let (pyramid, problem) = match session.pyramid() {
-            Ok(pyramid) => (pyramid, None),
-            Err(e) => (None, Some(e.to_string())),
-        };
-        let known: HashMap<&Path, &Arc<PartTimes>> =
-            known.iter().map(|p| (p.path.as_path(), p)).collect();
-        let infos = session.part_infos(SYSCALLS.table);
-        let mut parts = Vec::with_capacity(infos.len());
-        let mut parts_read = 0;
-        for (info, path) in infos.iter().zip(session.parts(SYSCALLS.table)) {
-            if let Some(part) = known.get(path.as_path()) {
-                parts.push(Arc::clone(part));
-                continue;
-            }
-            parts_read += 1;
-            let groups = rows::groups(&path).map_err(|detail| QueryError::Table {
-                table: SYSCALLS.table,
-                detail,
-            })?;
-            let first = groups.iter().map(|g| g.first_ns).min();
-            parts.push(Arc::new(PartTimes {
-                span: first.zip(groups.iter().map(|g| g.last_ns).max()),
-                rows: info.rows,
-                path,
-                groups,
-            }));
-        }
-        let spans = parts.iter().filter_map(|p| p.span);
-        let first = spans.clone().map(|s| s.0).min();
-        let span = first.zip(spans.map(|s| s.1).max());
+    fn of(session: &Session, db: Db, known: Option<&Self>) -> Result<Self, QueryError> {
         Ok(Self {
             db,
-            pyramid: pyramid.map(Arc::new),
-            parts: Arc::new(parts),
-            parts_read,
-            span,
-            problem,
+            calls: Summed::open(&SYSCALLS, session, known.map(|k| &k.calls))?,
+            visits: Summed::open(&SLICES, session, known.map(|k| &k.visits))?,
             names: answer::Names::default(),
         })
     }
@@ -197,11 +165,8 @@ impl Zoom {
     pub fn try_clone(&self) -> Result<Self, QueryError> {
         Ok(Self {
             db: self.db.try_clone()?,
-            pyramid: self.pyramid.clone(),
-            parts: self.parts.clone(),
-            parts_read: self.parts_read,
-            span: self.span,
-            problem: self.problem.clone(),
+            calls: self.calls.clone(),
+            visits: self.visits.clone(),
             names: self.names.clone(),
         })
     }
@@ -209,24 +174,26 @@ impl Zoom {
     /// Times of the first and the last call, CLOCK_MONOTONIC nanoseconds; `None`
     /// without calls.
     pub fn span(&self) -> Option<(i64, i64)> {
-        self.span
+        self.calls.span
     }
 
-    /// Parts of table `syscalls` that had to be looked at for this state: what opening or
+    /// Parts of tables with a pyramid that had to be looked at for this state: what opening or
     /// following cost.
     pub fn parts_read(&self) -> usize {
-        self.parts_read
+        self.calls.parts_read + self.visits.parts_read
     }
 
     /// Why there is no pyramid although there should be one.
     pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
+        let problems = self.calls.problem.as_deref();
+        problems.or(self.visits.problem.as_deref())
     }
 
     /// Rows that are in no pyramid: they are read for every window that they
     /// are in.
     pub fn uncovered_rows(&self) -> u64 {
-        self.uncovered().map(|part| part.rows).sum()
+        let of = |table: &Summed| table.uncovered().map(|part| part.rows).sum::<u64>();
+        of(&self.calls) + of(&self.visits)
     }
 
     /// The session's tables.
@@ -240,59 +207,82 @@ impl Zoom {
     /// Those of [`Db::query`]; [`QueryError::Table`] when a part was merged into
     /// another since: open the session anew.
     pub fn query(&self, request: &Request) -> Result<Answer, QueryError> {
-        let (window, mut shift) = self.buckets(request);
-        let asked = shift;
+        let (window, asked) = self.buckets(request);
+        let gathered = match request.by {
+            By::Layer => layers::gather(self, request, window, asked)?,
+            _ => self.gather(request, window, asked)?,
+        };
+        let (from, to) = gathered.window;
+        Ok(Answer {
+            bucket_ns: 1 << gathered.shift,
+            window_ns: from..to,
+            coarser: gathered.shift > asked,
+            blocks: gathered.blocks,
+            parts: gathered.parts,
+            exact: !gathered.gather.has_rests(),
+            rows: answer::batch(
+                &self.db,
+                &self.names,
+                request,
+                gathered.gather,
+                gathered.shift,
+                from,
+            )?,
+        })
+    }
+
+    /// Sums of calls in buckets of 2^`asked` ns, or wider ones.
+    fn gather<'a>(
+        &self,
+        request: &'a Request,
+        window: (i64, i64),
+        asked: u8,
+    ) -> Result<Gathered<'a>, QueryError> {
+        let mut shift = asked;
         let mut gather = Gather::new(request);
         let max_rows = request.max_rows.unwrap_or(MAX_ROWS);
         let mut blocks = 0;
-        let mut parts: Vec<&PartTimes>;
-        match (self.pyramid.as_deref(), gather::dimension(request)) {
-            (Some((pyramid, cover)), Some(dimension)) => {
-                let mut aligned = align(window, shift);
-                let mut plan = pyramid.plan(cover, dimension, aligned, shift);
-                // Wider buckets take in a little more at the borders.
-                while let Some(wider) = plan.too_narrow {
-                    if plan.rows + self.rows_in(self.uncovered(), aligned) <= max_rows {
-                        break;
-                    }
-                    shift = wider.max(shift + 1);
-                    aligned = align(window, shift);
-                    plan = pyramid.plan(cover, dimension, aligned, shift);
+        let mut parts = None;
+        if let (Some(pyramid), Some(dimension)) = (self.calls.pyramid(), gather::dimension(request))
+        {
+            // Wider buckets take in a little more at the borders.
+            let plan = loop {
+                match self
+                    .calls
+                    .answers(dimension, align(window, shift), shift, max_rows)
+                {
+                    Answers::Blocks(plan) => break Some(plan),
+                    Answers::Rows => break None,
+                    Answers::Wider(wider) => shift = wider,
                 }
-                if plan.too_narrow.is_some() {
-                    parts = inside(self.all_parts(), aligned).collect();
+            };
+            if let Some(plan) = plan {
+                let aligned = align(window, shift);
+                gather.start(aligned.0, shift);
+                let read = pyramid.read(&plan, request.latency, |cells| {
+                    gather.add_block(cells, aligned);
+                });
+                let few = max_rows.min(FEW_ROWS);
+                let all_soon_read = || rows_in(self.calls.parts(), align(window, asked)) <= few;
+                // Damaged, which was not noticed until now; or what is asked for may
+                // be in a rest. The rows have it all.
+                if read.is_err() || gather.misses_some() || gather.has_rests() && all_soon_read() {
+                    shift = asked;
+                    gather = Gather::new(request);
                 } else {
-                    parts = inside(self.uncovered(), aligned).collect();
                     blocks = plan.blocks();
-                    gather.start(aligned.0, shift);
-                    let read = pyramid.read(&plan, request.latency, |cells| {
-                        gather.add_block(cells, aligned);
-                    });
-                    let few = max_rows.min(FEW_ROWS);
-                    let all_soon_read =
-                        || self.rows_in(self.all_parts(), align(window, asked)) <= few;
-                    // Damaged, which was not noticed until now; or what is asked for may
-                    // be in a rest. The rows have it all.
-                    if read.is_err()
-                        || gather.misses_some()
-                        || gather.has_rests() && all_soon_read()
-                    {
-                        (shift, blocks) = (asked, 0);
-                        gather = Gather::new(request);
-                        parts = inside(self.all_parts(), align(window, shift)).collect();
-                    }
+                    parts = Some(paths(inside(self.calls.uncovered(), aligned)));
                 }
             }
-            _ => parts = inside(self.all_parts(), align(window, shift)).collect(),
         }
-        let aligned = align(window, shift);
-        gather.start(aligned.0, shift);
+        let window = align(window, shift);
+        let parts = parts.unwrap_or_else(|| paths(inside(self.calls.parts(), window)));
+        gather.start(window.0, shift);
         if !parts.is_empty() {
-            let paths: Vec<PathBuf> = parts.iter().map(|p| p.path.clone()).collect();
             rows::sums(
                 &self.db,
-                &paths,
-                aligned,
+                &parts,
+                window,
                 shift,
                 request,
                 |time, key, sum, latency| {
@@ -300,14 +290,12 @@ impl Zoom {
                 },
             )?;
         }
-        Ok(Answer {
-            bucket_ns: 1 << shift,
-            window_ns: aligned.0..aligned.1,
-            coarser: shift > asked,
+        Ok(Gathered {
+            gather,
+            shift,
+            window,
             blocks,
             parts: parts.len(),
-            exact: !gather.has_rests(),
-            rows: answer::batch(&self.db, &self.names, request, gather, shift, aligned.0)?,
         })
     }
 
@@ -323,9 +311,7 @@ impl Zoom {
         limit: usize,
     ) -> Result<crate::Rows<'_>, QueryError> {
         let window = (window_ns.start, window_ns.end);
-        let paths: Vec<PathBuf> = inside(self.all_parts(), window)
-            .map(|p| p.path.clone())
-            .collect();
+        let paths = paths(inside(self.calls.parts(), window));
         self.db.run(&rows::events(&paths, window, filter, limit)?)
     }
 
@@ -336,9 +322,7 @@ impl Zoom {
     /// When the path of a part cannot be given to the database.
     pub fn calls_in(&self, window_ns: Range<i64>) -> Result<String, QueryError> {
         let window = (window_ns.start, window_ns.end);
-        let paths: Vec<PathBuf> = inside(self.all_parts(), window)
-            .map(|p| p.path.clone())
-            .collect();
+        let paths = paths(inside(self.calls.parts(), window));
         match paths.is_empty() {
             true => Ok("(SELECT * FROM syscalls WHERE false)".to_string()),
             false => rows::source(&paths),
@@ -358,8 +342,7 @@ impl Zoom {
         let holds = |g: &rows::Group| {
             g.first_ns < window_ns.end && g.last_ns >= window_ns.start && g.longest_ns > least_ns
         };
-        let parts = self.parts.iter().filter(|p| p.groups.iter().any(holds));
-        let paths: Vec<PathBuf> = parts.map(|p| p.path.clone()).collect();
+        let paths = paths(self.calls.parts().filter(|p| p.groups.iter().any(holds)));
         match paths.is_empty() {
             true => Ok(None),
             false => rows::source(&paths).map(Some),
@@ -369,32 +352,12 @@ impl Zoom {
     /// Rows of the parts that hold calls that began in a window: there are no more
     /// in it.
     pub fn rows_near(&self, window_ns: Range<i64>) -> u64 {
-        self.rows_in(self.all_parts(), (window_ns.start, window_ns.end))
-    }
-
-    fn all_parts(&self) -> impl Iterator<Item = &PartTimes> {
-        self.parts.iter().map(|part| &**part)
-    }
-
-    fn uncovered(&self) -> Box<dyn Iterator<Item = &PartTimes> + '_> {
-        match self.pyramid.as_deref() {
-            Some((_, cover)) => Box::new(
-                cover
-                    .uncovered
-                    .iter()
-                    .filter_map(|i| Some(&**self.parts.get(*i)?)),
-            ),
-            None => Box::new(self.all_parts()),
-        }
-    }
-
-    fn rows_in<'a>(&self, parts: impl Iterator<Item = &'a PartTimes>, window: (i64, i64)) -> u64 {
-        inside(parts, window).map(|p| p.rows).sum()
+        rows_in(self.calls.parts(), (window_ns.start, window_ns.end))
     }
 
     /// The window and the shift of its buckets.
     fn buckets(&self, request: &Request) -> ((i64, i64), u8) {
-        let (first, last) = self.span.unwrap_or((0, 0));
+        let (first, last) = self.span().unwrap_or((0, 0));
         // Where buckets would begin and end must be numbers.
         let limit = i64::MAX >> 2;
         let from = request.from_ns.unwrap_or(first).clamp(0, limit);
@@ -404,13 +367,6 @@ impl Zoom {
         let width = ((to - from) / pixels).max(1) as u64;
         ((from, to), width.ilog2() as u8)
     }
-}
-
-fn inside<'a>(
-    parts: impl Iterator<Item = &'a PartTimes>,
-    window: (i64, i64),
-) -> impl Iterator<Item = &'a PartTimes> {
-    parts.filter(move |p| p.span.is_some_and(|s| s.1 >= window.0 && s.0 < window.1))
 }
 
 /// The window made of whole buckets.

@@ -90,18 +90,18 @@ pub(super) fn sums(
     window: (i64, i64),
     shift: u8,
     request: &Request,
-    mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
+    each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
 ) -> Result<(), QueryError> {
     // The key that the pyramid would have had, so that both can be added up.
     let text = match (request.by, gather::dimension(request)) {
         (By::Syscall | By::Class, _) | (By::Nothing, Some(0)) => true,
-        (By::Thread | By::Process | By::File, _) | (By::Nothing, _) => false,
+        (By::Thread | By::Process | By::File | By::Layer, _) | (By::Nothing, _) => false,
     };
     let key = match (request.by, gather::dimension(request)) {
         (By::Syscall | By::Class, _) | (By::Nothing, Some(0)) => "syscall",
         (By::Thread | By::Process, _) | (By::Nothing, Some(1)) => "(pid::BIGINT << 32) + tid",
         (By::File, _) | (By::Nothing, Some(_)) => "file_id",
-        (By::Nothing, None) => "NULL::BIGINT",
+        (By::Nothing | By::Layer, None | Some(_)) => "NULL::BIGINT",
     };
     let latency = if request.latency {
         "coalesce(duration_bucket(dur_ns), 0)"
@@ -122,7 +122,58 @@ pub(super) fn sums(
          FROM {source} WHERE {conditions} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3",
         from = window.0,
     );
-    let mut rows = db.run(&sql)?;
+    each_sum(db, &sql, window.0, shift, text, each)
+}
+
+/// Gives `each` the sums of the visits of a window, by layer: of what they took themselves, or,
+/// of those that stand for a `whole` request, of all that it took. With `calls`, parts and a
+/// condition, only visits of these calls.
+pub(super) fn visits(
+    db: &Db,
+    parts: &[PathBuf],
+    window: (i64, i64),
+    shift: u8,
+    whole: bool,
+    calls: Option<(Vec<PathBuf>, String)>,
+    each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
+) -> Result<(), QueryError> {
+    let source = source(parts)?;
+    let mut conditions = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
+    if whole {
+        conditions.push_str(" AND depth = 0");
+    }
+    match calls {
+        None => {}
+        Some((calls, _)) if calls.is_empty() => conditions.push_str(" AND false"),
+        Some((calls, filter)) => {
+            let calls = self::source(&calls)?;
+            conditions.push_str(&format!(
+                " AND rid IN (SELECT rid FROM {calls} WHERE {filter})"
+            ));
+        }
+    }
+    let sql = format!(
+        "SELECT (ts_ns - {from}) >> {shift} AS bucket, layer AS key, \
+         coalesce(duration_bucket({took}), 0)::INTEGER AS level, count(*)::BIGINT, \
+         0::BIGINT, 0::BIGINT, coalesce(sum({took}), 0)::BIGINT, coalesce(max({took}), 0), \
+         0::BIGINT, 0::BIGINT FROM {source} WHERE {conditions} GROUP BY 1, 2, 3",
+        from = window.0,
+        took = if whole { "dur_ns" } else { "self_ns" },
+    );
+    each_sum(db, &sql, window.0, shift, true, each)
+}
+
+/// Gives `each` what a statement says: bucket, key (a name when it is `text`, else a number),
+/// entry of the histogram, rows, errors, bytes, time, longest, bytes read, bytes written.
+fn each_sum(
+    db: &Db,
+    sql: &str,
+    from: i64,
+    shift: u8,
+    text: bool,
+    mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
+) -> Result<(), QueryError> {
+    let mut rows = db.run(sql)?;
     while let Some(batch) = rows.next_batch()? {
         let unexpected = || QueryError::Sql("the sums have another type than expected".into());
         let number = |i: usize| batch.column(i).as_primitive_opt::<Int64Type>();
@@ -167,7 +218,7 @@ pub(super) fn sums(
                 read: value(5),
                 written: value(6),
             };
-            let time = window.0 + (bucket.value(row) << shift);
+            let time = from + (bucket.value(row) << shift);
             each(time, key, (&sum, bytes), &latency);
         }
     }

@@ -1,13 +1,13 @@
 //! `GET /sessions/ID/layers`: which layers the time went into.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use axum::extract::{Path, State};
 use fathom_query::zoom::By;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
-use crate::calls::{Calls, caused_by};
+use crate::calls::Calls;
 use crate::columns::{ArrowAnswer, Columns, collect, numbers, texts};
 use crate::error::ApiError;
 use crate::job::{Lane, Stop};
@@ -16,6 +16,8 @@ use crate::view::Reader;
 
 /// Requests of an answer at most.
 const MOST: usize = 5000;
+/// Layers of an answer at most: more than there are.
+const MOST_LAYERS: usize = 100;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
@@ -85,49 +87,24 @@ pub(crate) async fn layers(
 /// Sums over time. Time counts where the visit of a layer began.
 fn of_windows(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiError> {
     let start = reader.start_ns();
-    let calls = super::tiles::sums(reader, selection, By::Nothing, 1, false)?;
-    let (from, to) = (calls.window_ns.start, calls.window_ns.end);
-    // Requests begin before the visits that they are made of.
-    let chosen = caused_by(reader, selection, "rid", None, to)?;
-    let rows = collect(reader.db().run(&format!(
-        "SELECT ((ts_ns - {from}) // {width})::DOUBLE AS bucket, layer, \
-         sum(self_ns)::DOUBLE AS self_ns, \
-         coalesce(sum(dur_ns) FILTER (depth = 0 AND layer = 'syscall'), 0)::DOUBLE AS calls_ns \
-         FROM slices WHERE ts_ns >= {from} AND ts_ns < {to}{chosen} GROUP BY ALL",
-        width = calls.bucket_ns,
-    ))?)?;
-    let (bucket, layer) = (numbers(&rows, "bucket")?, texts(&rows, "layer")?);
-    let (own, whole) = (numbers(&rows, "self_ns")?, numbers(&rows, "calls_ns")?);
-    let mut sums: BTreeMap<(i64, String), f64> = BTreeMap::new();
-    let mut add = |bucket: i64, layer: &str, ns: f64| {
-        *sums.entry((bucket, layer.to_string())).or_default() += ns;
-    };
-    for i in 0..rows.num_rows() {
-        let bucket = bucket.value(i) as i64;
-        add(bucket, layer.value(i), own.value(i));
-        // All time of a call without slices is its own: that of all calls, less that of
-        // those with slices.
-        add(bucket, "syscall", -whole.value(i));
-    }
-    let (t, time) = (
-        numbers(&calls.rows, "ts_ns")?,
-        numbers(&calls.rows, "total_ns")?,
-    );
-    for i in 0..calls.rows.num_rows() {
-        let bucket = (t.value(i) as i64 - from) / calls.bucket_ns;
-        add(bucket, "syscall", time.value(i));
-    }
-    sums.retain(|_, ns| *ns > 0.0);
+    let sums = super::tiles::sums(reader, selection, By::Layer, MOST_LAYERS, false)?;
+    let time = numbers(&sums.rows, "ts_ns")?;
+    let layer = texts(&sums.rows, "layer")?;
+    let own = numbers(&sums.rows, "total_ns")?;
+    let mut rows: Vec<(i64, &str, f64)> = (0..sums.rows.num_rows())
+        .map(|i| (time.value(i) as i64, layer.value(i), own.value(i)))
+        .filter(|row| row.2 > 0.0)
+        .collect();
+    rows.sort_by_key(|row| (row.0, row.1));
     let mut columns = Columns::default();
-    let time_of = |bucket: i64| (from - start + bucket * calls.bucket_ns) as f64;
-    columns.numbers("t", sums.keys().map(|(bucket, _)| time_of(*bucket)));
-    columns.words("layer", sums.keys().map(|(_, layer)| Some(layer.as_str())));
-    columns.numbers("self_ns", sums.values().copied());
+    columns.numbers("t", rows.iter().map(|row| (row.0 - start) as f64));
+    columns.words("layer", rows.iter().map(|row| Some(row.1)));
+    columns.numbers("self_ns", rows.iter().map(|row| row.2));
     columns.answer(&LayersMeta {
         mode: LayersMode::Windows,
-        from: from - start,
-        to: to - start,
-        bucket_ns: calls.bucket_ns,
+        from: sums.window_ns.start - start,
+        to: sums.window_ns.end - start,
+        bucket_ns: sums.bucket_ns,
         total: 0.0,
     })
 }

@@ -68,8 +68,9 @@ pub(crate) fn by(name: Option<&str>) -> Result<By, ApiError> {
         "thread" => By::Thread,
         "process" => By::Process,
         "file" => By::File,
+        "layer" => By::Layer,
         _ => {
-            let takes = "it is one of none, syscall, class, thread, process, file";
+            let takes = "it is one of none, syscall, class, thread, process, file, layer";
             return Err(ApiError::parameter("by", takes));
         }
     })
@@ -102,12 +103,17 @@ pub(crate) fn sums(
     latency: bool,
 ) -> Result<Answer, ApiError> {
     let window = selection.window(reader.start_ns(), reader.span());
+    // Visits of layers may be those of calls that began before the window.
+    let calls_from = match by {
+        By::Layer => 0,
+        _ => window.from,
+    };
     let request = Request {
         from_ns: Some(window.from),
         to_ns: Some(window.to),
         pixels: selection.pixels,
         by,
-        filter: selection.filter.for_calls(window.from),
+        filter: selection.filter.for_calls(calls_from),
         top: Some(top),
         latency,
         max_rows: Some(MAX_ROWS),
@@ -141,6 +147,7 @@ pub(crate) fn key_columns(by: By) -> Option<(&'static str, &'static str)> {
         By::Thread => Some(("tid", "comm")),
         By::Process => Some(("pid", "comm")),
         By::File => Some(("file_id", "path")),
+        By::Layer => Some(("layer", "layer")),
     }
 }
 

@@ -1,0 +1,155 @@
+//! A table with its pyramid: which parts a window is in, and which blocks answer for it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fathom_pyramid::{Cover, Plan, Pyramid, Source};
+use fathom_session::Session;
+
+use super::rows;
+use crate::QueryError;
+
+/// A part of a table.
+pub(super) struct PartTimes {
+    pub(super) path: PathBuf,
+    /// Times of its earliest and latest row; `None` when it has none.
+    span: Option<(i64, i64)>,
+    pub(super) rows: u64,
+    /// Groups of rows in it: times of the earliest and the latest, longest duration.
+    pub(super) groups: Vec<rows::Group>,
+}
+
+/// A state of a table and of its pyramid.
+#[derive(Clone)]
+pub(super) struct Summed {
+    pyramid: Option<Arc<(Pyramid, Cover)>>,
+    parts: Arc<Vec<Arc<PartTimes>>>,
+    /// Parts whose groups were read for this state.
+    pub(super) parts_read: usize,
+    /// Times of the first and the last row.
+    pub(super) span: Option<(i64, i64)>,
+    /// Why there is no pyramid although there should be one.
+    pub(super) problem: Option<String>,
+}
+
+/// What answers for a window.
+pub(super) enum Answers {
+    /// These blocks, and the rows of parts that no segment has.
+    Blocks(Plan),
+    /// All rows in the window, which are few.
+    Rows,
+    /// Nothing with buckets as narrow as that: they must have this shift at least.
+    Wider(u8),
+}
+
+impl Summed {
+    /// The table as it is in `session` now. Of parts that are `known` nothing is read.
+    pub(super) fn open(
+        source: &'static Source,
+        session: &Session,
+        known: Option<&Self>,
+    ) -> Result<Self, QueryError> {
+        let (pyramid, problem) = match session.pyramid(source) {
+            Ok(pyramid) => (pyramid, None),
+            Err(e) => (None, Some(e.to_string())),
+        };
+        let known: HashMap<&Path, &Arc<PartTimes>> = known
+            .iter()
+            .flat_map(|known| known.parts.iter())
+            .map(|p| (p.path.as_path(), p))
+            .collect();
+        let infos = session.part_infos(source.table);
+        let mut parts = Vec::with_capacity(infos.len());
+        let mut parts_read = 0;
+        for (info, path) in infos.iter().zip(session.parts(source.table)) {
+            if let Some(part) = known.get(path.as_path()) {
+                parts.push(Arc::clone(part));
+                continue;
+            }
+            parts_read += 1;
+            let groups = rows::groups(&path).map_err(|detail| QueryError::Table {
+                table: source.table,
+                detail,
+            })?;
+            let first = groups.iter().map(|g| g.first_ns).min();
+            parts.push(Arc::new(PartTimes {
+                span: first.zip(groups.iter().map(|g| g.last_ns).max()),
+                rows: info.rows,
+                path,
+                groups,
+            }));
+        }
+        let spans = parts.iter().filter_map(|p| p.span);
+        let first = spans.clone().map(|s| s.0).min();
+        let span = first.zip(spans.map(|s| s.1).max());
+        Ok(Self {
+            pyramid: pyramid.map(Arc::new),
+            parts: Arc::new(parts),
+            parts_read,
+            span,
+            problem,
+        })
+    }
+
+    /// All parts.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &PartTimes> {
+        self.parts.iter().map(|part| &**part)
+    }
+
+    /// Those that are in no pyramid.
+    pub(super) fn uncovered(&self) -> Box<dyn Iterator<Item = &PartTimes> + '_> {
+        match self.pyramid.as_deref() {
+            Some((_, cover)) => Box::new(
+                cover
+                    .uncovered
+                    .iter()
+                    .filter_map(|i| Some(&**self.parts.get(*i)?)),
+            ),
+            None => Box::new(self.parts()),
+        }
+    }
+
+    /// The pyramid.
+    pub(super) fn pyramid(&self) -> Option<&Pyramid> {
+        self.pyramid.as_deref().map(|(pyramid, _)| pyramid)
+    }
+
+    /// What answers for a window that is made of whole buckets of 2^`shift` ns, when at most
+    /// `max_rows` rows may be read.
+    pub(super) fn answers(
+        &self,
+        dimension: usize,
+        window: (i64, i64),
+        shift: u8,
+        max_rows: u64,
+    ) -> Answers {
+        let Some((pyramid, cover)) = self.pyramid.as_deref() else {
+            return Answers::Rows;
+        };
+        let plan = pyramid.plan(cover, dimension, window, shift);
+        match plan.too_narrow {
+            None => Answers::Blocks(plan),
+            Some(_) if plan.rows + rows_in(self.uncovered(), window) <= max_rows => Answers::Rows,
+            Some(wider) => Answers::Wider(wider.max(shift + 1)),
+        }
+    }
+}
+
+/// Those with rows in a window, perhaps.
+pub(super) fn inside<'a>(
+    parts: impl Iterator<Item = &'a PartTimes>,
+    window: (i64, i64),
+) -> impl Iterator<Item = &'a PartTimes> {
+    parts.filter(move |p| p.span.is_some_and(|s| s.1 >= window.0 && s.0 < window.1))
+}
+
+/// Rows of the parts with rows in a window: there are no more in it.
+pub(super) fn rows_in<'a>(parts: impl Iterator<Item = &'a PartTimes>, window: (i64, i64)) -> u64 {
+    inside(parts, window).map(|p| p.rows).sum()
+}
+
+/// Where they are.
+pub(super) fn paths<'a>(parts: impl Iterator<Item = &'a PartTimes>) -> Vec<PathBuf> {
+    parts.map(|p| p.path.clone()).collect()
+}
