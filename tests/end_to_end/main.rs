@@ -25,6 +25,7 @@ mod fio;
 mod fio_engines;
 mod ground_truth;
 mod imports;
+mod kept_findings;
 mod kernel;
 mod large;
 mod layers;

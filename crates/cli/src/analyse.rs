@@ -3,6 +3,7 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 
+use fathom_diagnose::Diagnosis;
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Batches, Db, Limits, QueryError};
 use fathom_session::Session;
@@ -26,7 +27,7 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let db = database(&mut session, limits)?;
     let watch = patience.watch(db.interrupter())?;
     if fathom_query::names_findings(&args.sql) {
-        let diagnosis = fathom_diagnose::diagnose(&session).map_err(Failure::input)?;
+        let diagnosis = findings(&session)?;
         fathom_report::fill_findings(&db, &diagnosis).map_err(Failure::input)?;
     }
     let rows = db.query(&args.sql).map_err(|error| watch.failure(error))?;
@@ -90,7 +91,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
 /// Runs `diagnose` and returns the exit status: 1 when there are findings.
 pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     let session = open(&args.session)?;
-    let diagnosis = fathom_diagnose::diagnose(&session).map_err(Failure::input)?;
+    let diagnosis = findings(&session)?;
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     let text = match args.format {
@@ -109,6 +110,15 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
         .and_then(|()| out.flush())
         .map_err(Failure::input)?;
     Ok(u8::from(!diagnosis.findings.is_empty()))
+}
+
+/// What the rules find in a session, or have found before.
+fn findings(session: &Session) -> Result<Diagnosis, Failure> {
+    let told = fathom_diagnose::diagnose_once(session, &|| true).map_err(Failure::input)?;
+    if let Some(notice) = told.notice {
+        eprintln!("fathom: {notice}");
+    }
+    Ok(told.diagnosis)
 }
 
 /// Something as JSON, with a line feed behind it.

@@ -53,7 +53,7 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
             subject.comm.as_deref().map(|comm| role(comm).to_owned()),
             subject.path.as_deref().map(pattern),
             // Rules that say several things have other numbers for each.
-            finding.evidence.first().map(|e| e.name),
+            finding.evidence.first().map(|e| e.name.clone()),
         );
         let place = *places.entry(key).or_insert(groups.len());
         match groups.get_mut(place) {
@@ -210,7 +210,7 @@ mod tests {
             all.title
         );
         assert_eq!(
-            all.evidence.last().map(|e| (e.name, e.value)),
+            all.evidence.last().map(|e| (&*e.name, e.value)),
             Some(("alike_processes", 3.0))
         );
         assert!(
@@ -236,7 +236,7 @@ mod tests {
             row.title
         );
         assert_eq!(
-            row.evidence.last().map(|e| (e.name, e.value)),
+            row.evidence.last().map(|e| (&*e.name, e.value)),
             Some(("files", 30.0))
         );
         assert!(row.query.contains("file_id IN (1, 2, 3,"), "{}", row.query);

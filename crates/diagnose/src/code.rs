@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fathom_model::tables::{FRAMES, STACKS, Table};
 use fathom_session::{Session, SessionError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
 use crate::finding::Finding;
 
 /// A place in a program. Names are as the program has them: not escaped.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Site {
     /// The function; `None` when the file has no name for it.

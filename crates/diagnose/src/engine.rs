@@ -16,7 +16,7 @@ use crate::rules;
 use crate::state::{Context, Process, State};
 
 /// Findings of one rule that are shown; the rest is counted.
-const MAX_PER_RULE: usize = 20;
+pub(crate) const MAX_PER_RULE: usize = 20;
 
 /// Everything that the rules say.
 #[derive(Clone, Debug, Serialize)]

@@ -1,13 +1,15 @@
 //! What a rule has found.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, FileId};
 use crate::code::Site;
 use crate::text::Text;
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -42,7 +44,7 @@ pub enum Group {
 }
 
 /// How sure a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
@@ -64,7 +66,7 @@ impl Confidence {
 }
 
 /// What a finding is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Subject {
     /// Process.
@@ -144,13 +146,13 @@ impl Subject {
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Evidence {
     /// What was measured, with its unit: `calls`, `median_ns`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The number.
     pub value: f64,
 }
 
 /// A call that shows what was found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Example {
     /// The request.

@@ -1,13 +1,13 @@
 //! The rules while a session is recorded: findings as they become true.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io;
 use std::path::Path;
 
 use fathom_model::Batch;
 use fathom_model::meta::SessionMeta;
 use fathom_model::tables::{FILES, PROCESSES, SYSCALLS, Table};
+use fathom_session::{SessionError, remove_findings, write_findings};
 
 use crate::engine::{Diagnosis, Engine};
 use crate::finding::Finding;
@@ -17,10 +17,6 @@ use crate::session::prepare;
 /// Looks in a row in which a finding must hold before it is told: what a program has begun
 /// and not yet ended looks like an omission.
 const HOLDS: u32 = 2;
-
-/// The file of a session that holds what was found so far while it is recorded.
-const FILE: &str = "findings.json";
-const TEMPORARY: &str = "findings.json.tmp";
 
 /// What tells a finding from the others of its rule.
 type Subject = (
@@ -103,39 +99,17 @@ fn subject(finding: &Finding) -> Subject {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_current(session: &Path, diagnosis: &Diagnosis) -> std::io::Result<()> {
-    let temporary = session.join(TEMPORARY);
-    let mut file = fs::File::create(&temporary)?;
-    serde_json::to_writer(&mut file, diagnosis)?;
-    file.flush()?;
-    fs::rename(temporary, session.join(FILE))
-}
-
-/// What the recorder of a session has found so far, as [`crate::Diagnosis`] in JSON; `None` when
-/// it does not look ([`crate::diagnose`] does then).
-///
-/// # Errors
-/// When the file cannot be read, or holds something else.
-pub fn read_current(session: &Path) -> std::io::Result<Option<serde_json::Value>> {
-    match fs::read(session.join(FILE)) {
-        Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+pub fn write_current(session: &Path, diagnosis: &Diagnosis) -> io::Result<()> {
+    let json = serde_json::to_vec(diagnosis)?;
+    write_findings(session, &json).map_err(io::Error::other)
 }
 
 /// Removes it: a session that is complete is diagnosed as a whole.
 ///
 /// # Errors
 /// When it is there and cannot be removed.
-pub fn remove_current(session: &Path) -> std::io::Result<()> {
-    for name in [TEMPORARY, FILE] {
-        match fs::remove_file(session.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
+pub fn remove_current(session: &Path) -> Result<(), SessionError> {
+    remove_findings(session)
 }
 
 #[cfg(test)]
@@ -177,21 +151,19 @@ mod tests {
 
     #[test]
     fn what_was_found_so_far_can_be_read_by_others() {
-        let dir = std::env::temp_dir().join(format!("fathom-live-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        assert!(read_current(&dir).unwrap().is_none());
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
         let (diagnosis, _) = Live {
             engine: Engine::default(),
             seen: HashMap::new(),
             told: HashSet::new(),
         }
         .look(true);
-        write_current(&dir, &diagnosis).unwrap();
-        let value = read_current(&dir).unwrap().unwrap();
-        assert_eq!(value["findings"].as_array().map(Vec::len), Some(0));
-        remove_current(&dir).unwrap();
-        remove_current(&dir).unwrap();
-        assert!(read_current(&dir).unwrap().is_none());
-        fs::remove_dir(&dir).unwrap();
+        write_current(dir, &diagnosis).unwrap();
+        let json = std::fs::read(dir.join("findings.json")).unwrap();
+        assert_eq!(json, serde_json::to_vec(&diagnosis).unwrap());
+        remove_current(dir).unwrap();
+        remove_current(dir).unwrap();
+        assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0);
     }
 }

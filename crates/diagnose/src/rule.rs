@@ -55,6 +55,13 @@ pub struct RuleInfo {
     pub reference: &'static str,
 }
 
+impl RuleInfo {
+    /// Its page, relative to the documentation.
+    pub(crate) fn page(&self) -> String {
+        format!("rules/{}.md", self.id)
+    }
+}
+
 /// A rule: it sees every call of the kinds that it asks for, in the order in which
 /// they returned, before the call has its effect on the state.
 pub trait Rule: Send {
@@ -181,7 +188,7 @@ impl Found {
             code: Vec::new(),
             query: self.query,
             advice,
-            page: format!("rules/{}.md", info.id),
+            page: info.page(),
             caveats,
         }
     }
@@ -190,7 +197,7 @@ impl Found {
 /// One number of evidence.
 pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
     Evidence {
-        name,
+        name: name.into(),
         value: value.into(),
     }
 }
@@ -198,7 +205,7 @@ pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
 /// One count of evidence.
 pub fn number(name: &'static str, value: i64) -> Evidence {
     Evidence {
-        name,
+        name: name.into(),
         value: value as f64,
     }
 }

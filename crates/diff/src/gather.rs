@@ -71,11 +71,11 @@ impl Profile {
         name: &str,
         wanted: &dyn Fn() -> bool,
     ) -> Result<Self, DiffError> {
-        let diagnosis = fathom_diagnose::diagnose_while(session, wanted)?;
+        let told = fathom_diagnose::diagnose_once(session, wanted)?;
         let mut profile = Self::from_tables(db, session.meta(), name)?;
         profile.gaps.live = session.is_live();
         profile.gaps.problems = session.problems().len();
-        profile.add_findings(&diagnosis);
+        profile.add_findings(&told.diagnosis);
         Ok(profile)
     }
 

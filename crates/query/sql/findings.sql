@@ -1,6 +1,6 @@
 -- What the rules of the diagnosis found, the worst first: made when a query names it, by one
--- pass over the calls and what is stored below them, so always by the rules of the fathom that
--- answers. `fathom diagnose` shows the same with its examples; docs/rules has a page for each rule.
+-- pass over the calls and what is stored below them, or taken from such a pass that was made
+-- before; always by the rules of the fathom that answers. `fathom diagnose` shows the same with its examples; docs/rules has a page for each rule.
 --
 -- rule: Id of the rule.
 -- severity: low, medium or high.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group};
+use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group, Kept, kept};
 use fathom_model::units::count;
 use fathom_query::{Db, FindingRow, QueryError};
 use fathom_session::Session;
@@ -10,8 +10,8 @@ use serde::Serialize;
 
 /// Findings that a report shows.
 const TOP: usize = 5;
-/// Calls up to which a report diagnoses the session itself: a second or two. Beyond that it
-/// names the command.
+/// Calls up to which a report diagnoses the session itself: a second or two. Beyond that it has
+/// the findings that `fathom diagnose` has kept, or names the command.
 const MAX_CALLS: u64 = 1_000_000;
 
 /// What the diagnosis found.
@@ -39,17 +39,25 @@ impl Findings {
     /// # Errors
     /// When the session cannot be read.
     pub fn of(session: &Session) -> Result<Self, DiagnoseError> {
+        let started = Instant::now();
         let calls = session.rows("syscalls");
         if calls > MAX_CALLS {
+            let notice = match kept(session) {
+                Kept::Findings(diagnosis) => {
+                    let took = started.elapsed().as_nanos();
+                    return Ok(Self::from_diagnosis(&diagnosis, took));
+                }
+                Kept::Nothing => String::new(),
+                Kept::Unusable(why) => format!(" ({why})"),
+            };
             let calls = count(i64::try_from(calls).unwrap_or(i64::MAX));
             return Ok(Self {
                 left_out: Some(format!(
-                    "{calls} calls take a while: fathom diagnose looks at them"
+                    "{calls} calls take a while: fathom diagnose looks at them{notice}"
                 )),
                 ..Self::default()
             });
         }
-        let started = Instant::now();
         let diagnosis = fathom_diagnose::diagnose(session)?;
         Ok(Self::from_diagnosis(
             &diagnosis,
@@ -84,7 +92,7 @@ pub fn fill_findings(db: &Db, diagnosis: &Diagnosis) -> Result<(), QueryError> {
 fn row(finding: &Finding) -> FindingRow {
     let evidence = finding.evidence.iter();
     let evidence: serde_json::Map<_, _> = evidence
-        .map(|e| (e.name.to_owned(), e.value.into()))
+        .map(|e| (e.name.to_string(), e.value.into()))
         .collect();
     FindingRow {
         rule: finding.rule.to_owned(),

@@ -158,3 +158,34 @@ fn programs_get_the_names_as_they_are() {
         assert!(uri.chars().all(plain), "{uri}");
     }
 }
+
+/// Findings that were kept come from a file that anybody may have written.
+#[test]
+fn text_of_findings_that_were_kept_is_no_better() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut diagnosis) = session(dir.path());
+    let hostile = || HOSTILE.to_owned();
+    for finding in &mut diagnosis.findings {
+        (finding.title, finding.query, finding.advice) = (hostile(), hostile(), hostile());
+        finding.caveats = vec![hostile()];
+        finding.subject.comm = Some(hostile());
+        finding.subject.path = Some(hostile());
+        finding
+            .evidence
+            .iter_mut()
+            .for_each(|e| e.name = hostile().into());
+        for example in &mut finding.examples {
+            (example.syscall, example.path) = (HOSTILE.into(), Some(HOSTILE.into()));
+        }
+    }
+    for rule in &mut diagnosis.not_observable {
+        rule.reason = hostile();
+    }
+    for width in [40, 200] {
+        let text = diagnosis_to_text(&diagnosis, "s.fathom", 0, width, false);
+        assert!(is_plain(&text), "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("'\"<script>")));
+    }
+    let sarif = serde_json::to_string(&to_sarif(&diagnosis)).unwrap();
+    assert!(!sarif.contains(|c: char| c < ' '), "{sarif}");
+}

@@ -3,13 +3,13 @@
 //! Every call is looked at for one, which takes half a minute for tens of millions. So it
 //! runs on a thread of its own with little priority, takes no turn of other queries, and
 //! goes on when the page that asked has gone elsewhere, unless another session is asked
-//! about. It is kept as long as the session does not change.
+//! about. It is kept as long as the session does not change, beside a large session too.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use fathom_diagnose::Diagnosis;
+use fathom_diagnose::{Diagnosis, Kept};
 use fathom_session::Session;
 use tokio::sync::watch;
 
@@ -105,12 +105,16 @@ impl State {
         if let Ok(nice) = rustix::process::getpriority_process(None) {
             rustix::process::setpriority_process(None, nice + NICER).ok();
         }
-        let turn = lock(&self.turn);
-        let outcome = match own.stop.check() {
-            Ok(()) => self.diagnose(id, dir, &own.stop),
-            Err(error) => Err(error),
+        // What is kept beside the session need not wait for others.
+        let kept = own.stop.check().and_then(|()| self.recall(id, dir));
+        let outcome = match kept.transpose() {
+            Some(outcome) => outcome,
+            None => {
+                let _turn = lock(&self.turn);
+                let go_on = own.stop.check();
+                go_on.and_then(|()| self.diagnose(id, dir, &own.stop))
+            }
         };
-        drop(turn);
         let mut running = lock(&self.running);
         let is_own = |r: &Running| Arc::ptr_eq(&r.sender, &own.sender);
         if running.get(id).is_some_and(is_own) {
@@ -120,13 +124,27 @@ impl State {
         own.sender.send_replace(Some(outcome));
     }
 
+    /// Findings that lie beside the session.
+    fn recall(&self, id: &str, dir: &Path) -> Result<Option<Arc<Told>>, ApiError> {
+        let stamp = Stamp::of(dir);
+        let session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
+        match fathom_diagnose::kept(&session) {
+            Kept::Findings(diagnosis) => self.know(id, stamp, diagnosis).map(Some),
+            Kept::Nothing | Kept::Unusable(_) => Ok(None),
+        }
+    }
+
     fn diagnose(&self, id: &str, dir: &Path, stop: &Stop) -> Result<Arc<Told>, ApiError> {
         // Taken before, so that what comes meanwhile makes it an old one.
         let stamp = Stamp::of(dir);
         let session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
-        let diagnosis = fathom_diagnose::diagnose_while(&session, &|| !stop.is_asked());
+        let told = fathom_diagnose::diagnose_once(&session, &|| !stop.is_asked());
         stop.check()?;
-        let diagnosis = diagnosis.map_err(|e| ApiError::internal(e.to_string()))?;
+        let told = told.map_err(|e| ApiError::internal(e.to_string()))?;
+        self.know(id, stamp, told.diagnosis)
+    }
+
+    fn know(&self, id: &str, stamp: Stamp, diagnosis: Diagnosis) -> Result<Arc<Told>, ApiError> {
         let json = serde_json::to_string(&diagnosis);
         let json = json.map_err(|e| ApiError::internal(e.to_string()))?;
         let told = Arc::new(Told { diagnosis, json });

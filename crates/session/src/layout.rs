@@ -12,7 +12,7 @@ pub(crate) const LOCK_FILE: &str = ".lock";
 pub(crate) const RESERVE_FILE: &str = ".reserve";
 /// Where the pyramid of a table is made anew.
 pub(crate) const PYRAMID_TEMPORARY: &str = "pyramid.tmp";
-/// What the rules have found so far, while it is recorded; and where that is prepared.
+/// What the rules have found, so far while it is recorded; and where that is prepared.
 pub(crate) const FINDINGS_FILE: &str = "findings.json";
 pub(crate) const FINDINGS_TEMPORARY: &str = "findings.json.tmp";
 /// Files that fathom puts beside the tables' folders.

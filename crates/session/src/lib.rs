@@ -8,6 +8,7 @@
 //! syscalls/part-00000065.parquet
 //! files/...
 //! syscalls.pyramid, slices.pyramid           sums over time, for zooming
+//! findings.json                              what rules have found, in some sessions
 //! .lock                                      locked while a recorder lives
 //! ```
 //!
@@ -32,6 +33,7 @@ mod decode;
 mod durable;
 mod encode;
 mod error;
+mod findings;
 mod layout;
 mod lock;
 mod losses;
@@ -55,6 +57,7 @@ mod writer;
 pub use batches::Batches;
 pub use catalog::PartInfo;
 pub use error::SessionError;
+pub use findings::{read_findings, remove_findings, write_findings};
 pub use layout::PartRange;
 pub use reader::Session;
 pub use repair::{Repair, repair};

@@ -211,7 +211,8 @@ fn create_new(path: &Path) -> io::Result<File> {
     }
 }
 
-fn write_whole(
+/// Writes a file that has its name when it is complete.
+pub(crate) fn write_whole(
     temporary: &Path,
     path: &Path,
     bytes: &[u8],

@@ -164,7 +164,7 @@ impl Page<'_> {
 /// A number with its name: the unit stands at the name's end.
 fn evidence(evidence: &fathom_diagnose::Evidence) -> String {
     use fathom_model::units::bytes;
-    let name = evidence.name;
+    let name = &*evidence.name;
     let words = |name: &str| name.replace('_', " ");
     let whole = evidence.value as i64;
     if let Some(name) = name.strip_suffix("_ns") {

@@ -1,0 +1,312 @@
+//! Findings that are kept beside the tables of a large session: every call is looked at once.
+//!
+//! They hold for one state of the session and one fathom only, and are made anew for any other.
+//! What lies there is data from disk as everything else is: it may be damaged, or somebody may
+//! have written it. It is taken for no more than the text and the numbers of findings; what a
+//! rule says of itself comes from the rule.
+
+use std::hash::Hasher;
+
+use fathom_model::tables::SYSCALLS;
+use fathom_session::{Session, read_findings, write_findings};
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash64;
+
+use crate::code::Site;
+use crate::engine::{Diagnosis, MAX_PER_RULE, More};
+use crate::finding::{Confidence, Evidence, Example, Finding, NotObservable, Severity, Subject};
+use crate::rule::RuleInfo;
+use crate::rules;
+use crate::session::{DiagnoseError, diagnose_while};
+
+/// Calls from which on findings are kept: fewer are looked at in half a second, and their
+/// session stays as it was recorded.
+const LEAST_CALLS: u64 = 1_000_000;
+
+/// The fathom whose rules these are: another one may find something else.
+const FATHOM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("FATHOM_RULES"));
+
+/// Above this a number of nanoseconds or of findings is none that a session can have.
+const MOST: u64 = 1 << 53;
+
+/// What lies beside a session.
+#[derive(Debug)]
+pub enum Kept {
+    /// Nothing that is about the session as it is, by these rules.
+    Nothing,
+    /// What [`crate::diagnose`] would say.
+    Findings(Diagnosis),
+    /// Something that is not used, and why, in one sentence.
+    Unusable(String),
+}
+
+/// What [`diagnose_once`] says.
+#[derive(Debug)]
+pub struct Told {
+    /// The findings.
+    pub diagnosis: Diagnosis,
+    /// What was wrong with those that were kept, in one sentence.
+    pub notice: Option<String>,
+}
+
+/// The findings that are kept of a session, if there are any that hold.
+pub fn kept(session: &Session) -> Kept {
+    recall(session, LEAST_CALLS)
+}
+
+/// Findings of a session: those that are kept, else by [`diagnose_while`]; then they are kept if
+/// the session is large, closed, and may be written to.
+///
+/// # Errors
+/// [`DiagnoseError::Read`] when a part cannot be read.
+pub fn diagnose_once(session: &Session, wanted: &dyn Fn() -> bool) -> Result<Told, DiagnoseError> {
+    once(session, wanted, LEAST_CALLS)
+}
+
+fn once(session: &Session, wanted: &dyn Fn() -> bool, least: u64) -> Result<Told, DiagnoseError> {
+    let notice = match recall(session, least) {
+        Kept::Findings(diagnosis) => {
+            let notice = None;
+            return Ok(Told { diagnosis, notice });
+        }
+        Kept::Nothing => None,
+        Kept::Unusable(why) => Some(why),
+    };
+    // Taken before: what changes meanwhile makes it another one.
+    let before = state(session, least);
+    let diagnosis = diagnose_while(session, wanted)?;
+    // Of a part of the session when nobody waited for it any longer.
+    if let Some(before) = before.filter(|_| wanted()) {
+        keep(session, before, &diagnosis, least);
+    }
+    Ok(Told { diagnosis, notice })
+}
+
+/// What stands for the session, if it is one of which findings are kept.
+fn state(session: &Session, least: u64) -> Option<u64> {
+    let large = session.rows(SYSCALLS.name) >= least;
+    large.then(|| session.fingerprint()).flatten()
+}
+
+/// What findings were made of.
+#[derive(Serialize, Deserialize)]
+struct MadeOf {
+    fathom: String,
+    session: String,
+    /// Of the findings, to tell whether they are as they were written.
+    hash: String,
+    /// The bits of the numbers of all evidence: digits are rounded as they are read.
+    numbers: Vec<u64>,
+}
+
+/// The file: what `--format json` prints, and what it was made of.
+#[derive(Serialize)]
+struct Written<'a> {
+    made_of: MadeOf,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+}
+
+/// The part of it that is read first.
+#[derive(Deserialize)]
+struct Head {
+    /// Missing in what a recorder that was killed has left.
+    made_of: Option<MadeOf>,
+}
+
+#[derive(Deserialize)]
+struct ReadDiagnosis {
+    findings: Vec<ReadFinding>,
+    not_observable: Vec<ReadReason>,
+    more: Vec<ReadMore>,
+    rules: usize,
+    calls: u64,
+    span_ns: i64,
+}
+
+/// What is of the rule, and not of the finding, is left out.
+#[derive(Deserialize)]
+struct ReadFinding {
+    rule: String,
+    severity: Severity,
+    confidence: Confidence,
+    lost_ns: Option<i64>,
+    title: String,
+    subject: Subject,
+    evidence: Vec<ReadEvidence>,
+    examples: Vec<Example>,
+    #[serde(default)]
+    code: Vec<Site>,
+    query: String,
+    advice: String,
+    caveats: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ReadEvidence {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct ReadReason {
+    rule: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct ReadMore {
+    rule: String,
+    findings: usize,
+}
+
+fn hex(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+fn hash_of(diagnosis: &Diagnosis) -> Option<String> {
+    let mut hash = XxHash64::with_seed(0);
+    hash.write(&serde_json::to_vec(diagnosis).ok()?);
+    Some(hex(hash.finish()))
+}
+
+fn recall(session: &Session, least: u64) -> Kept {
+    let Some(state) = state(session, least) else {
+        return Kept::Nothing;
+    };
+    let unusable = |why: &str| {
+        Kept::Unusable(format!(
+            "findings.json in the session {why}: it is not used, all calls are looked at again"
+        ))
+    };
+    let json = match read_findings(session.dir()) {
+        Ok(Some(json)) => json,
+        Ok(None) => return Kept::Nothing,
+        Err(_) => return unusable("cannot be read, or is no file of fathom's"),
+    };
+    let damaged = || unusable("is damaged, or is no file of fathom's");
+    let Ok(head) = serde_json::from_slice::<Head>(&json) else {
+        return damaged();
+    };
+    let Some(made_of) = head
+        .made_of
+        .filter(|of| of.fathom == FATHOM && of.session == hex(state))
+    else {
+        return Kept::Nothing;
+    };
+    let read = serde_json::from_slice(&json).ok();
+    match read.and_then(|read: ReadDiagnosis| read.diagnosis(&made_of)) {
+        Some(diagnosis) => Kept::Findings(diagnosis),
+        None => damaged(),
+    }
+}
+
+/// Keeps a diagnosis of the session as it was `before`, unless it has changed. Media that cannot
+/// be written to are no failure.
+fn keep(session: &Session, before: u64, diagnosis: &Diagnosis, least: u64) {
+    let now = Session::open(session.dir()).ok();
+    if now.and_then(|session| state(&session, least)) != Some(before) {
+        return;
+    }
+    let Some(hash) = hash_of(diagnosis).filter(|_| makes_sense(diagnosis)) else {
+        return;
+    };
+    let evidence = diagnosis.findings.iter().flat_map(|f| &f.evidence);
+    let made_of = MadeOf {
+        fathom: FATHOM.to_owned(),
+        session: hex(before),
+        hash,
+        numbers: evidence.map(|e| e.value.to_bits()).collect(),
+    };
+    let written = Written { made_of, diagnosis };
+    if let Ok(json) = serde_json::to_vec(&written) {
+        let _ = write_findings(session.dir(), &json);
+    }
+}
+
+/// Whether a diagnosis can be one: what adds up its numbers must not overflow.
+fn makes_sense(diagnosis: &Diagnosis) -> bool {
+    let duration = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < MOST);
+    let most = rules::catalogue().len();
+    duration(diagnosis.span_ns)
+        && diagnosis.calls < MOST
+        && diagnosis.rules <= most
+        && diagnosis.not_observable.len() <= most
+        && diagnosis.more.len() <= most
+        && diagnosis
+            .more
+            .iter()
+            .all(|m| (m.findings as u64) < MOST >> 8)
+        && diagnosis.findings.len() <= most * MAX_PER_RULE
+        && diagnosis
+            .findings
+            .iter()
+            .all(|f| f.lost_ns.is_none_or(duration))
+}
+
+fn info(rule: &str) -> Option<&'static RuleInfo> {
+    rules::catalogue().into_iter().find(|info| info.id == rule)
+}
+
+impl ReadDiagnosis {
+    /// The diagnosis, if it is the one that was written.
+    fn diagnosis(self, made_of: &MadeOf) -> Option<Diagnosis> {
+        let mut numbers = made_of.numbers.iter().map(|bits| f64::from_bits(*bits));
+        let findings = self.findings.into_iter();
+        let reasons = self.not_observable.into_iter().map(|read| {
+            Some(NotObservable {
+                rule: info(&read.rule)?.id,
+                reason: read.reason,
+            })
+        });
+        let more = self.more.into_iter().map(|read| {
+            Some(More {
+                rule: info(&read.rule)?.id,
+                findings: read.findings,
+            })
+        });
+        let diagnosis = Diagnosis {
+            findings: findings
+                .map(|read| read.finding(&mut numbers))
+                .collect::<Option<_>>()?,
+            not_observable: reasons.collect::<Option<_>>()?,
+            more: more.collect::<Option<_>>()?,
+            rules: self.rules,
+            calls: self.calls,
+            span_ns: self.span_ns,
+        };
+        let as_written = hash_of(&diagnosis)? == made_of.hash;
+        (as_written && makes_sense(&diagnosis)).then_some(diagnosis)
+    }
+}
+
+impl ReadFinding {
+    fn finding(self, numbers: &mut impl Iterator<Item = f64>) -> Option<Finding> {
+        let info = info(&self.rule)?;
+        let evidence = self.evidence.into_iter().map(|read| {
+            Some(Evidence {
+                name: read.name.into(),
+                value: numbers.next()?,
+            })
+        });
+        Some(Finding {
+            rule: info.id,
+            group: info.group,
+            severity: self.severity,
+            confidence: self.confidence,
+            lost_ns: self.lost_ns,
+            lost_how: info.lost.to_owned(),
+            title: self.title,
+            subject: self.subject,
+            evidence: evidence.collect::<Option<_>>()?,
+            examples: self.examples,
+            code: self.code,
+            query: self.query,
+            advice: self.advice,
+            page: info.page(),
+            caveats: self.caveats,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
