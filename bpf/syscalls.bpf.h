@@ -21,6 +21,20 @@
 #include "include/cache_state.h"
 #endif
 
+/* Most calls that move data have descriptor, size and offset where read(2) and
+ * pread(2) have them. */
+static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index, bool compat)
+{
+	return likely(index == 0 && !compat) ? argument(regs, 0, false)
+					     : argument(regs, index, compat);
+}
+
+static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index, bool compat)
+{
+	return likely(index == 2 && !compat) ? argument(regs, 2, false)
+					     : argument(regs, index, compat);
+}
+
 /* A number of 64 bits, which 32-bit programs pass in two registers; one without
  * an upper half is signed. */
 static __always_inline __u64 long_argument(struct pt_regs *regs, __u32 low, __u32 high, bool compat)
@@ -182,11 +196,6 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 			return 0;
 		aio_ns = bpf_ktime_get_ns() - before;
 		state->aio_ns = aio_ns;
-	}
-	if (!judges_outcome() && is_known_left(task, state, desc, regs, compat)) {
-		state->enter_ns = 0;
-		state->call_flags = STASH_LEFT_OUT;
-		return 0;
 	}
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();

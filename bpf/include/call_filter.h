@@ -35,23 +35,6 @@ static __always_inline bool names_file(const volatile struct call_desc *desc)
 	return desc->path1 || desc->path2 || desc->flags & DESC_RET_FD;
 }
 
-/* Whether the call is on one file, which the task knows to be left out by its path: what
- * most calls are that the filter of paths leaves out. Nothing else of them is looked at. */
-static __always_inline bool is_known_left(struct task_struct *task, struct task_state *state,
-					  const volatile struct call_desc *desc,
-					  struct pt_regs *regs, bool compat)
-{
-	if (!filters(1 << RULE_PATH) || desc->fd == NO_ARG || desc->fd2 != NO_ARG)
-		return false;
-	struct file *file = file_of_fd(task, fd_argument(regs, desc->fd, compat));
-	if (!file)
-		return nothing_passes();
-	struct inode *inode = READ(file, f_inode);
-	struct cached_file *cached = cache_slot(state, inode);
-	return cached->verdict == VERDICT_LEFT &&
-	       is_cached(cached, READ(file, f_path.mnt), READ(file, f_path.dentry), inode);
-}
-
 /* Judges the files of a call by their paths. When one passes the call does, and
  * both get their handles. `now` as for cached_name(). */
 static __always_inline bool files_pass(struct task_state *state, struct file *file,

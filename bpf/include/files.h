@@ -296,24 +296,6 @@ static __always_inline __u32 handle_of_inode(__u64 address)
 }
 #endif
 
-/* Where the task's cache has names of this inode. */
-static __always_inline struct cached_file *cache_slot(struct task_state *state, struct inode *inode)
-{
-	/* Inodes lie some hundred bytes apart; neighbours should not collide. */
-	__u64 address = (__u64)inode;
-	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
-	return &state->files[slot];
-}
-
-/* Whether what the cache has there is of this name, and still good. */
-static __always_inline bool is_cached(struct cached_file *cached, struct vfsmount *mnt,
-				      struct dentry *dentry, struct inode *inode)
-{
-	return cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
-	       cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
-	       cached->generation == READ(inode, i_generation) && cached->epoch == rename_epoch;
-}
-
 /* A name as the task's cache has it, brought up to date. `now` is the time of a
  * record that may have to be sent, 0 for the present: a file that is found at
  * the return of a call must not be younger than the call. `wanted`: it has to
@@ -322,8 +304,14 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 						       struct vfsmount *mnt, struct dentry *dentry,
 						       struct inode *inode, __u64 now, bool wanted)
 {
-	struct cached_file *cached = cache_slot(state, inode);
-	if (likely(is_cached(cached, mnt, dentry, inode)) &&
+	/* Inodes lie some hundred bytes apart; neighbours should not collide. */
+	__u64 address = (__u64)inode;
+	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
+	struct cached_file *cached = &state->files[slot];
+	if (likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
+		   cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
+		   cached->generation == READ(inode, i_generation) &&
+		   cached->epoch == rename_epoch) &&
 	    (!filters(1 << RULE_PATH) || !wanted || cached->handle))
 		return cached;
 	__u32 epoch = rename_epoch;

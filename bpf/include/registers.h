@@ -87,20 +87,6 @@ static __always_inline bool is_compat(struct task_struct *task)
 }
 #endif
 
-/* Most calls that move data have descriptor, size and offset where read(2) and
- * pread(2) have them. */
-static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index, bool compat)
-{
-	return likely(index == 0 && !compat) ? argument(regs, 0, false)
-					     : argument(regs, index, compat);
-}
-
-static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index, bool compat)
-{
-	return likely(index == 2 && !compat) ? argument(regs, 2, false)
-					     : argument(regs, index, compat);
-}
-
 /* Whether seccomp may answer calls of `task` in the kernel's place: their entry is
  * not seen then. */
 static __always_inline bool has_seccomp(struct task_struct *task)

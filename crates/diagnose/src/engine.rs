@@ -314,5 +314,11 @@ fn rank(a: &Finding, b: &Finding) -> std::cmp::Ordering {
             f.rule,
         )
     };
-    key(a).cmp(&key(b)).then_with(|| a.title.cmp(&b.title))
+    // Of findings that are alike the same one comes first whenever a session is looked at.
+    let subject = |f: &Finding| (f.subject.pid, f.subject.tid, f.subject.file_id);
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| a.title.cmp(&b.title))
+        .then_with(|| subject(a).cmp(&subject(b)))
+        .then_with(|| a.query.cmp(&b.query))
 }

@@ -23,6 +23,8 @@ const WINDOW_NS: i64 = 100_000_000;
 const OPEN_WINDOWS: usize = 32;
 /// What a busy background thread moves in a window, bytes: 10 MiB a second.
 const BUSY_BYTES: i64 = 1 << 20;
+/// Or how long it is in calls that move much: where many share a device none of them gets far.
+const BUSY_NS: i64 = WINDOW_NS / 2;
 /// A call of the foreground moves less than this, bytes.
 const SMALL: i64 = 64 << 10;
 /// Calls in busy and in quiet windows from which on they compare: 99 of 100 have a
@@ -42,8 +44,9 @@ static INFO: RuleInfo = RuleInfo {
     what: "Threads that answer somebody wait much longer for the same calls while other threads of the process read and write in bulk (compaction, flush, checkpoint, \
            backup): they share the device, its queue, and the locks of the file system.",
     when: "The 99th percentile of the small calls (below 64 KiB) of a process's threads of one name is 3 times higher in tenths of a second in which k or more other \
-           threads of the process are busy than in those with fewer, for some k, with 200 or more calls in each. Busy is a thread that moves 1 MiB or more in that time (the bytes of a call are spread over its duration), or that \
-           is in a sync of a file of which as much was not durable: what bulk work does and requests do not. Digits at the end of a name do not tell threads apart.",
+           threads of the process are busy than in those with fewer, for some k, with 200 or more calls in each. Busy is a thread that moves 1 MiB or more in that time (the bytes of a call are spread over its duration), that spends \
+           half of it in calls of 64 KiB or more (several that share a device get less far each), or that \
+           is in a sync of a file of which 1 MiB was not durable: what bulk work does and requests do not. Digits at the end of a name do not tell threads apart.",
     lost: "of the calls in busy windows the time beyond as many at the mean of the quiet ones, shared by the threads",
     advice: "Limit the rate of the background (a rate limiter, ionice, io.max or io.latency of its cgroup), let fewer of its threads run at a time, write it back bit by bit \
              (sync_file_range) instead of in one sync, or put its files on another device.",
@@ -58,6 +61,8 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Activity {
     bytes: i64,
+    /// In calls that are not small.
+    bulk_ns: i64,
     small: Durations,
     slowest: Option<Example>,
 }
@@ -99,7 +104,7 @@ impl Default for BackgroundTail {
 
 impl Activity {
     fn is_busy(&self) -> bool {
-        self.bytes >= BUSY_BYTES
+        self.bytes >= BUSY_BYTES || self.bulk_ns >= BUSY_NS
     }
 }
 
@@ -182,8 +187,11 @@ impl Rule for BackgroundTail {
                 activity.bytes += BUSY_BYTES;
             }
             // Each window has the bytes of the time that the call was in it.
-            let within = end.min((at + 1) * WINDOW_NS) - start.max(at * WINDOW_NS);
-            let share = within.max(0) as f64 / call.dur_ns.max(1) as f64;
+            let within = (end.min((at + 1) * WINDOW_NS) - start.max(at * WINDOW_NS)).max(0);
+            if !small && !sync {
+                activity.bulk_ns += within;
+            }
+            let share = within as f64 / call.dur_ns.max(1) as f64;
             activity.bytes += match first == last {
                 true => call.moved(),
                 false => (call.moved() as f64 * share) as i64,
@@ -337,6 +345,34 @@ mod tests {
             s.slow(0);
         }
         fires("background-tail", s);
+    }
+
+    #[test]
+    fn fires_when_many_share_a_device_and_none_gets_far() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/sst", "O_RDWR", 1 << 30);
+        for phase in 0..10 {
+            let busy = phase % 2 == 1;
+            let began = s.now();
+            for i in 0..160 {
+                s.thread(101 + i as i32 % 2, "client");
+                // Not in tenths of a second that are half of this phase, half of the next.
+                let slow = busy && (60..110).contains(&i) && i % 5 == 0;
+                s.slow(if slow { 3_000_000 } else { 0 });
+                s.pread(fd, 4096, i * 4096);
+                s.wait_us(2000);
+            }
+            s.slow(0);
+            if busy {
+                // 256 KiB take the whole time.
+                for tid in [201, 202] {
+                    s.thread(tid, "store:low1");
+                    s.pwrite_since(fd, 256 << 10, began);
+                }
+            }
+        }
+        let found = fires("background-tail", s);
+        assert!(found[0].title.contains("(store:low)"), "{found:?}");
     }
 
     #[test]
