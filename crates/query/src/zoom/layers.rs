@@ -32,22 +32,24 @@ pub(super) fn gather<'a>(
 ) -> Result<Gathered<'a>, QueryError> {
     let filtered = request.filter != Filter::default();
     let max_rows = request.max_rows.unwrap_or(MAX_ROWS);
-    // Which visits are of calls that pass only the rows tell.
-    let mut shift = asked;
-    while !filtered {
-        let wider = [LAYER, REQUEST].into_iter().filter_map(|dimension| {
-            match zoom
+    let wider = |shift: u8| {
+        let of =
+            |dimension| match zoom
                 .visits
                 .answers(dimension, align(window, shift), shift, max_rows)
             {
                 Answers::Wider(wider) => Some(wider),
                 _ => None,
-            }
-        });
-        match wider.max() {
-            Some(wider) => shift = wider,
-            None => break,
+            };
+        // Which visits are of calls that pass only the rows tell.
+        match filtered {
+            true => None,
+            false => of(LAYER).max(of(REQUEST)),
         }
+    };
+    let mut shift = asked;
+    while let Some(wider) = wider(shift) {
+        shift = wider;
     }
     let of_calls = Request {
         by: By::Nothing,
@@ -146,11 +148,9 @@ impl Read<'_> {
             return Ok(sums);
         }
         self.parts += parts.len();
-        let of_calls = match calls_filter {
-            // Calls began before the visits that they are made of.
-            Some(filter) => Some((paths(inside(zoom.calls.parts(), (0, window.1))), filter)),
-            None => None,
-        };
+        // Calls began before the visits that they are made of.
+        let before = || paths(inside(zoom.calls.parts(), (0, window.1)));
+        let of_calls = calls_filter.map(|filter| (before(), filter));
         let whole = dimension == REQUEST;
         rows::visits(
             &zoom.db,
