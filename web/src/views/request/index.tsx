@@ -93,7 +93,10 @@ export default function Request() {
 							</div>
 							<div className="request-column">
 								{data.waits.length > 0 ? (
-									<Panel title="Off the CPU" note={`${data.waits.length} times, ${duration(sum(data.waits))}`}>
+									<Panel
+										title="Off the CPU"
+										note={`${data.waits.length === 1 ? "once" : `${data.waits.length} times`}, ${duration(sum(data.waits))}`}
+									>
 										<Waits rows={data.waits} from={from} />
 									</Panel>
 								) : null}
