@@ -36,6 +36,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
+use crate::block;
+
 /// Version of the format.
 pub const VERSION: u32 = 1;
 pub(crate) const MAGIC: &[u8; 8] = b"FATHMPYR";
@@ -60,6 +62,40 @@ impl Appender {
         head.extend_from_slice(&[0; 4]);
         file.write_all(&head)?;
         Ok(Self { file, length: HEAD })
+    }
+
+    /// Begins in an empty file with the segments of another one that have something of part
+    /// `first` or a later one.
+    ///
+    /// # Errors
+    /// When `from` cannot be read or the file not be written.
+    pub fn since(from: &File, to: File, first: u64) -> io::Result<Self> {
+        let mut kept = Self::new(to)?;
+        let (mut at, mut bytes) = (HEAD, Vec::new());
+        let mut head = [0; block::HEAD];
+        let length = from.metadata()?.len();
+        while at + block::HEAD as u64 <= length {
+            from.read_exact_at(&mut head, at)?;
+            let Some((block, lengths)) = block::decode_head(&head) else {
+                break;
+            };
+            let (start, total) = (bytes.len(), u64::from(lengths.total));
+            if at + total > length {
+                break;
+            }
+            bytes.resize(start + lengths.total as usize, 0);
+            from.read_exact_at(&mut bytes[start..], at)?;
+            at += total;
+            if block.last {
+                if block.extent.last_part >= first {
+                    kept.append(&crate::Segment {
+                        bytes: std::mem::take(&mut bytes),
+                    })?;
+                }
+                bytes.clear();
+            }
+        }
+        Ok(kept)
     }
 
     /// Appends a segment, wholly or not at all.

@@ -15,7 +15,7 @@ use crate::decode::RowGroupDecoder;
 use crate::error::SessionError;
 use crate::layout;
 use crate::reader::Session;
-use crate::shared::Shared;
+use crate::shared::{self, Shared};
 use crate::storage::Storage;
 
 /// Rows that are decoded at a time.
@@ -30,7 +30,12 @@ struct LivePyramid {
     builder: Builder,
     /// Begun with the first segment: many tables stay empty.
     file: Option<Appender>,
+    /// Length from which on the segments of a ring's parts that have gone go, too.
+    trim_at: u64,
 }
+
+/// Shorter files are not trimmed, bytes.
+const LEAST_TRIMMED: u64 = 128 << 10;
 
 impl LivePyramids {
     /// Begins them, if they are `wanted`.
@@ -40,6 +45,7 @@ impl LivePyramids {
                 source,
                 builder: Builder::new(source, 0)?,
                 file: None,
+                trim_at: LEAST_TRIMMED,
             })
         };
         match wanted {
@@ -109,7 +115,38 @@ impl LivePyramid {
                 self.file.insert(Appender::new(file).map_err(failed())?)
             }
         };
-        file.append(segment).map_err(failed())
+        file.append(segment).map_err(failed())?;
+        if shared.keep.is_some() && file.bytes() >= self.trim_at {
+            self.trim(shared, &path)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves out the segments of parts that are not kept any more.
+    fn trim(&mut self, shared: &Shared, path: &Path) -> Result<(), SessionError> {
+        let table = tables::table(self.source.table).and_then(shared::index_of);
+        let first = table.and_then(|i| {
+            let table = shared.catalog.table(i);
+            table.parts.first().map(|part| part.range.first)
+        });
+        let (to, temporary) = shared.storage.create_beside(layout::PYRAMID_TEMPORARY)?;
+        let trimmed = File::open(path)
+            .and_then(|from| Appender::since(&from, to, first.unwrap_or(0)))
+            .and_then(|file| fs::rename(&temporary, path).map(|()| file));
+        match trimmed {
+            Ok(file) => {
+                // So that most of what is written is written once.
+                self.trim_at = LEAST_TRIMMED.max(2 * file.bytes());
+                self.file = Some(file);
+                Ok(())
+            }
+            Err(e) => {
+                self.trim_at *= 2;
+                // Gives the room back; nobody reads it.
+                let _ = fs::remove_file(&temporary);
+                Err(SessionError::io("write", &temporary)(e))
+            }
+        }
     }
 }
 

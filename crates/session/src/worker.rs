@@ -306,6 +306,8 @@ impl Worker {
             rows: part.rows,
             bytes,
         });
+        // Which is looked at there, too.
+        drop(table);
         self.pyramids
             .stored(&self.shared, TABLES[i], range.last, bytes);
         Ok(())

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fathom_model::meta::{Keep, State, Totals};
+use fathom_pyramid::SYSCALLS;
 use fathom_session::{SaveRequest, Session, SessionWriter, WriterOptions, repair};
 
 fn writer(dir: &Path, keep: Option<Keep>) -> SessionWriter {
@@ -116,6 +117,41 @@ fn a_ring_has_the_latest_rows_and_a_flat_size() {
     assert_eq!(copy.meta().clock.end_monotonic_ns, Some(7));
     // The limit, the reserve, and what comes until the next look.
     assert!(largest < LIMIT + (2 << 20) + (6 << 20), "{largest} bytes");
+}
+
+#[test]
+fn sums_go_with_their_rows() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("ring.fathom");
+    let keep = Keep {
+        bytes: Some(1 << 20),
+        ..Keep::default()
+    };
+    let writer = writer(&dir, Some(keep));
+    let mut workload = common::Workload::new(3);
+    let (mut appended, mut largest) = (0, 0);
+    let file = dir.join(SYSCALLS.file);
+    let length = || fs::metadata(&file).map_or(0, |m| m.len());
+    let expired = |writer: &SessionWriter| writer.stats().tables[0].expired;
+    while expired(&writer) < 24 * writer.stats().tables[0].rows.max(20_000) {
+        writer.append(workload.batch(2000)).unwrap();
+        appended += 2000;
+        while writer.stats().queue_bytes > 1 << 20 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        largest = largest.max(length());
+    }
+    let mut meta = common::meta();
+    meta.totals.seen = appended;
+    assert_eq!(writer.finish(meta).unwrap().last_error, None);
+    let session = Session::open(&dir).unwrap();
+    // All sums that were ever made are more than that.
+    let made = session.part_infos("syscalls");
+    let made: u64 = made.iter().map(|part| part.bytes).sum::<u64>() * 24 / 40;
+    assert!(largest < made, "{largest} bytes, of {made} or more in all");
+    // Those that are left can be read.
+    let (pyramid, _) = session.pyramid(&SYSCALLS).unwrap().unwrap();
+    assert!(pyramid.segments() > 0);
 }
 
 #[test]
