@@ -6,7 +6,7 @@
 
 static __always_inline void looked_up(__u64 first, __u64 last)
 {
-	struct task_state *state = task_state_of(current_task());
+	struct task_state *state = state_if_recorded(current_task());
 	if (!state || !request_of(state))
 		return;
 	struct layer_state *layers = &state->layers;
@@ -63,7 +63,7 @@ static __always_inline __u32 folio_order(struct folio *folio)
 
 static __always_inline int pages_added(__u64 index, __u64 pages)
 {
-	struct task_state *state = task_state_of(current_task());
+	struct task_state *state = state_if_recorded(current_task());
 	if (!state || !request_of(state))
 		return 0;
 	struct layer_state *layers = &state->layers;

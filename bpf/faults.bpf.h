@@ -149,8 +149,8 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 
 static __always_inline struct task_state *recorded(struct task_struct *task)
 {
-	struct task_state *state = task_state_of(task);
-	return state && !(state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT)) ? state : NULL;
+	struct task_state *state = state_if_recorded(task);
+	return is_recorded(state) ? state : NULL;
 }
 
 static __always_inline int fault_begins(__u64 address, __u64 error_code)
@@ -196,7 +196,7 @@ SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(mm_filemap_map_pages, struct address_space *mapping, unsigned long first,
 	     unsigned long last)
 {
-	struct task_state *state = task_state_of(current_task());
+	struct task_state *state = state_if_recorded(current_task());
 	if (!state || !state->fault.began_ns)
 		return 0;
 	state->fault.around_first = first;

@@ -7,7 +7,7 @@
 
 static __always_inline void span_begins(__u32 kind)
 {
-	struct task_state *state = task_state_of(current_task());
+	struct task_state *state = state_if_recorded(current_task());
 	if (state && request_of(state))
 		state->layers.span_ns[kind & (SPAN_KINDS - 1)] = bpf_ktime_get_ns();
 }
@@ -59,7 +59,7 @@ int BPF_PROG(layer_ext4_sync_exit, struct inode *inode, int ret)
 /* What the task submits from now on is of this operation. */
 static __always_inline void submits_for(struct kiocb *iocb, bool waits)
 {
-	struct task_state *state = task_state_of(current_task());
+	struct task_state *state = state_if_recorded(current_task());
 	if (state)
 		state->layers.iocb = waits ? 0 : *(volatile __u64 *)&iocb;
 }

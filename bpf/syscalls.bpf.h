@@ -172,14 +172,15 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	const volatile struct call_desc *desc = desc_of(id, compat);
 	if (!desc->selected)
 		return 0;
-	struct task_state *state = task_state_of(task);
-	if (!state)
+	if (is_left(task))
 		return 0;
-	if (unlikely(state->flags != TASK_ANNOUNCED)) {
-		if (state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
-			return 0;
-		announce();
+	struct task_state *state = task_state_of(task);
+	if (!is_recorded(state)) {
+		remember_left();
+		return 0;
 	}
+	if (unlikely(state->flags != TASK_ANNOUNCED))
+		announce();
 	if (!regs)
 		regs = task_registers(task, id);
 	if (!regs)
@@ -744,7 +745,7 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 	 * look like that of a call that it answers. */
 	if (filter.errors_only && !failed && !watched && !has_seccomp(task))
 		return 0;
-	struct task_state *state = task_state_of(task);
+	struct task_state *state = state_if_recorded(task);
 	if (!state)
 		return 0;
 	/* Most calls that filters leave out end here: before the clock is read. */

@@ -109,6 +109,7 @@ static __always_inline struct task_state *take_in(struct task_struct *task)
 		__sync_fetch_and_add(&live_tasks, 1);
 	else
 		COUNT(untracked);
+	recorded_from_now_on();
 	return state;
 }
 

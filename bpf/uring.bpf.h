@@ -101,7 +101,7 @@ static __always_inline bool uring_recorded(struct task_struct *task)
 {
 	struct task_state *state = task_state_of(task);
 	if (state)
-		return !(state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT));
+		return is_recorded(state);
 	/* Where the filters alone tell tasks it was judged when it got its name. */
 	if (!(task->flags & PF_IO_WORKER) || filters_whole_machine())
 		return false;

@@ -23,7 +23,7 @@ struct request_key {
  * may be recorded. A fault in the course of a call is part of the call. */
 static __always_inline __u64 request_of(struct task_state *state)
 {
-	if (state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
+	if (!is_recorded(state))
 		return 0;
 	return state->enter_ns ? state->enter_ns : state->fault.began_ns;
 }

@@ -39,6 +39,15 @@ enum stash_flag {
 	STASH_LATE = 64, /* its files have not been looked at */
 };
 
+/* Moves on when a task that was not recorded may be from now on: by an odd number with bits
+ * all over, so that it fits into one word with the address of a task (`left_task`). */
+__u64 recorded_epoch = 1;
+
+static __always_inline void recorded_from_now_on(void)
+{
+	__sync_fetch_and_add(&recorded_epoch, 0x9E3779B97F4A7C15ULL);
+}
+
 /* Another task may judge this one while it changes its flags itself (enum
  * task_flag). */
 static __always_inline void set_flags(struct task_state *state, __u32 flags)
@@ -57,6 +66,8 @@ static __always_inline void clear_flags(struct task_state *state, __u32 flags)
 #else
 	state->flags &= ~flags;
 #endif
+	if (flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT))
+		recorded_from_now_on();
 }
 
 #if HAVE_TASK_STORAGE
@@ -139,6 +150,53 @@ static __always_inline void task_state_moves(struct task_struct *task, __u32 old
 	bpf_map_delete_elem(&tasks, &old_tid);
 }
 #endif
+
+/* The task that turned out last on a CPU to be none that is recorded: what it does next
+ * ends without a look for its state. Its address, which another task may get, xor
+ * recorded_epoch then, in one word, which is read and written at once; two tasks have the
+ * same with a chance of 1 in 2^64. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} left_task SEC(".maps");
+
+/* Whether `task`, the one that runs as a rule, is known not to be recorded. */
+static __always_inline bool is_left(struct task_struct *task)
+{
+	__u32 zero = 0;
+	__u64 *left = bpf_map_lookup_elem(&left_task, &zero);
+	return !left || (*left ^ recorded_epoch) == (__u64)task;
+}
+
+/* The state of `task`, null when it is known not to be recorded. */
+static __always_inline struct task_state *state_if_recorded(struct task_struct *task)
+{
+	return is_left(task) ? NULL : task_state_of(task);
+}
+
+/* Whether a task with this state is recorded. */
+static __always_inline bool is_recorded(struct task_state *state)
+{
+	return state && !(state->flags & (TASK_WAITS_FOR_EXEC | TASK_LEFT));
+}
+
+/* The task that runs has turned out not to be recorded. Looks once more, after the epoch
+ * was read: it may be taken in at this moment. */
+static __noinline void remember_left(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 epoch = *(volatile __u64 *)&recorded_epoch;
+#else
+	/* Elsewhere the two could be read in the other order. */
+	__u64 epoch = __sync_fetch_and_add(&recorded_epoch, 0);
+#endif
+	__u32 zero = 0;
+	__u64 *left = bpf_map_lookup_elem(&left_task, &zero);
+	if (left && !is_recorded(task_state_of(current_task())))
+		*left = bpf_get_current_task() ^ epoch;
+}
 
 /* Processes whose tasks the iterator `adopt` takes in. */
 struct {

@@ -13,8 +13,6 @@ use crate::cells::{Cell, Cells, NULL, fit};
 use crate::source::{Keys, Source};
 use crate::sum::latency_bucket;
 
-/// Rows after which a segment is closed at the end of a part.
-const SEGMENT_ROWS: u64 = 1 << 18;
 /// Parts after which it is: fewer than the parts that are merged at a time.
 const SEGMENT_PARTS: u64 = 32;
 /// Segments of a tier that make one of the next.
@@ -291,7 +289,7 @@ impl Builder {
         self.next_part = number + 1;
         self.part_bytes += bytes;
         let rows = self.tiers.first().map_or(0, |t| t.extent.rows);
-        let full = rows >= SEGMENT_ROWS || self.next_part - self.first_part >= SEGMENT_PARTS;
+        let full = rows >= self.source.segment_rows || self.next_part - self.first_part >= SEGMENT_PARTS;
         full.then(|| self.close(false)).flatten()
     }
 

@@ -13,6 +13,9 @@ pub struct Source {
     pub bytes: Option<&'static str>,
     /// Column that is null unless the row failed, where the table has one.
     pub error: Option<&'static str>,
+    /// Rows after which a segment is closed at the end of a part. Fewer make buckets narrower
+    /// and the file larger.
+    pub segment_rows: u64,
     /// By what it is summed. The number of one is part of the file's format:
     /// new ones go to the end.
     pub dimensions: &'static [Dimension],
@@ -52,6 +55,7 @@ pub static SYSCALLS: Source = Source {
     time: "ts_ns",
     bytes: Some("bytes"),
     error: Some("errno"),
+    segment_rows: 1 << 18,
     dimensions: &[
         Dimension {
             name: "syscall",
@@ -79,6 +83,7 @@ pub static SLICES: Source = Source {
     time: "ts_ns",
     bytes: None,
     error: None,
+    segment_rows: 1 << 17,
     dimensions: &[
         Dimension {
             name: "layer",

@@ -55,7 +55,7 @@ pub(super) struct Bytes {
 }
 
 /// Which way the bytes of a call go.
-fn direction(key: &Key, bytes: u64) -> Bytes {
+pub(super) fn direction(key: &Key, bytes: u64) -> Bytes {
     let call = match key {
         Key::Text(name) => SYSCALLS.iter().find(|s| s.name == &**name),
         _ => None,

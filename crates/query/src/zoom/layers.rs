@@ -4,11 +4,11 @@
 //! calls took is what all calls took, less the whole of those that have visits, bucket by
 //! bucket: a call and the visit that stands for the whole of it begin at the same time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
 
+use super::buckets::{Buckets, Entry, NO_LATENCY, Numbers, Row};
 use super::gather::{Bytes, Gather, Total};
 use super::summed::{Answers, inside, paths};
 use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, rows};
@@ -19,9 +19,8 @@ const SYSCALL: &str = "syscall";
 /// Places of the dimensions in the pyramid of table `slices`.
 const LAYER: usize = 0;
 const REQUEST: usize = 1;
-
-/// Buckets and keys with their sums.
-type Sums = BTreeMap<(i64, Key), (Sum, Latency)>;
+/// Number of all layers that have no cell of their own in a bucket of the pyramid.
+const OTHERS: u32 = u32::MAX;
 
 /// Sums by layer in buckets of 2^`asked` ns, or wider ones.
 pub(super) fn gather<'a>(
@@ -58,35 +57,29 @@ pub(super) fn gather<'a>(
     };
     let calls = zoom.gather(&of_calls, window, shift)?;
     let (shift, window) = (calls.shift, calls.window);
-    let mut read = Read {
-        zoom,
-        request,
-        window,
-        shift,
-        max_rows,
-        blocks: calls.blocks,
-        parts: calls.parts,
-    };
-    let visits = read.sums(LAYER)?;
-    let wholes = read.sums(REQUEST)?;
-    let (blocks, parts) = (read.blocks, read.parts);
+    let mut visits = Visits::new(window.0, shift);
+    let read = visits.read(zoom, request, window, shift, max_rows)?;
 
     let mut gather = Gather::new(request);
     gather.start(window.0, shift);
     if !calls.gather.has_directions() {
         gather.without_directions();
     }
-    let syscall = Key::Text(Arc::from(SYSCALL));
-    for ((time, layer), (sum, latency)) in &visits {
-        gather.add(*time, layer, (sum, Bytes::default()), latency);
+    for (entry, latency) in visits.own.iter() {
+        let layer = match visits.layers.key(entry.key) {
+            Some(layer) => Key::Text(Arc::clone(layer)),
+            None => Key::Rest { cut: false },
+        };
+        gather.add(entry.time, &layer, (&entry.sum, Bytes::default()), latency);
     }
-    let of_syscall = |sums: &Sums, time| sums.get(&(time, syscall.clone())).copied();
+    let syscall = Key::Text(Arc::from(SYSCALL));
     for (bucket, total, _) in calls.gather.finish().into_iter().flat_map(|line| line.1) {
         let time = window.0 + (i64::from(bucket) << shift);
-        let without = without(&total, of_syscall(&wholes, time));
+        let without = without(&total, visits.wholes.get(time, 0));
         let (sum, latency) = (&without.sum, &without.latency);
         gather.add(time, &syscall, (sum, total.bytes), latency);
-        let known = of_syscall(&visits, time).map_or(0, |(sum, _)| sum.max_ns);
+        let known = visits.own.get(time, visits.syscall);
+        let known = known.map_or(0, |(entry, _)| entry.sum.max_ns);
         if without.most_ns > known.max(sum.max_ns) {
             gather.longest_may_be_longer(time, &syscall);
         }
@@ -95,82 +88,138 @@ pub(super) fn gather<'a>(
         gather,
         shift,
         window,
-        blocks,
-        parts,
+        blocks: calls.blocks + read.blocks,
+        parts: calls.parts + read.parts,
     })
 }
 
-/// Reads the sums of table `slices`.
-struct Read<'a> {
-    zoom: &'a Zoom,
-    request: &'a Request,
-    window: (i64, i64),
-    shift: u8,
-    max_rows: u64,
+/// What answered.
+#[derive(Default)]
+struct Source {
     blocks: usize,
     parts: usize,
 }
 
-impl Read<'_> {
-    fn sums(&mut self, dimension: usize) -> Result<Sums, QueryError> {
-        let Self {
-            zoom,
-            window,
-            shift,
-            ..
-        } = *self;
-        let mut sums = Sums::new();
-        let table = &zoom.visits;
-        let calls_filter = self.request.filter.sql();
-        let mut parts = None;
-        if let (None, Some(pyramid)) = (&calls_filter, table.pyramid())
-            && let Answers::Blocks(plan) = table.answers(dimension, window, shift, self.max_rows)
-        {
-            let read = pyramid.read(&plan, true, |cells| {
-                for (time, key, sum, latency) in cells.in_window(window) {
-                    if let (Some(key), Some(latency)) = (cells.keys().get(key), latency) {
-                        let time = window.0 + ((time - window.0) >> shift << shift);
-                        merge(&mut sums, time, key, sum, latency);
-                    }
-                }
-            });
-            match read {
-                Ok(()) => {
-                    self.blocks += plan.blocks();
-                    parts = Some(paths(inside(table.uncovered(), window)));
-                }
-                // Damaged, which was not noticed until now.
-                Err(_) => sums.clear(),
-            }
-        }
-        let parts = parts.unwrap_or_else(|| paths(inside(table.parts(), window)));
-        if parts.is_empty() {
-            return Ok(sums);
-        }
-        self.parts += parts.len();
-        // Calls began before the visits that they are made of.
-        let before = || paths(inside(zoom.calls.parts(), (0, window.1)));
-        let of_calls = calls_filter.map(|filter| (before(), filter));
-        let whole = dimension == REQUEST;
-        rows::visits(
-            &zoom.db,
-            &parts,
-            window,
-            shift,
-            whole,
-            of_calls,
-            |time, key, (sum, _), latency| merge(&mut sums, time, key, sum, latency),
-        )?;
-        Ok(sums)
-    }
+/// Sums of table `slices`.
+struct Visits {
+    layers: Numbers<Arc<str>>,
+    /// Number of layer `syscall`.
+    syscall: u32,
+    /// By layer, what visits took themselves.
+    own: Buckets,
+    /// What calls with visits took.
+    wholes: Buckets,
 }
 
-fn merge(sums: &mut Sums, time: i64, key: &Key, sum: &Sum, latency: &Latency) {
-    let none = || (Sum::default(), [0; LATENCY_BUCKETS]);
-    let (mine, histogram) = sums.entry((time, key.clone())).or_insert_with(none);
-    mine.merge(sum);
-    for (mine, more) in histogram.iter_mut().zip(latency) {
-        *mine = mine.saturating_add(*more);
+impl Visits {
+    /// None, in buckets of 2^`shift` ns, the first of which begins at `from`.
+    fn new(from: i64, shift: u8) -> Self {
+        let mut layers = Numbers::default();
+        Self {
+            syscall: layers.of(SYSCALL, |name| Arc::from(name)),
+            layers,
+            own: Buckets::new(from, shift, true),
+            wholes: Buckets::new(from, shift, true),
+        }
+    }
+
+    fn layer(&mut self, name: &str) -> u32 {
+        self.layers.of(name, |name| Arc::from(name))
+    }
+
+    /// Adds all visits of a window of whole buckets.
+    fn read(
+        &mut self,
+        zoom: &Zoom,
+        request: &Request,
+        window: (i64, i64),
+        shift: u8,
+        max_rows: u64,
+    ) -> Result<Source, QueryError> {
+        let table = &zoom.visits;
+        let filter = request.filter.sql();
+        let blocks = match filter {
+            None => self.blocks(zoom, window, shift, max_rows),
+            // Which visits are of calls that pass only the rows tell.
+            Some(_) => None,
+        };
+        let parts = match blocks {
+            Some(_) => paths(inside(table.uncovered(), window)),
+            None => {
+                *self = Self::new(window.0, shift);
+                paths(inside(table.parts(), window))
+            }
+        };
+        let source = Source {
+            blocks: blocks.unwrap_or(0),
+            parts: parts.len(),
+        };
+        if parts.is_empty() {
+            return Ok(source);
+        }
+        // Calls began before the visits that they are made of.
+        let before = || paths(inside(zoom.calls.parts(), (0, window.1)));
+        let of_calls = filter.map(|filter| (before(), filter));
+        rows::visits(&zoom.db, &parts, window, of_calls, |visit| {
+            let key = self.layer(visit.layer);
+            let row = |key, took_ns| Row {
+                time: visit.time,
+                key,
+                took_ns,
+                failed: false,
+                bytes: 0,
+                ways: Bytes::default(),
+            };
+            self.own.row(&row(key, visit.self_ns));
+            if let (Some(whole_ns), true) = (visit.whole_ns, key == self.syscall) {
+                self.wholes.row(&row(0, whole_ns));
+            }
+        })?;
+        Ok(source)
+    }
+
+    /// Adds what the pyramid's blocks have, and tells how many these are. `None` when it does not
+    /// answer for both sums, or is damaged, which was not noticed until now.
+    fn blocks(
+        &mut self,
+        zoom: &Zoom,
+        window: (i64, i64),
+        shift: u8,
+        max_rows: u64,
+    ) -> Option<usize> {
+        let pyramid = zoom.visits.pyramid()?;
+        let plan = |dimension| match zoom.visits.answers(dimension, window, shift, max_rows) {
+            Answers::Blocks(plan) => Some(plan),
+            _ => None,
+        };
+        let (own, wholes) = (plan(LAYER)?, plan(REQUEST)?);
+        let read = pyramid.read(&own, true, |cells| {
+            let layers: Vec<u32> = cells
+                .keys()
+                .iter()
+                .map(|key| match key {
+                    Key::Text(name) => self.layer(name),
+                    _ => OTHERS,
+                })
+                .collect();
+            for (time, key, sum, latency) in cells.in_window(window) {
+                if let (Some(layer), Some(latency)) = (layers.get(key), latency) {
+                    self.own.merge(time, *layer, sum, latency);
+                }
+            }
+        });
+        read.ok()?;
+        let read = pyramid.read(&wholes, true, |cells| {
+            let is_call = |key: &Key| matches!(key, Key::Text(name) if &**name == SYSCALL);
+            let calls: Vec<bool> = cells.keys().iter().map(is_call).collect();
+            for (time, key, sum, latency) in cells.in_window(window) {
+                if let (Some(true), Some(latency)) = (calls.get(key), latency) {
+                    self.wholes.merge(time, 0, sum, latency);
+                }
+            }
+        });
+        read.ok()?;
+        Some(own.blocks() + wholes.blocks())
     }
 }
 
@@ -184,12 +233,12 @@ struct Without {
 }
 
 /// All calls of a bucket less those that have visits.
-fn without(total: &Total, wholes: Option<(Sum, Latency)>) -> Without {
-    let (whole, histogram) = wholes.unwrap_or((Sum::default(), [0; LATENCY_BUCKETS]));
+fn without(total: &Total, wholes: Option<(&Entry, &Latency)>) -> Without {
+    let (whole, histogram) = wholes.map_or((Sum::default(), &NO_LATENCY), |(e, l)| (e.sum, l));
     let all = &total.sum;
     let mut latency = [0; LATENCY_BUCKETS];
     for ((left, all), whole) in latency.iter_mut().zip(&total.latency).zip(histogram) {
-        *left = u32::try_from(all.saturating_sub(u64::from(whole))).unwrap_or(u32::MAX);
+        *left = u32::try_from(all.saturating_sub(u64::from(*whole))).unwrap_or(u32::MAX);
     }
     let (least, most) = match latency.iter().rposition(|n| *n > 0) {
         None => (0, 0),

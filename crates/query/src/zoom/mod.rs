@@ -7,6 +7,7 @@
 //! separately. [`Zoom::events`] gives the rows themselves.
 
 mod answer;
+mod buckets;
 mod filter;
 mod gather;
 mod layers;

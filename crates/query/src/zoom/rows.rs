@@ -4,12 +4,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::AsArray;
-use arrow::datatypes::{Int32Type, Int64Type};
-use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
+use arrow::array::{Array, AsArray, Int64Array, StringArray};
+use arrow::datatypes::Int64Type;
+use arrow::record_batch::RecordBatch;
+use fathom_pyramid::{Key, Latency, Sum};
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::statistics::Statistics;
 
+use super::buckets::{Buckets, Numbers, Row};
 use super::gather::Bytes;
 use super::{By, Filter, Request, gather};
 use crate::{Db, QueryError, tables};
@@ -82,145 +84,149 @@ pub(super) fn events(
     ))
 }
 
+/// Number of the key of rows that have none.
+const NO_KEY: u32 = u32::MAX;
+
 /// Gives `each` the sums of the rows of a window: the beginning of the bucket, the
 /// key as the pyramid has it, the sums, and the bytes by direction.
+///
+/// The rows are added up here: to put them in buckets of time and of duration takes the
+/// database three times as long as to read them.
 pub(super) fn sums(
     db: &Db,
     parts: &[PathBuf],
     window: (i64, i64),
     shift: u8,
     request: &Request,
-    each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
+    mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
 ) -> Result<(), QueryError> {
     // The key that the pyramid would have had, so that both can be added up.
-    let text = match (request.by, gather::dimension(request)) {
-        (By::Syscall | By::Class, _) | (By::Nothing, Some(0)) => true,
-        (By::Thread | By::Process | By::File | By::Layer, _) | (By::Nothing, _) => false,
-    };
-    let key = match (request.by, gather::dimension(request)) {
-        (By::Syscall | By::Class, _) | (By::Nothing, Some(0)) => "syscall",
-        (By::Thread | By::Process, _) | (By::Nothing, Some(1)) => "(pid::BIGINT << 32) + tid",
-        (By::File, _) | (By::Nothing, Some(_)) => "file_id",
-        (By::Nothing | By::Layer, None | Some(_)) => "NULL::BIGINT",
-    };
-    let latency = if request.latency {
-        "coalesce(duration_bucket(dur_ns), 0)"
-    } else {
-        "-1"
-    };
-    let source = source(parts)?;
-    let conditions = conditions(window, &request.filter);
-    // Which way bytes go is told for each name of a call, not for each row.
-    let sql = format!(
-        "SELECT bucket, key, level, sum(n)::BIGINT, sum(errors)::BIGINT, sum(bytes)::BIGINT, \
-         sum(time)::BIGINT, max(longest), \
-         coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT, \
-         coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT FROM ( \
-         SELECT (ts_ns - {from}) >> {shift} AS bucket, {key} AS key, {latency}::INTEGER AS level, \
-         syscall, count(*) AS n, count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes, \
-         coalesce(sum(dur_ns), 0) AS time, coalesce(max(dur_ns), 0) AS longest \
-         FROM {source} WHERE {conditions} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3",
-        from = window.0,
+    let by_call = matches!(
+        (request.by, gather::dimension(request)),
+        (By::Syscall | By::Class, _) | (By::Nothing, Some(0))
     );
-    each_sum(db, &sql, window.0, shift, text, each)
+    let key = match (request.by, gather::dimension(request)) {
+        (By::Thread | By::Process, _) | (By::Nothing, Some(1)) => "(pid::BIGINT << 32) + tid",
+        (By::File, _) | (By::Nothing, Some(2..)) => "file_id",
+        _ => "NULL::BIGINT",
+    };
+    let sql = format!(
+        "SELECT ts_ns, coalesce(dur_ns, 0), coalesce(bytes, 0), {key}, syscall, \
+         errno IS NOT NULL FROM {} WHERE {}",
+        source(parts)?,
+        conditions(window, &request.filter),
+    );
+    let mut buckets = Buckets::new(window.0, shift, request.latency);
+    let mut calls = Numbers::<Arc<str>>::default();
+    let mut ways = Vec::new();
+    let mut others = Numbers::<i64>::default();
+    let mut rows = db.run(&sql)?;
+    while let Some(batch) = rows.next_batch()? {
+        let number = |column| numbers(&batch, column);
+        let (time, took, bytes, key) = (number(0)?, number(1)?, number(2)?, number(3)?);
+        let names = texts(&batch, 4)?;
+        let failed = batch.column(5).as_boolean_opt().ok_or_else(unexpected)?;
+        for (row, name) in names.iter().enumerate() {
+            let call = match name {
+                None => NO_KEY,
+                Some(name) => calls.of(name, |name| {
+                    let name: Arc<str> = Arc::from(name);
+                    ways.push(gather::direction(&Key::Text(Arc::clone(&name)), 1));
+                    name
+                }),
+            };
+            let key = match by_call {
+                true => call,
+                false if key.is_null(row) => NO_KEY,
+                false => others.of(&key.value(row), |key| *key),
+            };
+            buckets.row(&Row {
+                time: time.value(row),
+                key,
+                took_ns: took.value(row),
+                failed: failed.value(row),
+                bytes: bytes.value(row),
+                ways: ways.get(call as usize).copied().unwrap_or_default(),
+            });
+        }
+    }
+    for (entry, latency) in buckets.iter() {
+        let key = match by_call {
+            true => calls.key(entry.key).map(|name| Key::Text(name.clone())),
+            false => others.key(entry.key).map(|number| Key::Int(*number)),
+        };
+        let key = key.unwrap_or(Key::Null);
+        each(entry.time, &key, (&entry.sum, entry.bytes), latency);
+    }
+    Ok(())
 }
 
-/// Gives `each` the sums of the visits of a window, by layer: of what they took themselves, or,
-/// of those that stand for a `whole` request, of all that it took. With `calls`, parts and a
-/// condition, only visits of these calls.
+/// A visit of a layer.
+pub(super) struct Visit<'a> {
+    /// Beginning, CLOCK_MONOTONIC nanoseconds.
+    pub(super) time: i64,
+    pub(super) layer: &'a str,
+    /// What it took without those in it, nanoseconds.
+    pub(super) self_ns: i64,
+    /// All that it took, if it stands for the whole of a request, nanoseconds.
+    pub(super) whole_ns: Option<i64>,
+}
+
+/// Gives `each` the visits that begin in a window. With `calls`, parts and a condition, only
+/// visits of these calls.
 pub(super) fn visits(
     db: &Db,
     parts: &[PathBuf],
     window: (i64, i64),
-    shift: u8,
-    whole: bool,
     calls: Option<(Vec<PathBuf>, String)>,
-    each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
+    mut each: impl FnMut(&Visit<'_>),
 ) -> Result<(), QueryError> {
-    let source = source(parts)?;
     let mut conditions = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
-    if whole {
-        conditions.push_str(" AND depth = 0");
-    }
     match calls {
         None => {}
         Some((calls, _)) if calls.is_empty() => conditions.push_str(" AND false"),
         Some((calls, filter)) => {
-            let calls = self::source(&calls)?;
+            let calls = source(&calls)?;
             conditions.push_str(&format!(
                 " AND rid IN (SELECT rid FROM {calls} WHERE {filter})"
             ));
         }
     }
     let sql = format!(
-        "SELECT (ts_ns - {from}) >> {shift} AS bucket, layer AS key, \
-         coalesce(duration_bucket({took}), 0)::INTEGER AS level, count(*)::BIGINT, \
-         0::BIGINT, 0::BIGINT, coalesce(sum({took}), 0)::BIGINT, coalesce(max({took}), 0), \
-         0::BIGINT, 0::BIGINT FROM {source} WHERE {conditions} GROUP BY 1, 2, 3",
-        from = window.0,
-        took = if whole { "dur_ns" } else { "self_ns" },
+        "SELECT ts_ns, coalesce(self_ns, 0), \
+         CASE WHEN depth = 0 THEN coalesce(dur_ns, 0) END, layer FROM {} WHERE {conditions}",
+        source(parts)?,
     );
-    each_sum(db, &sql, window.0, shift, true, each)
-}
-
-/// Gives `each` what a statement says: bucket, key (a name when it is `text`, else a number),
-/// entry of the histogram, rows, errors, bytes, time, longest, bytes read, bytes written.
-fn each_sum(
-    db: &Db,
-    sql: &str,
-    from: i64,
-    shift: u8,
-    text: bool,
-    mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
-) -> Result<(), QueryError> {
-    let mut rows = db.run(sql)?;
+    let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {
-        let unexpected = || QueryError::Sql("the sums have another type than expected".into());
-        let number = |i: usize| batch.column(i).as_primitive_opt::<Int64Type>();
-        let (Some(bucket), Some(level)) =
-            (number(0), batch.column(2).as_primitive_opt::<Int32Type>())
-        else {
-            return Err(unexpected());
-        };
-        let keys: Vec<Key> = if text {
-            let names = batch
-                .column(1)
-                .as_string_opt::<i32>()
-                .ok_or_else(unexpected)?;
-            names
-                .iter()
-                .map(|n| n.map_or(Key::Null, |n| Key::Text(Arc::from(n))))
-                .collect()
-        } else {
-            let numbers = number(1).ok_or_else(unexpected)?;
-            numbers
-                .iter()
-                .map(|n| n.map_or(Key::Null, Key::Int))
-                .collect()
-        };
-        let sums: Option<Vec<_>> = (3..10).map(number).collect();
-        let sums = sums.ok_or_else(unexpected)?;
-        for (row, key) in keys.iter().enumerate().take(batch.num_rows()) {
-            let value = |i: usize| u64::try_from(sums[i].value(row)).unwrap_or(0);
-            let sum = Sum {
-                count: value(0),
-                errors: value(1),
-                bytes: value(2),
-                time_ns: value(3),
-                max_ns: value(4),
-            };
-            let mut latency = [0; LATENCY_BUCKETS];
-            let level = usize::try_from(level.value(row)).ok();
-            if let Some(entry) = level.and_then(|l| latency.get_mut(l)) {
-                *entry = u32::try_from(sum.count).unwrap_or(u32::MAX);
-            }
-            let bytes = Bytes {
-                read: value(5),
-                written: value(6),
-            };
-            let time = from + (bucket.value(row) << shift);
-            each(time, key, (&sum, bytes), &latency);
+        let number = |column| numbers(&batch, column);
+        let (time, own, whole) = (number(0)?, number(1)?, number(2)?);
+        for (row, layer) in texts(&batch, 3)?.iter().enumerate() {
+            each(&Visit {
+                time: time.value(row),
+                layer: layer.unwrap_or_default(),
+                self_ns: own.value(row),
+                whole_ns: whole.is_valid(row).then(|| whole.value(row)),
+            });
         }
     }
     Ok(())
+}
+
+fn unexpected() -> QueryError {
+    QueryError::Sql("the rows have another type than expected".into())
+}
+
+fn numbers(batch: &RecordBatch, column: usize) -> Result<&Int64Array, QueryError> {
+    let column = batch.columns().get(column);
+    column
+        .and_then(|c| c.as_primitive_opt::<Int64Type>())
+        .ok_or_else(unexpected)
+}
+
+fn texts(batch: &RecordBatch, column: usize) -> Result<&StringArray, QueryError> {
+    let column = batch.columns().get(column);
+    column
+        .and_then(|c| c.as_string_opt::<i32>())
+        .ok_or_else(unexpected)
 }
