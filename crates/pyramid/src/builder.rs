@@ -289,7 +289,8 @@ impl Builder {
         self.next_part = number + 1;
         self.part_bytes += bytes;
         let rows = self.tiers.first().map_or(0, |t| t.extent.rows);
-        let full = rows >= self.source.segment_rows || self.next_part - self.first_part >= SEGMENT_PARTS;
+        let full =
+            rows >= self.source.segment_rows || self.next_part - self.first_part >= SEGMENT_PARTS;
         full.then(|| self.close(false)).flatten()
     }
 

@@ -55,7 +55,7 @@ pub(super) struct Bytes {
 }
 
 /// Which way the bytes of a call go.
-pub(super) fn direction(key: &Key, bytes: u64) -> Bytes {
+fn direction(key: &Key, bytes: u64) -> Bytes {
     let call = match key {
         Key::Text(name) => SYSCALLS.iter().find(|s| s.name == &**name),
         _ => None,
@@ -252,12 +252,11 @@ impl<'a> Gather<'a> {
         rests.values().any(|found| *found < asked)
     }
 
-    /// Adds a sum of rows, with a key as the pyramid has it.
+    /// Adds a sum of what passes the filter, with a key as the pyramid has it.
     pub(super) fn add(&mut self, time: i64, key: &Key, sum: (&Sum, Bytes), latency: &Latency) {
         let bucket = ((time - self.from) >> self.shift) as u32;
-        if let Some(line) = self.line(key) {
-            self.add_to(line, bucket, sum, Some(latency));
-        }
+        let line = self.line_of(key);
+        self.add_to(line, bucket, sum, Some(latency));
     }
 
     fn add_to(
@@ -291,9 +290,8 @@ impl<'a> Gather<'a> {
     /// Says that the longest of a key in a bucket, to which something was added, may be longer.
     pub(super) fn longest_may_be_longer(&mut self, time: i64, key: &Key) {
         let bucket = ((time - self.from) >> self.shift) as u32;
-        if let Some(line) = self.line(key) {
-            self.longer.insert((line, bucket));
-        }
+        let line = self.line_of(key);
+        self.longer.insert((line, bucket));
     }
 
     /// Whether [`Total::bytes`] is known.
@@ -311,7 +309,7 @@ impl<'a> Gather<'a> {
         self.missed
     }
 
-    /// The line of a key; `None` when the filter leaves it out.
+    /// The line of a key of the pyramid; `None` when the filter leaves it out.
     fn line(&mut self, key: &Key) -> Option<u32> {
         let filter = &self.request.filter;
         if matches!(key, Key::Rest { .. }) && self.request.by != By::Nothing {
@@ -331,27 +329,28 @@ impl<'a> Gather<'a> {
                 passes(&filter.pid, (pair >> 32) as i32) && passes(&filter.tid, *pair as i32)
             }
             (Key::Int(file), Some(FILE)) => passes(&filter.file_id, *file),
-            // Of rows, which SQL has filtered already.
-            (_, None) => true,
             _ => *filter == Filter::default(),
         };
-        if !passes {
-            return None;
-        }
+        passes.then(|| self.line_of(key))
+    }
+
+    /// The line of a key of what passes the filter.
+    fn line_of(&mut self, key: &Key) -> u32 {
         let key = match (self.request.by, key) {
             (By::Nothing, _) => Key::Null,
+            (_, Key::Rest { .. }) => return REST,
             (By::Class, key) => class_key(key),
             (By::Process, Key::Int(pair)) => Key::Int(pair >> 32),
             (_, key) => key.clone(),
         };
         if let Some(line) = self.numbers.get(&key) {
-            return Some(*line);
+            return *line;
         }
         let line = self.keys.len() as u32;
         self.numbers.insert(key.clone(), line);
         self.keys.push(key);
         self.times.push(0);
-        Some(line)
+        line
     }
 
     /// The keys with the most time, and the rest as `None`: buckets in order, with

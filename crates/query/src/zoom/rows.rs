@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, Int64Array, StringArray};
-use arrow::datatypes::Int64Type;
+use arrow::array::{Array, AsArray, BooleanArray, Int32Array, Int64Array, StringArray};
+use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
 use fathom_pyramid::{Key, Latency, Sum};
 use parquet::file::metadata::ParquetMetaDataReader;
@@ -13,7 +13,7 @@ use parquet::file::statistics::Statistics;
 
 use super::buckets::{Buckets, Numbers, Row};
 use super::gather::Bytes;
-use super::{By, Filter, Request, gather};
+use super::{By, Filter, Request};
 use crate::{Db, QueryError, tables};
 
 /// Rows that lie together in a part, as its footer describes them.
@@ -84,14 +84,12 @@ pub(super) fn events(
     ))
 }
 
-/// Number of the key of rows that have none.
-const NO_KEY: u32 = u32::MAX;
-
 /// Gives `each` the sums of the rows of a window: the beginning of the bucket, the
 /// key as the pyramid has it, the sums, and the bytes by direction.
 ///
 /// The rows are added up here: to put them in buckets of time and of duration takes the
-/// database three times as long as to read them.
+/// database three times as long as to read them. So that it has nothing to work out for each
+/// row, nulls and pairs are dealt with here, too.
 pub(super) fn sums(
     db: &Db,
     parts: &[PathBuf],
@@ -100,65 +98,100 @@ pub(super) fn sums(
     request: &Request,
     mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
 ) -> Result<(), QueryError> {
-    // The key that the pyramid would have had, so that both can be added up.
-    let by_call = matches!(
-        (request.by, gather::dimension(request)),
-        (By::Syscall | By::Class, _) | (By::Nothing, Some(0))
-    );
-    let key = match (request.by, gather::dimension(request)) {
-        (By::Thread | By::Process, _) | (By::Nothing, Some(1)) => "(pid::BIGINT << 32) + tid",
-        (By::File, _) | (By::Nothing, Some(2..)) => "file_id",
-        _ => "NULL::BIGINT",
+    let keys = match request.by {
+        By::Syscall | By::Class => ", syscall",
+        By::Thread | By::Process => ", pid, tid",
+        By::File => ", file_id",
+        By::Nothing | By::Layer => "",
     };
+    // Which way bytes go is told for each name of a call, not for each row.
     let sql = format!(
-        "SELECT ts_ns, coalesce(dur_ns, 0), coalesce(bytes, 0), {key}, syscall, \
-         errno IS NOT NULL FROM {} WHERE {}",
+        "SELECT ts_ns, dur_ns, bytes, errno IS NOT NULL, call_reads(syscall), \
+         call_writes(syscall){keys} FROM {} WHERE {}",
         source(parts)?,
         conditions(window, &request.filter),
     );
     let mut buckets = Buckets::new(window.0, shift, request.latency);
-    let mut calls = Numbers::<Arc<str>>::default();
-    let mut ways = Vec::new();
-    let mut others = Numbers::<i64>::default();
+    let mut known = Known::default();
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {
-        let number = |column| numbers(&batch, column);
-        let (time, took, bytes, key) = (number(0)?, number(1)?, number(2)?, number(3)?);
-        let names = texts(&batch, 4)?;
-        let failed = batch.column(5).as_boolean_opt().ok_or_else(unexpected)?;
-        for (row, name) in names.iter().enumerate() {
-            let call = match name {
-                None => NO_KEY,
-                Some(name) => calls.of(name, |name| {
-                    let name: Arc<str> = Arc::from(name);
-                    ways.push(gather::direction(&Key::Text(Arc::clone(&name)), 1));
-                    name
-                }),
-            };
-            let key = match by_call {
-                true => call,
-                false if key.is_null(row) => NO_KEY,
-                false => others.of(&key.value(row), |key| *key),
-            };
+        let (time, took, bytes) = (wide(&batch, 0)?, wide(&batch, 1)?, wide(&batch, 2)?);
+        let (failed, reads, writes) = (truth(&batch, 3)?, truth(&batch, 4)?, truth(&batch, 5)?);
+        let keys = Keys::new(request.by, &batch)?;
+        for row in 0..batch.num_rows() {
             buckets.row(&Row {
                 time: time.value(row),
-                key,
-                took_ns: took.value(row),
-                failed: failed.value(row),
-                bytes: bytes.value(row),
-                ways: ways.get(call as usize).copied().unwrap_or_default(),
+                key: keys.of(row, &mut known),
+                took_ns: value(took, row),
+                failed: is_true(failed, row),
+                bytes: value(bytes, row),
+                ways: Bytes {
+                    read: u64::from(is_true(reads, row)),
+                    written: u64::from(is_true(writes, row)),
+                },
             });
         }
     }
     for (entry, latency) in buckets.iter() {
-        let key = match by_call {
-            true => calls.key(entry.key).map(|name| Key::Text(name.clone())),
-            false => others.key(entry.key).map(|number| Key::Int(*number)),
-        };
-        let key = key.unwrap_or(Key::Null);
+        let key = known.key(entry.key);
         each(entry.time, &key, (&entry.sum, entry.bytes), latency);
     }
     Ok(())
+}
+
+/// Number of the key of rows that have none.
+const NO_KEY: u32 = u32::MAX;
+
+/// Keys that were met, all of one kind.
+#[derive(Default)]
+struct Known {
+    names: Numbers<Arc<str>>,
+    numbers: Numbers<i64>,
+}
+
+impl Known {
+    fn key(&self, number: u32) -> Key {
+        let name = self.names.key(number).map(|name| Key::Text(name.clone()));
+        let number = || self.numbers.key(number).map(|number| Key::Int(*number));
+        name.or_else(number).unwrap_or(Key::Null)
+    }
+}
+
+/// Keys of the rows of a batch.
+enum Keys<'a> {
+    None,
+    Names(&'a StringArray),
+    Numbers(&'a Int64Array),
+    Pairs(&'a Int32Array, &'a Int32Array),
+}
+
+impl<'a> Keys<'a> {
+    /// Those in the columns from the seventh on.
+    fn new(by: By, batch: &'a RecordBatch) -> Result<Self, QueryError> {
+        Ok(match by {
+            By::Syscall | By::Class => Keys::Names(texts(batch, 6)?),
+            By::Thread | By::Process => Keys::Pairs(narrow(batch, 6)?, narrow(batch, 7)?),
+            By::File => Keys::Numbers(wide(batch, 6)?),
+            By::Nothing | By::Layer => Keys::None,
+        })
+    }
+
+    /// The number of a row's key.
+    fn of(&self, row: usize, known: &mut Known) -> u32 {
+        match self {
+            Keys::Names(names) if names.is_valid(row) => {
+                known.names.of(names.value(row), |name| Arc::from(name))
+            }
+            Keys::Numbers(numbers) if numbers.is_valid(row) => {
+                known.numbers.of(&numbers.value(row), |number| *number)
+            }
+            Keys::Pairs(a, b) if a.is_valid(row) => {
+                let pair = i64::from(a.value(row)) << 32 | i64::from(b.value(row) as u32);
+                known.numbers.of(&pair, |pair| *pair)
+            }
+            _ => NO_KEY,
+        }
+    }
 }
 
 /// A visit of a layer.
@@ -193,20 +226,20 @@ pub(super) fn visits(
         }
     }
     let sql = format!(
-        "SELECT ts_ns, coalesce(self_ns, 0), \
-         CASE WHEN depth = 0 THEN coalesce(dur_ns, 0) END, layer FROM {} WHERE {conditions}",
+        "SELECT ts_ns, self_ns, dur_ns, depth, layer FROM {} WHERE {conditions}",
         source(parts)?,
     );
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {
-        let number = |column| numbers(&batch, column);
-        let (time, own, whole) = (number(0)?, number(1)?, number(2)?);
-        for (row, layer) in texts(&batch, 3)?.iter().enumerate() {
+        let (time, own, took) = (wide(&batch, 0)?, wide(&batch, 1)?, wide(&batch, 2)?);
+        let depth = narrow(&batch, 3)?;
+        for (row, layer) in texts(&batch, 4)?.iter().enumerate() {
+            let is_whole = depth.is_valid(row) && depth.value(row) == 0;
             each(&Visit {
                 time: time.value(row),
                 layer: layer.unwrap_or_default(),
-                self_ns: own.value(row),
-                whole_ns: whole.is_valid(row).then(|| whole.value(row)),
+                self_ns: value(own, row),
+                whole_ns: is_whole.then(|| value(took, row)),
             });
         }
     }
@@ -217,10 +250,37 @@ fn unexpected() -> QueryError {
     QueryError::Sql("the rows have another type than expected".into())
 }
 
-fn numbers(batch: &RecordBatch, column: usize) -> Result<&Int64Array, QueryError> {
+/// A number of a column, 0 for null.
+fn value(column: &Int64Array, row: usize) -> i64 {
+    match column.is_valid(row) {
+        true => column.value(row),
+        false => 0,
+    }
+}
+
+/// A truth of a column, which null is not.
+fn is_true(column: &BooleanArray, row: usize) -> bool {
+    column.is_valid(row) && column.value(row)
+}
+
+fn wide(batch: &RecordBatch, column: usize) -> Result<&Int64Array, QueryError> {
     let column = batch.columns().get(column);
     column
         .and_then(|c| c.as_primitive_opt::<Int64Type>())
+        .ok_or_else(unexpected)
+}
+
+fn narrow(batch: &RecordBatch, column: usize) -> Result<&Int32Array, QueryError> {
+    let column = batch.columns().get(column);
+    column
+        .and_then(|c| c.as_primitive_opt::<Int32Type>())
+        .ok_or_else(unexpected)
+}
+
+fn truth(batch: &RecordBatch, column: usize) -> Result<&BooleanArray, QueryError> {
+    let column = batch.columns().get(column);
+    column
+        .and_then(|c| c.as_boolean_opt())
         .ok_or_else(unexpected)
 }
 
