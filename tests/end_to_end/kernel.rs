@@ -2,6 +2,7 @@
 //! for other ones.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use fathom_tests::environment::fathom;
@@ -17,12 +18,22 @@ fn has_symbol(name: &str) -> bool {
         .any(|line| line.split_whitespace().nth(2) == Some(name))
 }
 
-/// Whether the kernel has a tracepoint of that name, by its own list.
+/// Whether the kernel has a tracepoint of that name for BTF programs, by its own lists: before
+/// 5.11 it has no types of modules.
 fn has_event(name: &str) -> bool {
     let events = fs::read_to_string("/sys/kernel/tracing/available_events").unwrap();
-    events
-        .lines()
-        .any(|line| line.split_once(':').is_some_and(|(_, event)| event == name))
+    let found = events.lines().filter_map(|line| line.split_once(':'));
+    let system = found
+        .filter(|(_, event)| *event == name)
+        .map(|f| f.0)
+        .next();
+    system.is_some_and(|system| {
+        let is_module = Path::new("/sys/module")
+            .join(system)
+            .join("initstate")
+            .exists();
+        !is_module || Path::new("/sys/kernel/btf").join(system).exists()
+    })
 }
 
 /// Version of the running kernel: major and minor.

@@ -15,7 +15,6 @@ use crate::args::value;
 use crate::error::{ExportError, Result};
 use crate::json::Object;
 use crate::row::{Layer, Row};
-use crate::source::Order;
 use crate::{Exporter, time};
 
 struct File {
@@ -108,10 +107,6 @@ impl Dio {
 }
 
 impl Exporter for Dio {
-    fn order(&self) -> Order {
-        Order::Stored
-    }
-
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
         self.line.clear();
         self.path(row.file_id);

@@ -33,7 +33,7 @@ pub use source::Selection;
 pub use time::parse as parse_time;
 
 use row::Row;
-use source::{Order, Source, Tables};
+use source::{Source, Tables};
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,11 +126,6 @@ pub(crate) trait Exporter {
         Tables::Calls
     }
 
-    /// In which order.
-    fn order(&self) -> Order {
-        Order::Start
-    }
-
     /// What comes before the rows.
     fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
         let _ = out;
@@ -187,7 +182,7 @@ pub fn export(
     let total = source.total();
     let mut rows = 0;
     exporter.begin(out)?;
-    source.each(exporter.order(), |row| {
+    source.each(|row| {
         exporter.row(row, out)?;
         rows += 1;
         if rows & 4095 == 0 {

@@ -40,16 +40,6 @@ pub(crate) enum Tables {
     All,
 }
 
-/// In which order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// As stored: calls in the order in which they ended.
-    Stored,
-    /// In the order in which they began; of rows that began at once the longer
-    /// ones first, so that what lies within another comes behind it.
-    Start,
-}
-
 /// A session and what is wanted of it.
 pub(crate) struct Source<'db> {
     db: &'db Db,
@@ -95,11 +85,9 @@ impl<'db> Source<'db> {
         self.total
     }
 
-    /// Gives every row to `take`.
-    pub fn each(&self, order: Order, mut take: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
-        if order == Order::Stored {
-            return self.query(&self.rows, &mut take);
-        }
+    /// Gives every row to `take`, in the order in which they began; of rows that began at once
+    /// the longer ones first, so that what lies within another comes behind it.
+    pub fn each(&self, mut take: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
         for window in self.windows()? {
             let sql = format!(
                 "SELECT * FROM ({}) WHERE ts_ns >= {} AND ts_ns < {} \
@@ -123,7 +111,7 @@ impl<'db> Source<'db> {
     }
 
     /// Ranges of time with about [`WINDOW_ROWS`] rows each, in order.
-    fn windows(&self) -> Result<Vec<Range<i64>>> {
+    pub fn windows(&self) -> Result<Vec<Range<i64>>> {
         let mut bounds = None;
         let sql = format!("SELECT min(ts_ns), max(ts_ns) FROM ({})", self.times);
         integers(self.db, &sql, |row| {
@@ -212,7 +200,7 @@ impl Selection {
 }
 
 /// Whether the condition is one, before anything is written.
-pub(crate) fn check_condition(db: &Db, selection: &Selection) -> Result<()> {
+fn check_condition(db: &Db, selection: &Selection) -> Result<()> {
     let Some(condition) = &selection.condition else {
         return Ok(());
     };

@@ -1,12 +1,15 @@
 //! CSV and JSON: the columns of table `syscalls` as they are.
 
 use std::io::Write;
+use std::ops::Range;
 
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
 use fathom_query::output::{self, Options};
-use fathom_query::{Db, QueryError};
+use fathom_query::{Batches, Db, QueryError, Rows};
 
 use crate::error::{ExportError, Result};
-use crate::source::check_condition;
+use crate::source::{Source, Tables};
 use crate::{Format, Outcome, Selection};
 
 pub(crate) fn write(
@@ -17,13 +20,9 @@ pub(crate) fn write(
     out: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
-    check_condition(db, selection)?;
-    let condition = selection.sql();
-    let total = count(
-        db,
-        &format!("SELECT count(*) FROM syscalls WHERE {condition}"),
-    )?;
-    let rows = db.query(&format!("SELECT * FROM syscalls WHERE {condition}"))?;
+    let source = Source::new(db, selection, Tables::Calls)?;
+    let total = source.total();
+    let rows = Ordered::new(db, selection, source.windows()?)?;
     let format = match format {
         Format::Csv => output::Format::Csv,
         Format::Ndjson => output::Format::Ndjson,
@@ -45,18 +44,52 @@ pub(crate) fn write(
     })
 }
 
-fn count(db: &Db, sql: &str) -> Result<u64> {
-    use arrow::array::AsArray;
-    use arrow::datatypes::Int64Type;
-    let mut total = 0;
-    for batch in db.query(sql)? {
-        let batch = batch?;
-        let column = batch
-            .columns()
-            .first()
-            .and_then(|c| c.as_primitive_opt::<Int64Type>())
-            .ok_or(ExportError::Column("count"))?;
-        total = column.values().first().copied().unwrap_or(0);
+/// Calls in the order in which they began, sorted a window of time after the other.
+struct Ordered<'db> {
+    db: &'db Db,
+    selection: &'db Selection,
+    windows: std::vec::IntoIter<Range<i64>>,
+    rows: Option<Rows<'db>>,
+    schema: SchemaRef,
+}
+
+impl<'db> Ordered<'db> {
+    fn new(db: &'db Db, selection: &'db Selection, windows: Vec<Range<i64>>) -> Result<Self> {
+        let schema = db.query("SELECT * FROM syscalls LIMIT 0")?.schema();
+        Ok(Self {
+            db,
+            selection,
+            windows: windows.into_iter(),
+            rows: None,
+            schema,
+        })
     }
-    Ok(u64::try_from(total).unwrap_or(0))
+}
+
+impl Batches for Ordered<'_> {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn next_batch(&mut self) -> std::result::Result<Option<RecordBatch>, QueryError> {
+        loop {
+            if let Some(rows) = &mut self.rows
+                && let Some(batch) = rows.next_batch()?
+            {
+                return Ok(Some(batch));
+            }
+            // A database runs one query at a time.
+            self.rows = None;
+            let Some(window) = self.windows.next() else {
+                return Ok(None);
+            };
+            self.rows = Some(self.db.query(&format!(
+                "SELECT * FROM syscalls WHERE {} AND ts_ns >= {} AND ts_ns < {} \
+                 ORDER BY ts_ns, rid",
+                self.selection.sql(),
+                window.start,
+                window.end
+            ))?);
+        }
+    }
 }

@@ -10,12 +10,12 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
+use crate::clusters;
 use crate::decode::RowGroupDecoder;
 use crate::error::SessionError;
 use crate::reader::Session;
 
-/// The rows of a table, a batch at a time, in the order in which they were written:
-/// of [`Session::batches`].
+/// The rows of a table, a batch at a time, in the order of [`Session::batches`].
 pub struct Batches<'a> {
     table: &'static Table,
     columns: Option<&'a [&'a str]>,
@@ -29,6 +29,8 @@ struct Part {
     reader: SerializedFileReader<File>,
     group: usize,
     decoder: Option<RowGroupDecoder>,
+    /// Whether batches are whole row groups, whose rows lie together by something.
+    clustered: bool,
 }
 
 impl std::fmt::Debug for Batches<'_> {
@@ -42,7 +44,8 @@ impl std::fmt::Debug for Batches<'_> {
 
 impl Session {
     /// All rows of a table, in the order in which they were written and in batches
-    /// of bounded size. With `columns`, only these are read and the others are
+    /// of bounded size; those of calls in the order in which they ended, as long as the columns
+    /// that tell are read (`ts_ns`, `dur_ns`). With `columns`, only these are read and the others are
     /// empty. Of tables with a key all versions of a row come, the one that counts
     /// last.
     ///
@@ -77,13 +80,17 @@ impl Batches<'_> {
                     reader,
                     group: 0,
                     decoder: None,
+                    clustered: false,
                 });
                 continue;
             };
             if let Some(decoder) = &mut part.decoder {
                 let next = guarded(|| decoder.next()).map_err(SessionError::parquet(&part.path))?;
-                if next.is_some() {
-                    return Ok(next);
+                if let Some(mut batch) = next {
+                    if part.clustered {
+                        clusters::by_end(&mut batch);
+                    }
+                    return Ok(Some(batch));
                 }
                 part.decoder = None;
             }
@@ -101,7 +108,9 @@ impl Batches<'_> {
             let reader = &part.reader;
             let decoder =
                 guarded(|| RowGroupDecoder::select(table, &*reader.get_row_group(group)?, wanted));
-            part.decoder = Some(decoder.map_err(SessionError::parquet(&part.path))?);
+            let mut decoder = decoder.map_err(SessionError::parquet(&part.path))?;
+            part.clustered = clusters::has(table) && decoder.all_at_once(clusters::MAX_ROWS);
+            part.decoder = Some(decoder);
         }
     }
 }

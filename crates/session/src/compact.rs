@@ -6,17 +6,19 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fathom_model::tables::Table;
 use fathom_model::{Batch, ColumnData};
+use parquet::errors::Result as ParquetResult;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::catalog::PartInfo;
+use crate::clusters::Clusters;
 use crate::decode::RowGroupDecoder;
 use crate::encode::Encoder;
 use crate::error::SessionError;
@@ -96,7 +98,7 @@ fn limited(parts: &[PartInfo]) -> usize {
 /// was set before that was done; then nothing has changed. With `durable` the
 /// merged part is safe from a power failure before the others are removed.
 ///
-/// Memory: one row group being encoded and one batch being decoded; for a
+/// Memory: one row group as rows and as pages, and one batch being decoded; for a
 /// table with a key also every distinct key and a byte a row.
 pub(crate) fn merge(
     storage: &Storage,
@@ -155,7 +157,11 @@ fn write_merged(
     };
     let writer = PartWriter::new(BufWriter::new(file), schema, &schema.documented);
     let mut writer = writer.map_err(failed())?;
-    let mut encoder = Encoder::new(schema.table, schema.descr.clone()).map_err(failed())?;
+    let encoder = Encoder::new(schema.table, schema.descr.clone()).map_err(failed())?;
+    let mut group = Group {
+        encoder,
+        clusters: Clusters::new(schema.table),
+    };
     let mut rows = 0;
     for part in parts {
         let path = storage.part(schema.table.name, part.range);
@@ -168,45 +174,35 @@ fn write_merged(
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let group = reader
+            let old = reader
                 .get_row_group(i)
                 .map_err(SessionError::parquet(&path))?;
             let in_order = || -> Result<bool, SessionError> {
                 Ok(page_order::is_promised(reader.metadata())
-                    || !page_order::is_wrong(&*group).map_err(SessionError::parquet(&path))?)
+                    || !page_order::is_wrong(&*old).map_err(SessionError::parquet(&path))?)
             };
-            if !keyed && group.metadata().num_rows() >= COPY_ROWS && in_order()? {
-                if encoder.rows() > 0 {
-                    writer
-                        .append(encoder.finish().map_err(failed())?)
-                        .map_err(failed())?;
-                }
-                writer.copy(&source, group.metadata()).map_err(failed())?;
-                rows += group.metadata().num_rows() as u64;
+            if !keyed && old.metadata().num_rows() >= COPY_ROWS && in_order()? {
+                group.end(&mut writer).map_err(failed())?;
+                writer.copy(&source, old.metadata()).map_err(failed())?;
+                rows += old.metadata().num_rows() as u64;
                 continue;
             }
-            let mut decoder = RowGroupDecoder::new(schema.table, &*group)
-                .map_err(SessionError::parquet(&path))?;
+            let mut decoder =
+                RowGroupDecoder::new(schema.table, &*old).map_err(SessionError::parquet(&path))?;
             while let Some(mut batch) = decoder.next().map_err(SessionError::parquet(&path))? {
                 if let Some(keep) = &mut keep {
                     let wanted: Vec<bool> = keep.by_ref().take(batch.len()).collect();
                     retain(&mut batch, &wanted);
                 }
                 rows += batch.len() as u64;
-                encoder.push(&batch).map_err(failed())?;
-                if encoder.rows() >= GROUP_ROWS || encoder.bytes() >= GROUP_BYTES {
-                    writer
-                        .append(encoder.finish().map_err(failed())?)
-                        .map_err(failed())?;
+                group.push(&batch).map_err(failed())?;
+                if group.is_full() {
+                    group.end(&mut writer).map_err(failed())?;
                 }
             }
         }
     }
-    if encoder.rows() > 0 {
-        writer
-            .append(encoder.finish().map_err(failed())?)
-            .map_err(failed())?;
-    }
+    group.end(&mut writer).map_err(failed())?;
     let file = writer.finish().map_err(failed())?;
     let file = file.into_inner().map_err(|e| {
         SessionError::io("write", temporary)(std::io::Error::from(e.error().kind()))
@@ -220,6 +216,44 @@ fn write_merged(
         .map_err(SessionError::io("write", temporary))?
         .len();
     Ok(Some((rows, bytes)))
+}
+
+/// The row group that is being made.
+struct Group {
+    encoder: Encoder,
+    /// Its rows, of a table whose rows lie together by something; otherwise the encoder has them.
+    clusters: Option<Clusters>,
+}
+
+impl Group {
+    fn push(&mut self, batch: &Batch) -> ParquetResult<()> {
+        match &mut self.clusters {
+            Some(clusters) => {
+                clusters.push(batch);
+                Ok(())
+            }
+            None => self.encoder.push(batch),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let (rows, bytes) = match &self.clusters {
+            Some(clusters) => (clusters.rows(), clusters.bytes()),
+            None => (self.encoder.rows(), self.encoder.bytes()),
+        };
+        rows >= GROUP_ROWS || bytes >= GROUP_BYTES
+    }
+
+    /// Appends its rows, if there are any, to `writer`; the next one begins.
+    fn end<W: Write + Send>(&mut self, writer: &mut PartWriter<W>) -> ParquetResult<()> {
+        match &mut self.clusters {
+            Some(clusters) if clusters.rows() > 0 => {
+                writer.append(self.encoder.whole(&clusters.take())?)
+            }
+            None if self.encoder.rows() > 0 => writer.append(self.encoder.finish()?),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// For each row of `parts` whether it is the last with its key.

@@ -27,6 +27,8 @@ pub(crate) struct RowGroupDecoder {
     /// `None` for a column that is left out.
     columns: Vec<Option<ColumnReader>>,
     rows_left: usize,
+    /// Rows of a batch at most.
+    batch_rows: usize,
 }
 
 impl RowGroupDecoder {
@@ -54,7 +56,17 @@ impl RowGroupDecoder {
             table,
             columns: columns?,
             rows_left,
+            batch_rows: BATCH_ROWS,
         })
+    }
+
+    /// With all rows in one batch if they are no more than `most`; whether that is so.
+    pub(crate) fn all_at_once(&mut self, most: usize) -> bool {
+        let fits = self.rows_left <= most;
+        if fits {
+            self.batch_rows = self.batch_rows.max(self.rows_left);
+        }
+        fits
     }
 
     /// The next rows; `None` at the end.
@@ -62,7 +74,7 @@ impl RowGroupDecoder {
         if self.rows_left == 0 {
             return Ok(None);
         }
-        let rows = self.rows_left.min(BATCH_ROWS);
+        let rows = self.rows_left.min(self.batch_rows);
         let mut strings = StringTable::new();
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, reader) in self.table.columns.iter().zip(&mut self.columns) {

@@ -27,6 +27,7 @@
 
 mod batches;
 mod catalog;
+mod clusters;
 mod compact;
 mod create;
 mod decode;

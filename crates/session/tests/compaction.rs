@@ -7,10 +7,11 @@ mod common;
 mod read;
 
 use std::fs;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use fathom_model::StringTable;
-use fathom_model::tables::{FileRows, LossRows};
+use fathom_model::tables::{FileRows, LossRows, SYSCALLS};
+use fathom_model::{Batch, ColumnData, StringTable};
 use fathom_session::{Session, SessionWriter, WriterOptions};
 
 fn files(versions: &[(i64, &str)]) -> fathom_model::Batch {
@@ -180,4 +181,95 @@ fn what_a_merged_part_came_from_is_not_read_twice() {
     assert_eq!(session.parts("syscalls"), [original]);
     assert_eq!(session.rows("syscalls"), 10);
     assert!(!session.problems().is_empty());
+}
+
+/// Merged calls of a thread and kind lie together, take less room for it, and are given out in
+/// the order in which they ended.
+#[test]
+fn merged_calls_lie_together_and_come_in_order() {
+    // A whole row group, which a merge copies as it is.
+    const ROWS: usize = 140_000;
+    let temp = tempfile::tempdir().unwrap();
+    let written = |batches: usize| {
+        let dir = temp.path().join(format!("{batches}.fathom"));
+        // A part an append.
+        let options = WriterOptions {
+            part_rows: 1,
+            ..WriterOptions::default()
+        };
+        let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
+        let mut workload = common::Workload::new(5);
+        let all = workload.batch(ROWS);
+        for batch in 0..batches {
+            let rows = batch * ROWS / batches..(batch + 1) * ROWS / batches;
+            writer.append(part_of(&all, rows)).unwrap();
+        }
+        writer.finish(common::meta()).unwrap();
+        Session::open(&dir).unwrap()
+    };
+    let bytes = |session: &Session| -> u64 {
+        let parts = session.part_infos("syscalls");
+        parts.iter().map(|part| part.bytes).sum()
+    };
+    let (whole, merged) = (written(1), written(12));
+    let place = |name: &str| {
+        let mut columns = SYSCALLS.columns.iter();
+        columns.position(|c| c.name == name).unwrap()
+    };
+    let (tid, call) = (place("tid"), place("syscall"));
+    let changes = |session: &Session| {
+        let rows = read::stored(session, "syscalls");
+        let differ = |a: &read::Row, b: &read::Row| a[tid] != b[tid] || a[call] != b[call];
+        let pairs = rows.iter().zip(rows.iter().skip(1));
+        pairs.filter(|(a, b)| differ(a, b)).count()
+    };
+    let (before, after) = (changes(&whole), changes(&merged));
+    assert!(before > ROWS / 2, "{before}");
+    assert!(after < 200, "{after}");
+    assert!(
+        bytes(&merged) * 100 < bytes(&whole) * 95,
+        "{} bytes, not merged {}",
+        bytes(&merged),
+        bytes(&whole)
+    );
+    assert!(read::table(&merged, "syscalls") == read::table(&whole, "syscalls"));
+    let given = |session: &Session| -> Vec<(i64, i64)> {
+        let batches = session.batches(&SYSCALLS, Some(&["rid", "ts_ns", "dur_ns"]));
+        let mut rows = Vec::new();
+        for batch in batches {
+            let batch = batch.unwrap();
+            let column = |name: &str| match &batch.columns[place(name)] {
+                ColumnData::I64(values) => values.clone(),
+                _ => panic!("{name} is no number"),
+            };
+            let ends = column("ts_ns").into_iter().zip(column("dur_ns"));
+            let ends = ends.map(|(begin, duration)| begin + duration);
+            rows.extend(ends.zip(column("rid")));
+        }
+        rows
+    };
+    let mut rows = given(&merged);
+    assert_eq!(rows.len(), ROWS);
+    assert!(rows.is_sorted_by_key(|row| row.0));
+    let mut expected = given(&whole);
+    rows.sort_unstable();
+    expected.sort_unstable();
+    assert!(rows == expected);
+}
+
+/// Some rows of a batch.
+fn part_of(batch: &Batch, rows: Range<usize>) -> Batch {
+    let columns = batch.columns.iter().map(|column| match column {
+        ColumnData::I64(v) => ColumnData::I64(v[rows.clone()].to_vec()),
+        ColumnData::I32(v) => ColumnData::I32(v[rows.clone()].to_vec()),
+        ColumnData::Bool(v) => ColumnData::Bool(v[rows.clone()].to_vec()),
+        ColumnData::Str(v) => ColumnData::Str(v[rows.clone()].to_vec()),
+        ColumnData::Blob(v) => ColumnData::Blob(v[rows.clone()].to_vec()),
+        ColumnData::ListI64(v) => ColumnData::ListI64(v[rows.clone()].to_vec()),
+    });
+    Batch {
+        table: batch.table,
+        columns: columns.collect(),
+        strings: batch.strings.clone(),
+    }
 }

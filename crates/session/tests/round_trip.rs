@@ -100,7 +100,7 @@ fn every_table_and_type_comes_back() {
         drop(writer);
         let session = Session::open(&dir).unwrap();
         for (i, table) in TABLES.iter().enumerate() {
-            let found = read::table(&session, table.name);
+            let found = read::stored(&session, table.name);
             assert_eq!(found.len(), expected[i].len(), "{} law {law}", table.name);
             for (row, (found, expected)) in found.iter().zip(&expected[i]).enumerate() {
                 assert_eq!(found, expected, "{} law {law} row {row}", table.name);

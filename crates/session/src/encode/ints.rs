@@ -24,6 +24,14 @@ const TRIAL_EVERY: u32 = 32;
 /// part of the room.
 const PLAIN_PENALTY: usize = 4;
 
+/// Runs of values that a chunk's encoding is chosen by, and values of one.
+const SAMPLES: usize = 4;
+const SAMPLE: usize = 1 << 11;
+/// Fewest values of a chunk that is worth it.
+const PLAN_LEAST: usize = 4 * SAMPLES * SAMPLE;
+/// How often a value of a dictionary comes again at least, on average.
+const PLAN_REPEATED: usize = 3;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Dictionary,
@@ -106,6 +114,70 @@ impl IntColumn {
     /// Memory that the chunk takes so far, about.
     pub(crate) fn bytes(&self) -> usize {
         self.chunk.len() + size_of_val(self.dict.values())
+    }
+
+    /// Chooses the encoding of a whole chunk, whose rows are known and none of which has been
+    /// pushed yet: by samples of them, and by how many different values there are.
+    pub(crate) fn plan(&mut self, rows: &[i64], zstd: &mut Zstd) -> Result<()> {
+        let mut compacted = Vec::new();
+        compact(rows, NULL_I64, &mut compacted);
+        let values = compacted.as_slice();
+        if values.len() < PLAN_LEAST || self.chunk.rows() > 0 || !self.rows.is_empty() {
+            return Ok(());
+        }
+        let mut best = f64::MAX;
+        let mut chosen = (Choice::Delta, true);
+        let mut tried = |choice, compress, bytes: f64| {
+            if bytes < best {
+                (best, chosen) = (bytes, (choice, compress));
+            }
+        };
+        let share = values.len() as f64 / (SAMPLES * SAMPLE) as f64;
+        let step = values.len() / SAMPLES;
+        let samples = || (0..SAMPLES).filter_map(|i| values.get(i * step..i * step + SAMPLE));
+        for (choice, penalty) in [
+            (Choice::Delta, 0.0),
+            (Choice::Plain, 1.0 / PLAIN_PENALTY as f64),
+        ] {
+            let (mut bytes, mut compressed) = (0, 0);
+            for sample in samples() {
+                self.encoded.clear();
+                self.encode_as(choice, sample);
+                bytes += self.encoded.len();
+                let mut out = Vec::new();
+                let pays = zstd.compress(&self.encoded, &mut out)?;
+                compressed += if pays { out.len() } else { self.encoded.len() };
+            }
+            let pays = compressed < bytes;
+            tried(choice, pays, compressed as f64 * share * (1.0 + penalty));
+        }
+        self.encoded.clear();
+        // A dictionary of more than that takes more room itself than it saves.
+        let most = values.len() / PLAN_REPEATED;
+        let all = values
+            .iter()
+            .all(|v| self.dict.index(*v).is_some() && self.dict.values().len() <= most);
+        let mut distinct = self.dict.values().to_vec();
+        self.dict.clear();
+        if all {
+            distinct.sort_unstable();
+            let mut entries = Vec::new();
+            let added = zstd.always(&self.plain(&distinct), &mut entries)?;
+            let bits = width_of(distinct.len().saturating_sub(1) as u64).max(1) as usize;
+            tried(
+                Choice::Dictionary,
+                true,
+                (added + values.len() * bits / 8) as f64,
+            );
+        }
+        (self.choice, self.compress) = chosen;
+        if self.choice == Choice::Dictionary {
+            // In order they take less room.
+            let fit = distinct.iter().all(|v| self.dict.index(*v).is_some());
+            debug_assert!(fit, "the same values fitted before");
+        }
+        self.pages_to_trial = (rows.len() / PAGE_ROWS) as u32 + 1;
+        Ok(())
     }
 
     /// Encodes the rows that were pushed as a page.

@@ -133,6 +133,18 @@ impl Encoder {
         self.columns.iter().map(ColumnEncoder::bytes).sum()
     }
 
+    /// Makes the rows of a batch a row group, whose encodings are chosen by all of them. There
+    /// are no rows yet.
+    pub(crate) fn whole(&mut self, batch: &Batch) -> Result<RowGroup> {
+        for (column, data) in self.columns.iter_mut().zip(&batch.columns) {
+            if let (ColumnEncoder::Int(column), ColumnData::I64(rows)) = (column, data) {
+                column.plan(rows, &mut self.zstd)?;
+            }
+        }
+        self.push(batch)?;
+        self.finish()
+    }
+
     /// Appends the rows of a batch that [`check`] has passed.
     pub(crate) fn push(&mut self, batch: &Batch) -> Result<()> {
         for column in &mut self.columns {

@@ -1,0 +1,303 @@
+//! Rows that lie together in a row group.
+//!
+//! Calls come in the order in which they ended, those of all threads in turn. In large row
+//! groups the calls of a thread stand together, and of these those of a kind: what is next to
+//! each other is then alike, and takes a sixth less room. Within a thread and kind the order
+//! stays; [`by_end`] brings back that of all.
+
+use std::collections::HashMap;
+
+use fathom_model::batch::NULL_I64;
+use fathom_model::tables::{SYSCALLS, Table};
+use fathom_model::{Batch, ColumnData, StrId, StringTable};
+
+/// Most rows of a row group whose order is brought back, which takes all of it in memory: more
+/// than merging makes.
+pub(crate) const MAX_ROWS: usize = 1 << 18;
+
+/// What rows of a table lie together by.
+struct Rule {
+    table: &'static Table,
+    /// Column of 32-bit numbers.
+    thread: &'static str,
+    /// Column of texts.
+    kind: &'static str,
+    /// Columns of 64-bit numbers whose sum is what rows are in order of otherwise.
+    begin: &'static str,
+    duration: &'static str,
+}
+
+static RULES: [Rule; 1] = [Rule {
+    table: &SYSCALLS,
+    thread: "tid",
+    kind: "syscall",
+    begin: "ts_ns",
+    duration: "dur_ns",
+}];
+
+fn rule(table: &Table) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.table.name == table.name)
+}
+
+fn column<'a>(batch: &'a Batch, name: &str) -> Option<&'a ColumnData> {
+    let place = batch.table.columns.iter().position(|c| c.name == name)?;
+    batch.columns.get(place)
+}
+
+/// Whether the rows of a table lie together in large row groups.
+pub(crate) fn has(table: &Table) -> bool {
+    rule(table).is_some()
+}
+
+/// Rows of a row group that is to be.
+pub(crate) struct Clusters {
+    rule: &'static Rule,
+    rows: Batch,
+    /// Memory that they take, about.
+    bytes: usize,
+}
+
+impl Clusters {
+    /// `None` for a table whose rows stay as they come.
+    pub(crate) fn new(table: &'static Table) -> Option<Self> {
+        let rule = rule(table)?;
+        Some(Self {
+            rule,
+            rows: empty(table),
+            bytes: 0,
+        })
+    }
+
+    /// Rows so far.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Memory that they take, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + self.rows.strings.bytes()
+    }
+
+    /// Adds the rows of a batch with all columns of the table.
+    pub(crate) fn push(&mut self, batch: &Batch) {
+        // Ids of the batch's texts here, as they come up.
+        let mut ids = vec![None; batch.strings.len() + 1];
+        let strings = &mut self.rows.strings;
+        let mut id_here = |id: &StrId| match ids.get_mut(id.0 as usize) {
+            Some(known) if *id != StrId::NULL => {
+                *known.get_or_insert_with(|| strings.intern(batch.strings.get(*id)))
+            }
+            _ => StrId::NULL,
+        };
+        for (mine, more) in self.rows.columns.iter_mut().zip(&batch.columns) {
+            self.bytes += match (mine, more) {
+                (ColumnData::I64(mine), ColumnData::I64(more)) => {
+                    mine.extend_from_slice(more);
+                    size_of_val(more.as_slice())
+                }
+                (ColumnData::I32(mine), ColumnData::I32(more)) => {
+                    mine.extend_from_slice(more);
+                    size_of_val(more.as_slice())
+                }
+                (ColumnData::Bool(mine), ColumnData::Bool(more)) => {
+                    mine.extend_from_slice(more);
+                    size_of_val(more.as_slice())
+                }
+                (ColumnData::Str(mine), ColumnData::Str(more))
+                | (ColumnData::Blob(mine), ColumnData::Blob(more)) => {
+                    mine.extend(more.iter().map(&mut id_here));
+                    size_of_val(more.as_slice())
+                }
+                (ColumnData::ListI64(mine), ColumnData::ListI64(more)) => {
+                    mine.extend_from_slice(more);
+                    more.iter().map(|list| size_of_val(list.as_slice())).sum()
+                }
+                _ => 0,
+            };
+        }
+    }
+
+    /// All rows, those of a thread together, and of these those of a kind; none are left.
+    pub(crate) fn take(&mut self) -> Batch {
+        self.bytes = 0;
+        let mut rows = std::mem::replace(&mut self.rows, empty(self.rule.table));
+        let (Some(ColumnData::I32(threads)), Some(ColumnData::Str(kinds))) = (
+            column(&rows, self.rule.thread),
+            column(&rows, self.rule.kind),
+        ) else {
+            return rows;
+        };
+        // In the order in which they appear: a thread before the kinds of the next.
+        let mut ranks: HashMap<i32, u32> = HashMap::new();
+        let mut clusters: HashMap<(i32, StrId), (u32, Vec<u32>)> = HashMap::new();
+        for (row, key) in threads
+            .iter()
+            .copied()
+            .zip(kinds.iter().copied())
+            .enumerate()
+        {
+            let next = ranks.len() as u32;
+            let rank = *ranks.entry(key.0).or_insert(next);
+            let (_, members) = clusters.entry(key).or_insert((rank, Vec::new()));
+            members.push(row as u32);
+        }
+        let mut clusters: Vec<(u32, Vec<u32>)> = clusters.into_values().collect();
+        clusters.sort_unstable_by_key(|(rank, rows)| (*rank, rows.first().copied()));
+        let order: Vec<u32> = clusters.into_iter().flat_map(|(_, rows)| rows).collect();
+        arrange(&mut rows, &order);
+        rows
+    }
+}
+
+/// Brings the rows of a row group into the order in which they ended. As they are when the
+/// columns that tell were not read.
+pub(crate) fn by_end(batch: &mut Batch) {
+    let Some(rule) = rule(batch.table) else {
+        return;
+    };
+    let (Some(ColumnData::I64(begin)), Some(ColumnData::I64(duration))) =
+        (column(batch, rule.begin), column(batch, rule.duration))
+    else {
+        return;
+    };
+    if begin.len() != batch.len() || duration.len() != batch.len() {
+        return;
+    }
+    let ends = begin
+        .iter()
+        .zip(duration)
+        .map(|(begin, duration)| match *duration {
+            // What has not ended came last.
+            NULL_I64 => i64::MAX,
+            duration => begin.saturating_add(duration),
+        });
+    let mut order: Vec<(i64, u32)> = ends.zip(0..).collect();
+    if order.is_sorted_by_key(|(end, _)| *end) {
+        return;
+    }
+    // Stable, and quick where runs are in order already, as those of a thread and kind are.
+    order.sort_by_key(|(end, _)| *end);
+    let order: Vec<u32> = order.into_iter().map(|(_, row)| row).collect();
+    arrange(batch, &order);
+}
+
+fn empty(table: &'static Table) -> Batch {
+    let columns = table.columns.iter();
+    Batch {
+        table,
+        columns: columns.map(|c| ColumnData::empty(c.ty)).collect(),
+        strings: StringTable::new(),
+    }
+}
+
+/// Puts row `order[i]` in place i. Columns that were not read stay empty.
+fn arrange(batch: &mut Batch, order: &[u32]) {
+    fn arranged<T: Clone>(values: &mut Vec<T>, order: &[u32]) {
+        if values.len() == order.len() {
+            *values = order
+                .iter()
+                .filter_map(|row| values.get(*row as usize).cloned())
+                .collect();
+        }
+    }
+    for column in &mut batch.columns {
+        match column {
+            ColumnData::I64(v) => arranged(v, order),
+            ColumnData::I32(v) => arranged(v, order),
+            ColumnData::Bool(v) => arranged(v, order),
+            ColumnData::Str(v) | ColumnData::Blob(v) => arranged(v, order),
+            ColumnData::ListI64(v) => arranged(v, order),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls of three threads in turn, each with ends in order: begin and duration.
+    fn calls(rows: &[(i64, i64, i32, &str)]) -> Batch {
+        let mut batch = empty(&SYSCALLS);
+        for (begin, duration, tid, call) in rows {
+            let call = batch.strings.intern(call.as_bytes());
+            for (column, data) in SYSCALLS.columns.iter().zip(&mut batch.columns) {
+                match (column.name, data) {
+                    ("ts_ns", ColumnData::I64(v)) => v.push(*begin),
+                    ("dur_ns", ColumnData::I64(v)) => v.push(*duration),
+                    ("tid", ColumnData::I32(v)) => v.push(*tid),
+                    ("syscall", ColumnData::Str(v)) => v.push(call),
+                    (_, ColumnData::I64(v)) => v.push(*begin),
+                    (_, ColumnData::I32(v)) => v.push(*tid),
+                    (_, ColumnData::Bool(v)) => v.push(*tid == 1),
+                    (_, ColumnData::Str(v) | ColumnData::Blob(v)) => v.push(StrId::NULL),
+                    (_, ColumnData::ListI64(v)) => v.push(vec![*begin]),
+                }
+            }
+        }
+        batch
+    }
+
+    fn told(batch: &Batch) -> Vec<(i64, i32, String)> {
+        let (Some(ColumnData::I64(begin)), Some(ColumnData::I32(tid)), Some(ColumnData::Str(call))) = (
+            column(batch, "ts_ns"),
+            column(batch, "tid"),
+            column(batch, "syscall"),
+        ) else {
+            panic!("columns are missing");
+        };
+        let text = |id| String::from_utf8_lossy(batch.strings.get(id)).into_owned();
+        let rows = begin.iter().zip(tid).zip(call);
+        rows.map(|((b, t), c)| (*b, *t, text(*c))).collect()
+    }
+
+    const ROWS: [(i64, i64, i32, &str); 6] = [
+        (10, 1, 7, "read"),
+        (5, 20, 3, "write"),
+        (20, 6, 7, "fsync"),
+        (30, 1, 7, "read"),
+        (26, 9, 3, "write"),
+        (40, NULL_I64, 7, "read"),
+    ];
+
+    #[test]
+    fn threads_and_kinds_lie_together_and_come_back_in_order() {
+        let (first, second) = ROWS.split_at(3);
+        let mut clusters = Clusters::new(&SYSCALLS).unwrap();
+        // Two batches, whose texts have other numbers.
+        clusters.push(&calls(first));
+        clusters.push(&calls(second));
+        assert_eq!(clusters.rows(), 6);
+        let mut rows = clusters.take();
+        assert_eq!((clusters.rows(), clusters.bytes()), (0, 0));
+        let order: Vec<i64> = told(&rows).into_iter().map(|row| row.0).collect();
+        assert_eq!(order, [10, 30, 40, 20, 5, 26]);
+        for data in &rows.columns {
+            assert_eq!(data.len(), 6);
+        }
+        by_end(&mut rows);
+        assert_eq!(told(&rows), told(&calls(&ROWS)));
+        let Some(ColumnData::ListI64(lists)) = rows
+            .columns
+            .iter()
+            .find(|data| matches!(data, ColumnData::ListI64(_)))
+        else {
+            return;
+        };
+        let begins: Vec<Vec<i64>> = ROWS.iter().map(|row| vec![row.0]).collect();
+        assert_eq!(*lists, begins);
+    }
+
+    #[test]
+    fn what_is_not_told_stays() {
+        let mut rows = calls(&[(i64::MAX, i64::MAX, 1, "read"), (1, -5, 1, "read")]);
+        by_end(&mut rows);
+        assert_eq!(told(&rows).first().map(|row| row.0), Some(1));
+        // Without the durations nobody knows.
+        let mut rows = calls(&[(9, 1, 1, "read"), (1, 1, 1, "read")]);
+        let place = SYSCALLS.columns.iter().position(|c| c.name == "dur_ns");
+        rows.columns[place.unwrap()] = ColumnData::I64(Vec::new());
+        by_end(&mut rows);
+        assert_eq!(told(&rows).first().map(|row| row.0), Some(9));
+        assert!(Clusters::new(&fathom_model::tables::FILES).is_none());
+    }
+}
