@@ -12,7 +12,7 @@ pub(crate) const REST: i64 = i64::MIN + 1;
 /// The same, with keys of which the bucket has a part elsewhere.
 pub(crate) const REST_CUT: i64 = i64::MIN + 2;
 
-/// Widening a bucket makes it four times as wide.
+/// Widening a bucket of cells that grow makes it four times as wide.
 const STEP: u8 = 2;
 /// Widest buckets: about 36 years.
 const MAX_SHIFT: u8 = 60;
@@ -224,8 +224,10 @@ pub(crate) fn fit(mut shift: u8, mut cells: Vec<Cell>, limit: usize) -> (u8, Vec
             };
             return (shift, kept);
         }
-        cells = widened(cells, STEP);
-        shift += STEP;
+        // No wider than need be, as cells that still grow are: what a block cannot answer takes
+        // eight blocks below it, or all rows.
+        cells = widened(cells, 1);
+        shift += 1;
     }
 }
 
