@@ -196,12 +196,22 @@ int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs,
 enum { ESR_CLASS_SHIFT = 26, ESR_CLASS_MASK = 0x3f };
 enum { ESR_CODE_OF_USER = 0x20, ESR_CODE_OF_KERNEL = 0x21, ESR_DATA_OF_USER = 0x24 };
 enum { ESR_WRITE = 1 << 6, ESR_CACHE_MAINTENANCE = 1 << 8 };
-enum { ESR_STATUS_TYPE = 0x3c, ESR_STATUS_PERMISSION = 0x0c };
+enum {
+	ESR_STATUS_TYPE = 0x3c,
+	ESR_STATUS_TRANSLATION = 0x04,
+	ESR_STATUS_ACCESS_FLAG = 0x08,
+	ESR_STATUS_PERMISSION = 0x0c,
+};
 
-/* These kernels have no tracepoint there. */
-SEC("fentry/do_page_fault")
+/* These kernels have no tracepoint there, and what deals with page faults alone lets no
+ * program hook it. */
+SEC("fentry/do_mem_abort")
 int BPF_PROG(page_fault_function, unsigned long address, unsigned long esr)
 {
+	__u32 status = esr & ESR_STATUS_TYPE;
+	if (status != ESR_STATUS_TRANSLATION && status != ESR_STATUS_ACCESS_FLAG &&
+	    status != ESR_STATUS_PERMISSION)
+		return 0;
 	__u32 class = esr >> ESR_CLASS_SHIFT & ESR_CLASS_MASK;
 	__u64 error_code = 0;
 	if (class == ESR_CODE_OF_USER || class == ESR_CODE_OF_KERNEL)
@@ -210,7 +220,7 @@ int BPF_PROG(page_fault_function, unsigned long address, unsigned long esr)
 		error_code |= PF_WRITE;
 	if (class == ESR_CODE_OF_USER || class == ESR_DATA_OF_USER)
 		error_code |= PF_USER;
-	if ((esr & ESR_STATUS_TYPE) == ESR_STATUS_PERMISSION)
+	if (status == ESR_STATUS_PERMISSION)
 		error_code |= PF_PROT;
 	/* The processor leaves a tag in the highest byte out. */
 	return fault_begins((__s64)(address << 8) >> 8, error_code);

@@ -9,7 +9,7 @@ arm64_target=aarch64-unknown-linux-gnu
 # The suite of the packages: what is compiled against, then what guest-tests and the tests run.
 arm64_suite=bookworm
 arm64_packages='libc6-dev libgcc-12-dev libelf-dev zlib1g-dev libstdc++6
-	bash busybox-static coreutils mount util-linux util-linux-extra bsdutils procps e2fsprogs
+	libc-bin bash busybox-static coreutils mount util-linux util-linux-extra bsdutils procps e2fsprogs
 	xfsprogs btrfs-progs fio strace sqlite3 xxhash stress-ng python3-minimal'
 
 # setup_arm64: installs what is missing and can be had.
