@@ -36,7 +36,8 @@ layer_kernel=6.1
 layer_filters=(devices:: layers::requests_to_a_device_under_ext4)
 # What running them needs (wants_test in versions.sh).
 kernel_tools='qemu-system-x86_64 busybox depmod modprobe cpio xz'
-# A kernel whose tests take longer than this many seconds is counted as failed.
+# A kernel whose tests take longer than this many seconds is counted as failed; twice as many
+# for arm64.
 kernel_patience=${FATHOM_KERNEL_PATIENCE:-900}
 # Machines at a time: each has one processor and 3 GiB of memory.
 kernel_machines=2
@@ -160,6 +161,7 @@ emulator_options=()
 # the machine ends. The exit status is the emulator's.
 boot_kernel() {
 	local dir=$1 share=$2 disk=$2.disk limited=$2.limited status=0 system=/ machine options
+	local patience=$kernel_patience
 	case $architecture in
 	amd64)
 		machine=(qemu-system-x86_64 -cpu max)
@@ -170,6 +172,8 @@ boot_kernel() {
 		machine=(qemu-system-aarch64 -M virt -cpu 'max,pauth-impdef=on')
 		options='console=ttyAMA0'
 		system=$arm64_root
+		# All of kernel_filters take a quiet processor 13 minutes.
+		patience=$((2 * kernel_patience))
 		# Where guest-tests puts the tree.
 		mkdir -p "$system$root"
 		;;
@@ -182,7 +186,7 @@ boot_kernel() {
 	# One processor: with more the emulator may still run on one what another
 	# has patched out of the kernel's code, and attaching programs patches.
 	# On a busy host it may miss the ticks by which the kernel checks its timer.
-	timeout "$kernel_patience" "${machine[@]}" -accel tcg -smp 1 -m 3072 \
+	timeout "$patience" "${machine[@]}" -accel tcg -smp 1 -m 3072 \
 		"${emulator_options[@]}" \
 		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
