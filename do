@@ -23,7 +23,8 @@ usage: ./do COMMAND [ARGUMENTS]
   test             formatting, lints and every test, some of them on other
                    kernels, too, in an emulator
   test kernels [NAME [FILTER...]]
-                   only the tests on other kernels
+                   only the tests on other kernels; those for arm64 (arm64,
+                   arm64-6.1) when named
   bench [ARGS]     measure fathom's cost against other tracers
                    (./do bench --help lists its options)
   bench hooks [NAME...]
@@ -93,6 +94,7 @@ main() {
 		setup test
 		. scripts/checks.sh
 		. scripts/kernels.sh
+		. scripts/arm64.sh
 		if [ $# -gt 0 ]; then
 			kernel_tests "${@:2}"
 		else

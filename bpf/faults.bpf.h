@@ -2,7 +2,7 @@
 /*
  * Page faults on mapped files: one record a fault, made at its end.
  *
- * The beginning is a tracepoint. For the end there is none, but the kernel counts
+ * The beginning is a tracepoint, on arm64 a function. For the end there is neither, but the kernel counts
  * a fault as minor or major when it has dealt with it, and that count is a
  * software event of perf: a program on each of the two sees address and kind, in
  * the context of the task. A fault that is tried again has one beginning and one
@@ -190,6 +190,42 @@ int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs,
 {
 	return fault_begins(address, error_code);
 }
+
+#if defined(__TARGET_ARCH_arm64)
+/* arch/arm64/include/asm/esr.h: why the processor could not go on. */
+enum { ESR_CLASS_SHIFT = 26, ESR_CLASS_MASK = 0x3f };
+enum { ESR_CODE_OF_USER = 0x20, ESR_CODE_OF_KERNEL = 0x21, ESR_DATA_OF_USER = 0x24 };
+enum { ESR_WRITE = 1 << 6, ESR_CACHE_MAINTENANCE = 1 << 8 };
+enum {
+	ESR_STATUS_TYPE = 0x3c,
+	ESR_STATUS_TRANSLATION = 0x04,
+	ESR_STATUS_ACCESS_FLAG = 0x08,
+	ESR_STATUS_PERMISSION = 0x0c,
+};
+
+/* These kernels have no tracepoint there, and what deals with page faults alone lets no
+ * program hook it. */
+SEC("fentry/do_mem_abort")
+int BPF_PROG(page_fault_function, unsigned long address, unsigned long esr)
+{
+	__u32 status = esr & ESR_STATUS_TYPE;
+	if (status != ESR_STATUS_TRANSLATION && status != ESR_STATUS_ACCESS_FLAG &&
+	    status != ESR_STATUS_PERMISSION)
+		return 0;
+	__u32 class = esr >> ESR_CLASS_SHIFT & ESR_CLASS_MASK;
+	__u64 error_code = 0;
+	if (class == ESR_CODE_OF_USER || class == ESR_CODE_OF_KERNEL)
+		error_code |= PF_INSTR;
+	else if (esr & ESR_WRITE && !(esr & ESR_CACHE_MAINTENANCE))
+		error_code |= PF_WRITE;
+	if (class == ESR_CODE_OF_USER || class == ESR_DATA_OF_USER)
+		error_code |= PF_USER;
+	if (status == ESR_STATUS_PERMISSION)
+		error_code |= PF_PROT;
+	/* The processor leaves a tag in the highest byte out. */
+	return fault_begins((__s64)(address << 8) >> 8, error_code);
+}
+#endif
 
 /* The pages of the range that are in the page cache were mapped along. */
 SEC("tp_btf/mm_filemap_map_pages")

@@ -104,6 +104,8 @@ int BPF_PROG(layer_softirq_exit, unsigned int number)
 	return 0;
 }
 
+#if defined(__TARGET_ARCH_x86)
+/* On other processors these are handled like interrupts of devices. */
 SEC("tp_btf/local_timer_entry")
 int BPF_PROG(layer_timer_entry, int vector)
 {
@@ -131,3 +133,4 @@ int BPF_PROG(layer_call_exit, int vector)
 	irq_ends(IRQ_CALL);
 	return 0;
 }
+#endif

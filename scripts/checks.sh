@@ -158,7 +158,12 @@ all_tests() {
 
 # kernel_tests [NAME [FILTER...]]: the tests on other kernels alone.
 kernel_tests() {
-	check "build" build_all
+	[ $# -eq 0 ] || choose_kernel "$1"
+	if [ "$architecture" = arm64 ]; then
+		setup_arm64
+	else
+		check "build" build_all
+	fi
 	test_kernels "$@"
 	conclude
 }

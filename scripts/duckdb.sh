@@ -5,7 +5,7 @@
 duckdb_linked() { [ -e .deps/duckdb/libduckdb.so ]; }
 
 setup_duckdb() {
-	local arch dir
+	local arch
 	arch=$(uname -m)
 	mkdir -p .deps/duckdb
 	if [ -n "${FATHOM_DUCKDB_LIB:-}" ]; then
@@ -13,14 +13,22 @@ setup_duckdb() {
 		link_duckdb "$(readlink -f -- "$FATHOM_DUCKDB_LIB")"
 		return
 	fi
-	[ "$arch" = x86_64 ] || die 1 "no DuckDB library is pinned for $arch" \
-		"get libduckdb.so $duckdb_version from https://duckdb.org and run: FATHOM_DUCKDB_LIB=/path/to/libduckdb.so ./do ..."
-	dir=$(cache_dir)/duckdb-$duckdb_version-$arch
+	get_duckdb "$arch"
+	link_duckdb "$(duckdb_dir "$arch")/libduckdb.so"
+}
+
+duckdb_dir() { say "$(cache_dir)/duckdb-$(pinned duckdb_version "$1")-$1"; }
+
+# get_duckdb MACHINE: the library for such machines, in duckdb_dir.
+get_duckdb() {
+	local arch=$1 dir
+	[ -n "$(pinned duckdb_version "$arch")" ] || die 1 "no DuckDB library is pinned for $arch" \
+		"get libduckdb.so $duckdb_version_x86_64 from https://duckdb.org and run: FATHOM_DUCKDB_LIB=/path/to/libduckdb.so ./do ..."
+	dir=$(duckdb_dir "$arch")
 	if [ ! -f "$dir/libduckdb.so" ] ||
-		! check_sha256 "$dir/libduckdb.so" "$duckdb_library_sha256_x86_64"; then
-		fetch_duckdb "$dir"
+		! check_sha256 "$dir/libduckdb.so" "$(pinned duckdb_library_sha256 "$arch")"; then
+		fetch_duckdb "$arch" "$dir"
 	fi
-	link_duckdb "$dir/libduckdb.so"
 }
 
 # Replaced in one step: a build may be running in another terminal.
@@ -29,29 +37,29 @@ link_duckdb() {
 	mv -fT -- ".deps/duckdb/new.$$" .deps/duckdb/libduckdb.so
 }
 
-# fetch_duckdb DIR. The directory appears whole or not at all.
+# fetch_duckdb MACHINE DIR. The directory appears whole or not at all.
 fetch_duckdb() {
-	local dir=$1 work package
+	local arch=$1 dir=$2 work package
 	have npm || (apt_install npm) || die 1 "npm is missing, which fetches DuckDB's library" \
 		"install it, or run: FATHOM_DUCKDB_LIB=/path/to/libduckdb.so ./do ..."
 	mkdir -p "$(dirname -- "$dir")"
 	work=$(mktemp -d "$dir.XXXXXX")
-	package=$duckdb_package_x86_64@$duckdb_package_version
+	package=$(pinned duckdb_package "$arch")
 	# Scripts of packages never run: only the file is wanted.
-	(cd "$work" && logged "fetching DuckDB $duckdb_version" npm pack --ignore-scripts "$package") || {
+	(cd "$work" && logged "fetching DuckDB $(pinned duckdb_version "$arch")" npm pack --ignore-scripts "$package") || {
 		rm -rf -- "$work"
 		die 1 "could not fetch $package" \
 			"check the network, or run: FATHOM_DUCKDB_LIB=/path/to/libduckdb.so ./do ..."
 	}
 	mv -- "$work"/*.tgz "$work/package.tgz"
-	if ! check_sha256 "$work/package.tgz" "$duckdb_package_sha256_x86_64"; then
+	if ! check_sha256 "$work/package.tgz" "$(pinned duckdb_package_sha256 "$arch")"; then
 		rm -rf -- "$work"
 		die 1 "$package is not the file that is pinned in scripts/versions.sh (its SHA-256 differs)" \
 			"do not use it; run ./do again, and report it when it happens twice"
 	fi
 	tar -xzf "$work/package.tgz" -C "$work" --no-same-owner --strip-components=1 \
 		package/libduckdb.so package/LICENSE
-	if ! check_sha256 "$work/libduckdb.so" "$duckdb_library_sha256_x86_64"; then
+	if ! check_sha256 "$work/libduckdb.so" "$(pinned duckdb_library_sha256 "$arch")"; then
 		rm -rf -- "$work"
 		die 1 "libduckdb.so in $package is not the one that is pinned in scripts/versions.sh"
 	fi

@@ -4,15 +4,20 @@
 # this one (read-only, over 9p) and an empty disk on /tmp, and runs the test
 # program that was built here.
 
-# The kernels: name, archive of Debian (main or security), suite, and what the
+# The kernels: name, architecture, archive of Debian (main or security), suite, and what the
 # package is called. The newest that matches is taken, as Debian drops older ones. The
-# slowest first, so that no machine is left alone at the end.
+# slowest first, so that no machine is left alone at the end. Those for arm64 run when they are
+# asked for by name (scripts/arm64.sh).
 kernel_table='
-newest  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
-6.12    security  bookworm-security   6[.]12[.][0-9]+[+]deb12
-6.1     security  bookworm-security   6[.]1[.]0-[0-9]+
-5.10    security  bullseye-security   5[.]10[.]0-[0-9]+
+newest     amd64  main      trixie-backports    [0-9]+[.][0-9]+[.][0-9]+[+]deb13
+6.12       amd64  security  bookworm-security   6[.]12[.][0-9]+[+]deb12
+6.1        amd64  security  bookworm-security   6[.]1[.]0-[0-9]+
+5.10       amd64  security  bullseye-security   5[.]10[.]0-[0-9]+
+arm64      arm64  security  bookworm-security   6[.]12[.][0-9]+[+]deb12
+arm64-6.1  arm64  security  bookworm-security   6[.]1[.]0-[0-9]+
 '
+# Of the kernels that are run.
+architecture=amd64
 # Modules for what the emulated machine has.
 kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_blk xfs btrfs'
 # Tests that run there with all others: that programs load, and that calls, operations,
@@ -31,12 +36,21 @@ layer_kernel=6.1
 layer_filters=(devices:: layers::requests_to_a_device_under_ext4)
 # What running them needs (wants_test in versions.sh).
 kernel_tools='qemu-system-x86_64 busybox depmod modprobe cpio xz'
-# A kernel whose tests take longer than this many seconds is counted as failed.
+# A kernel whose tests take longer than this many seconds is counted as failed; twice as many
+# for arm64.
 kernel_patience=${FATHOM_KERNEL_PATIENCE:-900}
 # Machines at a time: each has one processor and 3 GiB of memory.
 kernel_machines=2
 
-kernel_names() { awk 'NF { print $1 }' <<<"$kernel_table"; }
+kernel_names() { awk -v architecture="$architecture" '$2 == architecture { print $1 }' <<<"$kernel_table"; }
+
+# choose_kernel NAME: sets architecture to that of the kernel.
+choose_kernel() {
+	local found
+	found=$(awk -v name="$1" '$1 == name { print $2 }' <<<"$kernel_table")
+	[ -n "$found" ] || die 2 "no kernel named $1" "one of: $(awk 'NF { print $1 }' <<<"$kernel_table" | tr '\n' ' ')"
+	architecture=$found
+}
 
 # Prints the address of Debian's archive $1 (main or security) as this machine's
 # apt knows it: mirrors and proxies are the user's affair.
@@ -49,13 +63,13 @@ debian_archive() {
 }
 
 # kernel_apt DIR COMMAND...: apt with sources, lists and cache of its own below
-# DIR, so that nothing of the system's changes.
+# DIR, so that nothing of the system's changes; for $architecture.
 kernel_apt() {
 	local dir=$1 command=$2
 	shift 2
 	"$command" -q -o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache" \
-		-o Acquire::Languages=none -o APT::Sandbox::User=root -o APT::Architecture=amd64 "$@"
+		-o Acquire::Languages=none -o APT::Sandbox::User=root -o "APT::Architecture=$architecture" "$@"
 }
 
 # fetch_kernel NAME DIR: leaves DIR/version, DIR/vmlinuz, DIR/modules/*.ko and
@@ -64,7 +78,7 @@ kernel_apt() {
 fetch_kernel() {
 	local name=$1 dir=$2 work archive suite pattern uri version packages
 	[ ! -e "$dir/version" ] || [ "$(cat -- "$dir/modules/wanted" 2>/dev/null)" != "$kernel_modules" ] || return 0
-	read -r _ archive suite pattern < <(awk -v name="$name" '$1 == name' <<<"$kernel_table")
+	read -r _ _ archive suite pattern < <(awk -v name="$name" '$1 == name' <<<"$kernel_table")
 	have apt-get || { say "there is no apt-get to fetch it with" && return 1; }
 	uri=$(debian_archive "$archive")
 	[ -n "$uri" ] || { say "apt has no archive of Debian ($archive)" && return 1; }
@@ -76,7 +90,7 @@ fetch_kernel() {
 		/usr/share/keyrings/debian-archive-keyring.gpg "$uri" "$suite" >"$work/sources.list"
 	kernel_apt "$work" apt-get update >"$work/log" 2>&1 ||
 		{ say "apt-get update failed for $suite: $(tail -n 1 "$work/log")" && return 1; }
-	version=$(kernel_apt "$work" apt-cache search --names-only "^linux-image-$pattern-amd64\$" |
+	version=$(kernel_apt "$work" apt-cache search --names-only "^linux-image-$pattern-$architecture\$" |
 		sed -n 's/^linux-image-\([^ ]*\) .*/\1/p' | sort -V | tail -n 1)
 	[ -n "$version" ] || { say "no such kernel in $suite" && return 1; }
 	# Newer packages are split: the parts carry the same version.
@@ -123,10 +137,12 @@ unpack_kernel() {
 
 # make_initramfs DIR: DIR/initramfs.gz of busybox, the modules and guest-init.
 make_initramfs() {
-	local dir=$1 tree=$1/initramfs library
+	local dir=$1 tree=$1/initramfs library busybox
+	busybox=$(command -v busybox)
+	[ "$architecture" = amd64 ] || busybox=$arm64_root/bin/busybox
 	rm -rf -- "$tree"
 	mkdir -p "$tree/bin"
-	cp -- "$(command -v busybox)" "$tree/bin/busybox"
+	cp -- "$busybox" "$tree/bin/busybox"
 	# None when it is linked statically.
 	{ ldd "$tree/bin/busybox" 2>/dev/null || true; } | sed -n 's#^[^/]*\(/[^ ]*\).*#\1#p' |
 		while read -r library; do
@@ -141,10 +157,27 @@ make_initramfs() {
 # Further options of the emulator.
 emulator_options=()
 
-# boot_kernel DIR SHARE: runs scripts/guest-tests, with SHARE as /run/share, until
+# boot_kernel DIR SHARE: runs scripts/guest-tests on $architecture, with SHARE as /run/share, until
 # the machine ends. The exit status is the emulator's.
 boot_kernel() {
-	local dir=$1 share=$2 disk=$2.disk limited=$2.limited status=0
+	local dir=$1 share=$2 disk=$2.disk limited=$2.limited status=0 system=/ machine options
+	local patience=$kernel_patience
+	case $architecture in
+	amd64)
+		machine=(qemu-system-x86_64 -cpu max)
+		options='console=ttyS0 no_timer_check'
+		;;
+	arm64)
+		# Pointers are signed with a hash that is cheap to emulate.
+		machine=(qemu-system-aarch64 -M virt -cpu 'max,pauth-impdef=on')
+		options='console=ttyAMA0'
+		system=$arm64_root
+		# All of kernel_filters take a quiet processor 13 minutes.
+		patience=$((2 * kernel_patience))
+		# Where guest-tests puts the tree.
+		mkdir -p "$system$root"
+		;;
+	esac
 	truncate -s 6G "$disk"
 	# Its serial number says how many requests a second it takes.
 	truncate -s 64M "$limited"
@@ -153,16 +186,16 @@ boot_kernel() {
 	# One processor: with more the emulator may still run on one what another
 	# has patched out of the kernel's code, and attaching programs patches.
 	# On a busy host it may miss the ticks by which the kernel checks its timer.
-	timeout "$kernel_patience" qemu-system-x86_64 -accel tcg -cpu max -smp 1 -m 3072 \
+	timeout "$patience" "${machine[@]}" -accel tcg -smp 1 -m 3072 \
 		"${emulator_options[@]}" \
 		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
-		-append 'console=ttyS0 panic=-1 quiet mitigations=off no_timer_check' \
+		-append "$options panic=-1 quiet mitigations=off" \
 		-drive "file=$disk,if=none,id=disk,format=raw,cache=unsafe" \
 		-device virtio-blk-pci,drive=disk -device virtio-rng-pci \
 		-drive "file=$limited,if=none,id=limited,format=raw,cache=unsafe,throttling.iops-total=50" \
 		-device virtio-blk-pci,drive=limited,serial=fathom-iops-50 \
-		-fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap \
+		-fsdev "local,id=host,path=$system,readonly=on,security_model=none,multidevs=remap" \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-fsdev "local,id=share,path=$share,security_model=none" \
 		-device virtio-9p-pci,fsdev=share,mount_tag=share \
@@ -201,6 +234,8 @@ test_kernel() {
 	}
 	{
 		printf 'root=%q\nprogram=%q\n' "$root" "$program"
+		printf 'fathom=%q\n' "$(dirname -- "$program")/../fathom"
+		[ "$architecture" = amd64 ] || printf 'export FATHOM_WORKLOADS=%q\n' "$arm64/workloads"
 		printf 'arguments=(--test-threads 2 '
 		printf '%q ' "$@"
 		printf ')\n'
@@ -247,11 +282,10 @@ test_kernels() {
 	local names name program reason results passed failed skipped running=0
 	names=$(kernel_names)
 	if [ $# -gt 0 ]; then
-		grep -qx -- "$1" <<<"$names" || die 2 "no kernel named $1" "one of: $(tr '\n' ' ' <<<"$names")"
 		names=$1
 		shift
 	fi
-	reason=$(no_machine)
+	if [ "$architecture" = arm64 ]; then reason=$(no_arm64); else reason=$(no_machine); fi
 	if [ -n "$reason" ]; then
 		for name in $names; do
 			say "SKIPPED: kernel $name: $reason"
@@ -259,12 +293,16 @@ test_kernels() {
 		done
 		return
 	fi
-	program=$(cargo test --release --locked --workspace --no-run 2>&1 |
-		sed -n 's/.*Executable end_to_end\/main.rs (\(.*\))/\1/p')
-	[ -x "$program" ] || die 1 "the end-to-end tests were not built" "./do test builds them"
-	# Nothing can be compiled over there.
-	"$program" --exact workloads::every_workload_compiles >/dev/null ||
-		die 1 "a workload of the tests does not compile" "$program workloads:: says why"
+	if [ "$architecture" = arm64 ]; then
+		program=$(build_arm64) || die 1 "the tests for arm64 were not built"
+	else
+		program=$(cargo test --release --locked --workspace --no-run 2>&1 |
+			sed -n 's/.*Executable end_to_end\/main.rs (\(.*\))/\1/p')
+		[ -x "$program" ] || die 1 "the end-to-end tests were not built" "./do test builds them"
+		# Nothing can be compiled over there.
+		"$program" --exact workloads::every_workload_compiles >/dev/null ||
+			die 1 "a workload of the tests does not compile" "$program workloads:: says why"
+	fi
 	note "tests on other kernels, emulated: $(tr '\n' ' ' <<<"$names")"
 	results=$(mktemp -d .deps/kernels.XXXXXX)
 	for name in $names; do
@@ -305,7 +343,7 @@ count_there() {
 	make_initramfs "$dir"
 	share=$(mktemp -d "$root/$dir/run.XXXXXX")
 	{
-		printf 'root=%q\nprogram=%q\ndoctor=\narguments=(' "$root" "$program"
+		printf 'root=%q\nprogram=%q\nfathom=\narguments=(' "$root" "$program"
 		printf '%q ' "$@"
 		printf ')\n'
 	} >"$share/settings"

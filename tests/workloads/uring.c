@@ -450,7 +450,7 @@ static void order_operations(void)
 	struct timespec soon = { .tv_nsec = 1000000 };
 	if (pipe(ends))
 		truth_die("pipe");
-	one(X(.fd = NONE, .op_flags = "0"), E(NOP));
+	one(X(.fd = NONE, .op_flags = "0"), E(.opcode = NOP));
 	one(X(.fd = NONE), E(TIMEOUT, .addr = AT(&soon), .len = 1));
 	one(X(.fd = NONE), E(TIMEOUT, .addr = AT(&soon), .len = 5));
 	one(X(.fd = NONE), E(TIMEOUT_REMOVE, .addr = 4242));

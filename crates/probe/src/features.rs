@@ -74,11 +74,14 @@ impl Features {
     }
 
     /// Whether programs can be attached to the beginning and the end of functions of
-    /// the kernel: some kernels refuse that to everybody.
+    /// the kernel: some kernels refuse that to everybody. Those for arm64 load such programs
+    /// before they can attach them, which this function came with (6.4).
     pub(crate) fn hooks_functions(&self) -> bool {
-        *self
-            .hooks_functions
-            .get_or_init(|| ProgramType::Tracing.is_supported().unwrap_or(false))
+        *self.hooks_functions.get_or_init(|| {
+            let attaches =
+                cfg!(not(target_arch = "aarch64")) || self.has_function("register_ftrace_direct");
+            attaches && ProgramType::Tracing.is_supported().unwrap_or(false)
+        })
     }
 
     /// Whether the kernel or a loaded module has the function `name`, as a place for

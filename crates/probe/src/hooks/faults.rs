@@ -6,6 +6,8 @@ use fathom_model::abi::FaultConfig;
 use super::{Feature, Hooks};
 
 const BEGINS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
+/// Instead of both.
+const BEGIN: &str = "page_fault_function";
 const ENDS: [&str; 2] = ["page_fault_minor", "page_fault_major"];
 const WRITEBACK: &str = "block_bio_queue";
 
@@ -13,8 +15,7 @@ impl Hooks {
     /// Without beginning and end no fault is seen, and the other hooks are of no
     /// use.
     pub(super) fn drop_useless_faults(&mut self) {
-        let sees = |programs: [&str; 2]| programs.iter().all(|program| self.has(program));
-        if !self.serve(Feature::Faults) || sees(BEGINS) || sees(ENDS) {
+        if !self.serve(Feature::Faults) || self.sees_begin() || self.sees_end() {
             return;
         }
         self.chosen.retain(|c| c.row.feature != Feature::Faults);
@@ -22,14 +23,21 @@ impl Hooks {
             self.miss(name, without, "neither beginning nor end is seen");
         }
     }
+
+    fn sees_begin(&self) -> bool {
+        self.has(BEGIN) || BEGINS.iter().all(|program| self.has(program))
+    }
+
+    fn sees_end(&self) -> bool {
+        ENDS.iter().all(|program| self.has(program))
+    }
 }
 
 /// What the programs for page faults are told.
 pub(crate) fn fault_config(hooks: &Hooks) -> FaultConfig {
-    let sees = |programs: [&str; 2]| programs.iter().all(|program| hooks.has(program));
     FaultConfig {
-        begins: sees(BEGINS).into(),
-        ends: sees(ENDS).into(),
+        begins: hooks.sees_begin().into(),
+        ends: hooks.sees_end().into(),
         page_shift: page_bytes().trailing_zeros(),
         writeback: hooks.has(WRITEBACK).into(),
     }

@@ -226,8 +226,9 @@ pub(super) const ROWS: &[Row] = &[
         "the end of direct I/O of AIO is when its completion was found, not exact",
         "aio_dio_complete": 3 Some("kiocb")
     ),
-    tracepoint!(Faults, "page_fault_user", NO_BEGIN),
-    tracepoint!(Faults, "page_fault_kernel", NO_BEGIN),
+    // Kernels for arm64 have a function instead of both.
+    either!(Faults, NO_BEGIN, "page_fault_user", "page_fault_function"),
+    either!(Faults, NO_BEGIN, "page_fault_kernel", "page_fault_function"),
     tracepoint!(
         Faults,
         "mm_filemap_map_pages",
@@ -354,21 +355,26 @@ pub(super) const ROWS: &[Row] = &[
     tracepoint!(Irq, "layer_irq_exit", "interrupts of devices are missing"),
     tracepoint!(Irq, "layer_softirq_entry", "softirqs are missing"),
     tracepoint!(Irq, "layer_softirq_exit", "softirqs are missing"),
+    // Elsewhere these are interrupts like those of devices.
+    #[cfg(target_arch = "x86_64")]
     tracepoint!(
         Irq,
         "layer_timer_entry",
         "interrupts of the timer are missing"
     ),
+    #[cfg(target_arch = "x86_64")]
     tracepoint!(
         Irq,
         "layer_timer_exit",
         "interrupts of the timer are missing"
     ),
+    #[cfg(target_arch = "x86_64")]
     tracepoint!(
         Irq,
         "layer_call_entry",
         "interrupts by other processors are missing"
     ),
+    #[cfg(target_arch = "x86_64")]
     tracepoint!(
         Irq,
         "layer_call_exit",
