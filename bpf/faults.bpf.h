@@ -2,10 +2,10 @@
 /*
  * Page faults on mapped files: one record a fault, made at its end.
  *
- * The beginning is a tracepoint, on arm64 a function. For the end there is neither, but the kernel counts
- * a fault as minor or major when it has dealt with it, and that count is a
- * software event of perf: a program on each of the two sees address and kind, in
- * the context of the task. A fault that is tried again has one beginning and one
+ * The beginning is a tracepoint, on arm64 a function. For the end there is neither,
+ * but the kernel counts a fault as minor or major when it has dealt with it, and that
+ * count is a software event of perf: a program on each of the two sees address and
+ * kind, in the context of the task. A fault that is tried again has one beginning and one
  * end. One that fails has no end; SIGBUS tells of it. Faults that the kernel
  * resolves for a caller of its own (get_user_pages, of O_DIRECT for instance) have
  * neither beginning nor end.

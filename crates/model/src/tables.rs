@@ -221,7 +221,9 @@ tables! {
     /// One row a completed storage call or operation of io_uring or Linux AIO, and
     /// one a call or operation that was still running when the recording or its
     /// thread ended. An operation that completes several times (multishot) has a
-    /// row for each completion; each begins where the one before ended.
+    /// row for each completion; each begins where the one before ended. Rows lie in the
+    /// order in which they ended, but in parts that were merged those of a thread and call
+    /// stand together within a row group: ask for an order with ORDER BY.
     SYSCALLS syscalls SyscallRows key [] {
         /// Id of the request, unique in the session: a number from 1, in the order
         /// in which requests ended or something below them was first seen.
