@@ -15,29 +15,12 @@ use fathom_model::{Batch, ColumnData, StrId, StringTable};
 /// than merging makes.
 pub(crate) const MAX_ROWS: usize = 1 << 18;
 
-/// What rows of a table lie together by.
-struct Rule {
-    table: &'static Table,
-    /// Column of 32-bit numbers.
-    thread: &'static str,
-    /// Column of texts.
-    kind: &'static str,
-    /// Columns of 64-bit numbers whose sum is what rows are in order of otherwise.
-    begin: &'static str,
-    duration: &'static str,
-}
-
-static RULES: [Rule; 1] = [Rule {
-    table: &SYSCALLS,
-    thread: "tid",
-    kind: "syscall",
-    begin: "ts_ns",
-    duration: "dur_ns",
-}];
-
-fn rule(table: &Table) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.table.name == table.name)
-}
+/// What rows lie together by: a column of 32-bit numbers and one of texts.
+const THREAD: &str = "tid";
+const KIND: &str = "syscall";
+/// Columns of 64-bit numbers whose sum tells when a row ended.
+const BEGIN: &str = "ts_ns";
+const DURATION: &str = "dur_ns";
 
 fn column<'a>(batch: &'a Batch, name: &str) -> Option<&'a ColumnData> {
     let place = batch.table.columns.iter().position(|c| c.name == name)?;
@@ -46,12 +29,11 @@ fn column<'a>(batch: &'a Batch, name: &str) -> Option<&'a ColumnData> {
 
 /// Whether the rows of a table lie together in large row groups.
 pub(crate) fn has(table: &Table) -> bool {
-    rule(table).is_some()
+    table.name == SYSCALLS.name
 }
 
 /// Rows of a row group that is to be.
 pub(crate) struct Clusters {
-    rule: &'static Rule,
     rows: Batch,
     /// Memory that they take, about.
     bytes: usize,
@@ -60,9 +42,7 @@ pub(crate) struct Clusters {
 impl Clusters {
     /// `None` for a table whose rows stay as they come.
     pub(crate) fn new(table: &'static Table) -> Option<Self> {
-        let rule = rule(table)?;
-        Some(Self {
-            rule,
+        has(table).then(|| Self {
             rows: empty(table),
             bytes: 0,
         })
@@ -120,11 +100,11 @@ impl Clusters {
     /// All rows, those of a thread together, and of these those of a kind; none are left.
     pub(crate) fn take(&mut self) -> Batch {
         self.bytes = 0;
-        let mut rows = std::mem::replace(&mut self.rows, empty(self.rule.table));
-        let (Some(ColumnData::I32(threads)), Some(ColumnData::Str(kinds))) = (
-            column(&rows, self.rule.thread),
-            column(&rows, self.rule.kind),
-        ) else {
+        let next = empty(self.rows.table);
+        let mut rows = std::mem::replace(&mut self.rows, next);
+        let (Some(ColumnData::I32(threads)), Some(ColumnData::Str(kinds))) =
+            (column(&rows, THREAD), column(&rows, KIND))
+        else {
             return rows;
         };
         // In the order in which they appear: a thread before the kinds of the next.
@@ -149,14 +129,11 @@ impl Clusters {
     }
 }
 
-/// Brings the rows of a row group into the order in which they ended. As they are when the
+/// Brings the calls of a row group into the order in which they ended. As they are when the
 /// columns that tell were not read.
 pub(crate) fn by_end(batch: &mut Batch) {
-    let Some(rule) = rule(batch.table) else {
-        return;
-    };
     let (Some(ColumnData::I64(begin)), Some(ColumnData::I64(duration))) =
-        (column(batch, rule.begin), column(batch, rule.duration))
+        (column(batch, BEGIN), column(batch, DURATION))
     else {
         return;
     };

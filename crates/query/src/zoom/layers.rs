@@ -93,9 +93,8 @@ pub(super) fn gather<'a>(
     })
 }
 
-/// What answered.
-#[derive(Default)]
-struct Source {
+/// How much was read.
+struct Answered {
     blocks: usize,
     parts: usize,
 }
@@ -135,7 +134,7 @@ impl Visits {
         window: (i64, i64),
         shift: u8,
         max_rows: u64,
-    ) -> Result<Source, QueryError> {
+    ) -> Result<Answered, QueryError> {
         let table = &zoom.visits;
         let filter = request.filter.sql();
         let blocks = match filter {
@@ -150,12 +149,12 @@ impl Visits {
                 paths(inside(table.parts(), window))
             }
         };
-        let source = Source {
+        let answered = Answered {
             blocks: blocks.unwrap_or(0),
             parts: parts.len(),
         };
         if parts.is_empty() {
-            return Ok(source);
+            return Ok(answered);
         }
         // Calls began before the visits that they are made of.
         let before = || paths(inside(zoom.calls.parts(), (0, window.1)));
@@ -175,7 +174,7 @@ impl Visits {
                 self.wholes.row(&row(0, whole_ns));
             }
         })?;
-        Ok(source)
+        Ok(answered)
     }
 
     /// Adds what the pyramid's blocks have, and tells how many these are. `None` when it does not
