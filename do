@@ -24,7 +24,13 @@ usage: ./do COMMAND [ARGUMENTS]
                    kernels, too, in an emulator
   test kernels [NAME [FILTER...]]
                    only the tests on other kernels; those for arm64 (arm64,
-                   arm64-6.1) when named
+                   arm64-6.1) when named, and those of exactness on 32
+                   processors (6.12-smp32)
+  fuzz [TARGET...] [SECONDS]
+                   feed damaged captures, logs, sessions, SQL and requests to
+                   fathom, SECONDS a target (45)
+  fuzz replay TARGET:SEED:CASE
+                   one of them again
   bench [ARGS]     measure fathom's cost against other tracers
                    (./do bench --help lists its options)
   bench hooks [NAME...]
@@ -93,13 +99,21 @@ main() {
 		[ "${1:-}" = kernels ] || no_arguments "$command" "$@"
 		setup test
 		. scripts/checks.sh
+		. scripts/fuzz.sh
 		. scripts/kernels.sh
 		. scripts/arm64.sh
+		. scripts/strace_programs.sh
 		if [ $# -gt 0 ]; then
 			kernel_tests "${@:2}"
 		else
 			all_tests
 		fi
+		;;
+	fuzz)
+		setup test
+		. scripts/fuzz.sh
+		build_page
+		fuzz "$@"
 		;;
 	lint)
 		no_arguments "$command" "$@"

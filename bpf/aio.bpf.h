@@ -48,8 +48,8 @@ static __always_inline void aio_ended(struct op_key *key, __u64 turn, struct op_
 	} else {
 		end->flags = OP_REAPED;
 		struct file *file = KERNEL_OBJECT(file, op->file_ptr);
-		bool appends =
-			op->file_ptr && desc->flags & DESC_WRITES && READ(file, f_flags) & O_APPEND;
+		bool appends = op->file_ptr && desc->flags & DESC_WRITES &&
+			       write_appends(file, op->args[ARG_FLAGS]);
 		if (desc->offset != NO_ARG && !appends)
 			end->offset = op->args[ARG_OFF];
 	}

@@ -27,18 +27,6 @@ struct {
 	__type(value, struct bio_record);
 } bios SEC(".maps");
 
-struct request_state {
-	__u64 started_ns;
-	__u64 inserted_ns;
-	__u64 issued_ns;
-	__u64 sector;
-	__u64 bytes; /* completed so far */
-	__u32 depth;
-	__u32 requeues;
-	__u32 in_device;
-	__u32 reserved;
-};
-
 /* Requests on their way. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -54,6 +42,16 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } devices SEC(".maps");
+
+/* A request that begins at no sector. */
+#define NO_SECTOR (~0ULL)
+
+/* Where a request begins; commands of drivers do at none. */
+static __always_inline __u64 sector_of(struct request *rq)
+{
+	__u32 op = rq->cmd_flags & REQ_OP_MASK;
+	return op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT ? NO_SECTOR : rq->__sector;
+}
 
 /* A program for what a tracepoint tells of a request or bio; before 5.11 its queue came
  * first. */
@@ -158,18 +156,6 @@ static __always_inline int bio_split(struct bio *bio)
 }
 QUEUE_PROGRAM(block_split, layer_split, struct bio, bio_split)
 
-/* The state of a request, made when there is none. */
-static __always_inline struct request_state *request_state(struct request *rq)
-{
-	static const struct request_state none;
-	__u64 key = *(volatile __u64 *)&rq;
-	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
-	if (state)
-		return state;
-	bpf_map_update_elem(&requests, &key, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&requests, &key);
-}
-
 static __always_inline struct gendisk *disk_of(struct request *rq)
 {
 	if (bpf_core_field_exists(struct request___disk, rq_disk))
@@ -177,16 +163,14 @@ static __always_inline struct gendisk *disk_of(struct request *rq)
 	return BPF_CORE_READ(rq, q, disk);
 }
 
-static __always_inline __u32 disk_device(struct request *rq)
+static __always_inline __u32 disk_device(struct gendisk *disk)
 {
-	struct gendisk *disk = disk_of(rq);
 	return disk ? BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor) : 0;
 }
 
 /* Requests that the device has, after `change`. */
-static __always_inline __u64 device_depth(struct request *rq, __s64 change)
+static __always_inline __u64 device_depth(__u32 dev, __s64 change)
 {
-	__u32 dev = disk_device(rq);
 	__u64 none = 0;
 	__u64 *depth = bpf_map_lookup_elem(&devices, &dev);
 	if (!depth) {
@@ -202,71 +186,6 @@ static __always_inline __u64 device_depth(struct request *rq, __s64 change)
 	return *(volatile __u64 *)depth;
 #endif
 }
-
-SEC("tp_btf/block_io_start")
-int BPF_PROG(layer_rq_start, struct request *rq)
-{
-	static const struct request_state none;
-	/* Whatever had this address before is gone. */
-	__u64 key = *(volatile __u64 *)&rq;
-	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
-	if (state && state->in_device)
-		device_depth(rq, -1);
-	bpf_map_update_elem(&requests, &key, &none, BPF_ANY);
-	state = bpf_map_lookup_elem(&requests, &key);
-	if (state)
-		state->started_ns = bpf_ktime_get_ns();
-	return 0;
-}
-
-static __always_inline int request_inserted(struct request *rq)
-{
-	struct request_state *state = request_state(rq);
-	if (state && !state->inserted_ns)
-		state->inserted_ns = bpf_ktime_get_ns();
-	return 0;
-}
-QUEUE_PROGRAM(block_rq_insert, layer_rq_insert, struct request, request_inserted)
-
-static __always_inline int request_issued(struct request *rq)
-{
-	struct request_state *state = request_state(rq);
-	if (!state)
-		return 0;
-	if (!state->issued_ns) {
-		state->issued_ns = bpf_ktime_get_ns();
-		state->sector = rq->__sector;
-	}
-	/* Drivers that are given several at once may start one twice (virtblk_queue_rqs). */
-	if (!state->in_device) {
-		state->depth = device_depth(rq, 1);
-		state->in_device = 1;
-	}
-	return 0;
-}
-QUEUE_PROGRAM(block_rq_issue, layer_rq_issue, struct request, request_issued)
-
-static __always_inline int request_requeued(struct request *rq)
-{
-	__u64 key = *(volatile __u64 *)&rq;
-	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
-	if (!state || !state->in_device)
-		return 0;
-	state->in_device = 0;
-	state->requeues++;
-	device_depth(rq, -1);
-	return 0;
-}
-QUEUE_PROGRAM(block_rq_requeue, layer_rq_requeue, struct request, request_requeued)
-
-/* Its bios go to the request before it. */
-static __always_inline int request_merged(struct request *rq)
-{
-	__u64 key = *(volatile __u64 *)&rq;
-	bpf_map_delete_elem(&requests, &key);
-	return 0;
-}
-QUEUE_PROGRAM(block_rq_merge, layer_rq_merge, struct request, request_merged)
 
 static __always_inline __u32 request_flags(__u32 flags)
 {
@@ -287,6 +206,193 @@ static __always_inline __u32 request_flags(__u32 flags)
 #undef KNOWN_FLAG
 	return known;
 }
+
+/* Notes what would be asked of a request if it were never seen to complete. */
+static __always_inline void note_request(struct request *rq, struct request_state *state)
+{
+	state->op = rq->cmd_flags & REQ_OP_MASK;
+	state->flags = request_flags(rq->cmd_flags);
+	state->bytes = state->done + rq->__data_len;
+	if (!state->requeues)
+		state->sector = sector_of(rq);
+	/* What several bios are of a request is only known from their list. */
+	__u64 bio = (__u64)READ_LINK(rq, bio);
+	state->bio_at = bio == (__u64)READ_LINK(rq, biotail) ? bio : 0;
+	state->bio.queued_ns = 0;
+}
+
+/* Notes the only bio of a request, whose address another one may have by the time when the
+ * request is not seen to have completed. */
+static __always_inline void note_bio(struct request_state *state)
+{
+	__u64 key = state->bio_at;
+	struct bio_record *bio = key ? bpf_map_lookup_elem(&bios, &key) : NULL;
+	if (bio)
+		state->bio = *bio;
+}
+
+/* Sends the record of a request that ended without being seen: the kernel leaves programs
+ * out that interrupt themselves on a CPU, and some kernels in the course of some tasks.
+ * Such a request is found when another one has its address. */
+static __always_inline void request_unseen(struct request_state *state)
+{
+	/* Else it was merged into another one, which cannot happen to these. */
+	if (!state->in_device && !(state->flags & (BLOCK_PREFLUSH | BLOCK_FUA)))
+		return;
+	__u64 now = bpf_ktime_get_ns();
+	if (state->in_device)
+		device_depth(state->dev, -1);
+	struct scratch *scratch = scratch_get();
+	if (!scratch) {
+		COUNT(blocks_lost);
+		layer_lost(LOST_BLOCK, now, 0, 0, state->bytes);
+		return;
+	}
+	struct {
+		struct block_record block;
+		struct bio_record bio;
+	} *record = (void *)scratch->data;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->block.kind = RECORD_BLOCK;
+	record->block.dev = state->dev;
+	record->block.started_ns = state->started_ns;
+	record->block.inserted_ns = state->inserted_ns;
+	record->block.issued_ns = state->issued_ns;
+	record->block.completed_ns = now;
+	record->block.sector = state->sector;
+	record->block.bytes = state->bytes;
+	record->block.op = state->op;
+	record->block.flags = state->flags | BLOCK_UNSEEN;
+	record->block.queue_depth = state->depth;
+	record->block.requeues = state->requeues;
+	__builtin_memcpy(record->block.disk, state->disk, sizeof(state->disk));
+	__u64 size = sizeof(record->block);
+	if (state->bio.queued_ns) {
+		record->bio = state->bio;
+		record->bio.sector = state->sector;
+		record->bio.bytes = state->bytes;
+		record->block.bios = 1;
+		size = sizeof(*record);
+		__u64 key = state->bio_at;
+		struct bio_record *bio = bpf_map_lookup_elem(&bios, &key);
+		if (bio && bio->queued_ns == state->bio.queued_ns)
+			bpf_map_delete_elem(&bios, &key);
+	}
+	if (wide_output(record, size)) {
+		COUNT(blocks);
+	} else {
+		COUNT(blocks_lost);
+		layer_lost(LOST_BLOCK, now, 0, 0, state->bytes);
+	}
+	scratch_put(scratch);
+}
+
+/* Whether the state is that of this request, not of one that had its address before. As a
+ * request starts, newer kernels have not noted yet when it did. */
+static __always_inline bool is_of(struct request_state *state, struct request *rq)
+{
+	if (!state->began_ns)
+		state->began_ns = rq->start_time_ns;
+	return state->began_ns == rq->start_time_ns;
+}
+
+/* A new state at the address of a request. */
+static __always_inline struct request_state *fresh_state(struct request *rq)
+{
+	static const struct request_state none;
+	__u64 key = *(volatile __u64 *)&rq;
+	bpf_map_update_elem(&requests, &key, &none, BPF_ANY);
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (!state)
+		return NULL;
+	struct gendisk *disk = disk_of(rq);
+	state->dev = disk_device(disk);
+	if (disk)
+		bpf_core_read(state->disk, sizeof(state->disk), &disk->disk_name);
+	note_request(rq, state);
+	return state;
+}
+
+/* The state of a request, made when there is none. */
+static __always_inline struct request_state *request_state(struct request *rq)
+{
+	__u64 key = *(volatile __u64 *)&rq;
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state && is_of(state, rq))
+		return state;
+	if (state)
+		request_unseen(state);
+	state = fresh_state(rq);
+	if (state)
+		state->began_ns = rq->start_time_ns;
+	return state;
+}
+
+SEC("tp_btf/block_io_start")
+int BPF_PROG(layer_rq_start, struct request *rq)
+{
+	__u64 key = *(volatile __u64 *)&rq;
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state)
+		request_unseen(state);
+	state = fresh_state(rq);
+	if (state)
+		state->started_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline int request_inserted(struct request *rq)
+{
+	struct request_state *state = request_state(rq);
+	if (state && !state->inserted_ns)
+		state->inserted_ns = bpf_ktime_get_ns();
+	return 0;
+}
+QUEUE_PROGRAM(block_rq_insert, layer_rq_insert, struct request, request_inserted)
+
+static __always_inline int request_issued(struct request *rq)
+{
+	struct request_state *state = request_state(rq);
+	if (!state)
+		return 0;
+	if (!state->issued_ns)
+		state->issued_ns = bpf_ktime_get_ns();
+	/* Drivers that are given several at once may start one twice (virtblk_queue_rqs). */
+	if (!state->in_device) {
+		/* It may have grown since. */
+		note_request(rq, state);
+		note_bio(state);
+		state->depth = device_depth(state->dev, 1);
+		state->in_device = 1;
+	}
+	return 0;
+}
+QUEUE_PROGRAM(block_rq_issue, layer_rq_issue, struct request, request_issued)
+
+static __always_inline int request_requeued(struct request *rq)
+{
+	__u64 key = *(volatile __u64 *)&rq;
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (!state || !state->in_device || !is_of(state, rq))
+		return 0;
+	state->in_device = 0;
+	state->requeues++;
+	device_depth(state->dev, -1);
+	return 0;
+}
+QUEUE_PROGRAM(block_rq_requeue, layer_rq_requeue, struct request, request_requeued)
+
+/* Its bios go to the request before it. */
+static __always_inline int request_merged(struct request *rq)
+{
+	__u64 key = *(volatile __u64 *)&rq;
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state && !is_of(state, rq))
+		request_unseen(state);
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+QUEUE_PROGRAM(block_rq_merge, layer_rq_merge, struct request, request_merged)
 
 /* The next bio of a request, which is ending. */
 SCRATCH_STEP(take_bio)
@@ -319,14 +425,25 @@ SCRATCH_STEP(take_bio)
 	return 0;
 }
 
+/* Completions so far, counted for layer_config.miss_completions only. */
+__u64 completions;
+
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int bytes)
 {
+	if (layer_config.miss_completions &&
+	    (__u32)++completions % layer_config.miss_completions == 0)
+		return 0;
 	__u64 key = *(volatile __u64 *)&rq;
 	__u32 op = rq->cmd_flags & REQ_OP_MASK;
 	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+	if (state && !is_of(state, rq)) {
+		request_unseen(state);
+		bpf_map_delete_elem(&requests, &key);
+		state = NULL;
+	}
 	if (state)
-		state->bytes += bytes;
+		state->done += bytes;
 	/* More is to come of it. */
 	if (bytes < rq->__data_len)
 		return 0;
@@ -334,15 +451,18 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	if (op != REQ_OP_FLUSH && rq->rq_flags >> layer_config.flush_sequence_bit & 1)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	if (state && state->in_device)
-		device_depth(rq, -1);
-	struct scratch *scratch = NULL;
-	/* Commands of drivers move no data of files. */
-	if (op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
-		goto forget;
-	scratch = scratch_get();
+	__u64 moved = bytes;
+	if (state) {
+		moved = state->done;
+		/* Not all of its completions may have been seen. */
+		if (!error && moved < state->bytes)
+			moved = state->bytes;
+		if (state->in_device)
+			device_depth(state->dev, -1);
+	}
+	struct scratch *scratch = scratch_get();
 	if (!scratch) {
-		layer_lost(LOST_BLOCK, now, 0, 0, state ? state->bytes : bytes);
+		layer_lost(LOST_BLOCK, now, 0, 0, moved);
 		COUNT(blocks_lost);
 		goto forget;
 	}
@@ -352,12 +472,13 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	SCRATCH_LOOP(HAVE_LOOPS ? 1 << 16 : 3 * LOOP_BATCH, take_bio, scratch);
 	struct block_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
+	struct gendisk *disk = disk_of(rq);
 	record->kind = RECORD_BLOCK;
 	record->error = error;
-	record->dev = disk_device(rq);
+	record->dev = disk_device(disk);
 	record->completed_ns = now;
-	record->sector = rq->__sector;
-	record->bytes = bytes;
+	record->sector = sector_of(rq);
+	record->bytes = moved;
 	record->op = op;
 	record->flags = request_flags(rq->cmd_flags);
 	record->bios_left_out = walk->left_out;
@@ -365,13 +486,11 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 		record->started_ns = state->started_ns;
 		record->inserted_ns = state->inserted_ns;
 		record->issued_ns = state->issued_ns;
-		record->bytes = state->bytes;
 		record->queue_depth = state->depth;
 		record->requeues = state->requeues;
 		if (state->issued_ns)
 			record->sector = state->sector;
 	}
-	struct gendisk *disk = disk_of(rq);
 	if (disk)
 		bpf_core_read(record->disk, sizeof(record->disk), &disk->disk_name);
 	__u32 count = walk->count;
@@ -382,7 +501,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 		COUNT(blocks);
 	} else {
 		COUNT(blocks_lost);
-		layer_lost(LOST_BLOCK, now, 0, 0, record->bytes);
+		layer_lost(LOST_BLOCK, now, 0, 0, moved);
 	}
 	scratch_put(scratch);
 forget:

@@ -13,6 +13,9 @@ int BPF_PROG(counters_switch, bool preempted, struct task_struct *prev, struct t
 	if (state && state->counting.stage == COUNTING_ON) {
 		counting_read(&state->counting, 0);
 		state->counting.stage = COUNTING_OFF;
+	} else if (state && state->counting.stage == COUNTING_OFF) {
+		/* That it came back was not seen: the kernel may leave programs out. */
+		state->counting.unknown = ~0;
 	}
 	state = task_state_of(next);
 	if (state && state->counting.stage == COUNTING_OFF) {

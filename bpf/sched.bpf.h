@@ -5,36 +5,17 @@
  */
 #include "include/layers.h"
 
-static __always_inline int switched(bool preempted, struct task_struct *prev,
-				    struct task_struct *next, unsigned int prev_state)
+/* Sends the record of the time that `task` has been off the CPU, until `now`. */
+static __always_inline void wait_ends(struct task_struct *task, struct layer_state *layers,
+				      __u64 now, __u32 flags)
 {
-	struct task_state *state = task_state_of(prev);
-	__u64 request = state ? request_of(state) : 0;
-	if (request) {
-		struct layer_state *layers = &state->layers;
-		bool runs = preempted || !prev_state;
-		layers->out_ns = bpf_ktime_get_ns();
-		layers->out_request = request;
-		layers->wake_ns = 0;
-		layers->out_flags = runs ? WAIT_PREEMPTED : 0;
-		layers->out_state = runs ? 0 : prev_state;
-		if (BPF_CORE_READ_BITFIELD(prev, in_iowait))
-			layers->out_flags |= WAIT_IO;
-		if (!runs)
-			layers->op_ns = 0;
-	}
-	state = task_state_of(next);
-	if (!state || !state->layers.out_ns)
-		return 0;
-	struct layer_state *layers = &state->layers;
-	__u64 now = bpf_ktime_get_ns();
 	struct wait_record record = {
-		.flags = layers->out_flags,
+		.flags = layers->out_flags | flags,
 		.state = layers->out_state,
 		.ts_ns = layers->out_ns,
 		.dur_ns = now - layers->out_ns,
-		.pid = next->tgid,
-		.tid = next->pid,
+		.pid = READ_TYPED(task, tgid),
+		.tid = READ_TYPED(task, pid),
 		.request_ns = layers->out_request,
 	};
 	if (layers->wake_ns) {
@@ -50,6 +31,33 @@ static __always_inline int switched(bool preempted, struct task_struct *prev,
 	} else {
 		layer_lost(LOST_WAIT, record.ts_ns, record.dur_ns, record.pid, 0);
 	}
+}
+
+static __always_inline int switched(bool preempted, struct task_struct *prev,
+				    struct task_struct *next, unsigned int prev_state)
+{
+	struct task_state *state = task_state_of(prev);
+	__u64 request = state ? request_of(state) : 0;
+	__u64 now = bpf_ktime_get_ns();
+	/* That it came back was not seen: the kernel may leave programs out. */
+	if (state && state->layers.out_ns)
+		wait_ends(prev, &state->layers, now, WAIT_UNSEEN);
+	if (request) {
+		struct layer_state *layers = &state->layers;
+		bool runs = preempted || !prev_state;
+		layers->out_ns = now;
+		layers->out_request = request;
+		layers->wake_ns = 0;
+		layers->out_flags = runs ? WAIT_PREEMPTED : 0;
+		layers->out_state = runs ? 0 : prev_state;
+		if (BPF_CORE_READ_BITFIELD(prev, in_iowait))
+			layers->out_flags |= WAIT_IO;
+		if (!runs)
+			layers->op_ns = 0;
+	}
+	state = task_state_of(next);
+	if (state && state->layers.out_ns)
+		wait_ends(next, &state->layers, bpf_ktime_get_ns(), 0);
 	return 0;
 }
 

@@ -41,8 +41,8 @@ static __always_inline __u64 long_argument(struct pt_regs *regs, __u32 low, __u3
 {
 	__u64 value = argument(regs, low, compat);
 	if (unlikely(compat))
-		value = high == NO_ARG ? (__u64)(__s64)(__s32)value
-				       : value | argument(regs, high, compat) << 32;
+		value = high >= SIGNED_ARG ? (__u64)(__s64)(__s32)value
+					   : value | argument(regs, high, compat) << 32;
 	return value;
 }
 
@@ -89,6 +89,20 @@ static __always_inline bool is_noted_late(struct task_struct *task,
 	return filter.errors_only || !descriptors_are_shared(task);
 }
 
+/* RWF_ flags of a write; calls without have none. */
+static __always_inline __u32 write_flags(const volatile struct call_desc *desc,
+					 struct pt_regs *regs, bool compat)
+{
+	return desc->iov != NO_ARG && desc->aux != NO_ARG ? argument(regs, desc->aux, compat) : 0;
+}
+
+/* The lowest offset at which I/O at the position of `file` that begins now may take place, or
+ * a write that appends: the size only grows, but for truncate(). */
+static __always_inline __s64 lowest_offset(struct file *file, struct inode *inode, bool appends)
+{
+	return appends ? READ(inode, i_size) : READ(file, f_pos);
+}
+
 /* Keeps the files of a call that begins, and where they are; false when the filters
  * leave the call out. `late`: the call ended at `now`, or is about to, which is 0
  * otherwise. */
@@ -123,18 +137,24 @@ static __always_inline bool note_files(struct task_struct *task, struct task_sta
 					state->file2 = handle_of(state, file2, now);
 				state->file = handle_of(state, file, now);
 			}
-			bool moves =
-				desc->flags & (DESC_POSITION | DESC_WRITES) || desc->iov != NO_ARG;
+			bool moves = desc->flags & (DESC_POSITION | DESC_WRITES) ||
+				     desc->iov != NO_ARG || desc->offset_ptr != NO_ARG ||
+				     desc->seeks || desc->releases;
 			if (!config.counters && moves && is_seekable(mode)) {
-				/* A call that fails does not move it. */
-				if (!late || filter.errors_only)
-					state->entry_pos = READ(file, f_pos);
 				state->call_flags |= STASH_SEEKABLE;
-				if (READ(file, f_flags) & O_APPEND)
+				bool appends = desc->flags & DESC_WRITES &&
+					       write_appends(file, write_flags(desc, regs, compat));
+				if (appends)
 					state->call_flags |= STASH_APPEND;
+				/* Of a call that ended it would be the highest. One
+				 * that fails does not move it. */
+				if (!late || filter.errors_only)
+					state->entry_pos = lowest_offset(file, inode, appends);
 				if (position_is_shared(task, file))
 					state->call_flags |= STASH_SHARED;
 			}
+			if (!config.counters && !late && file2)
+				state->entry_pos2 = READ(file2, f_pos);
 		} else {
 			if (nothing_passes())
 				return false;
@@ -205,9 +225,19 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	state->call_flags = compat ? STASH_COMPAT : 0;
 	if (is_noted_late(task, desc)) {
 		state->call_flags |= STASH_LATE;
-		if (!filter.errors_only && desc->flags & DESC_POSITION) {
-			struct file *file = file_of_fd(task, fd_argument(regs, desc->fd, compat));
-			state->entry_pos = file ? READ(file, f_pos) : NO_OFFSET;
+		if (!filter.errors_only) {
+			state->entry_pos = NO_OFFSET;
+			state->entry_pos2 = NO_OFFSET;
+			struct file *file =
+				desc->flags & (DESC_POSITION | DESC_WRITES)
+					? file_of_fd(task, fd_argument(regs, desc->fd, compat))
+					: NULL;
+			if (file)
+				state->entry_pos = lowest_offset(
+					file, READ(file, f_inode),
+					desc->flags & DESC_WRITES &&
+						write_appends(file,
+							      write_flags(desc, regs, compat)));
 		}
 	} else if (!note_files(task, state, desc, regs, compat, false, 0)) {
 		state->enter_ns = 0;
@@ -237,13 +267,25 @@ struct iov_sum {
 /* What lies on the stack at a time: older kernels have little of it. */
 enum { IOV_CHUNK = FATHOM_KERNEL >= 613 || !HAVE_LOOPS ? 8 : 4 };
 
+/* A segment of more bytes than that is none that a program means: a sum of IOV_MAX
+ * of them would not fit 63 bits. */
+enum { SEGMENT_BITS = 53 };
+
+/* Bytes of segment `i`, whose bits go to *all, too. */
+static __always_inline __u64 segment_bytes(__u64 *iov, int i, bool compat, __u64 *all)
+{
+	__u64 bytes = compat ? iov[i] >> 32 : iov[2 * i + 1];
+	*all |= bytes;
+	return bytes;
+}
+
 /* Bytes that the first segments of a vector ask for, IOV_CHUNK of them at most;
  * NO_SIZE when they can't be read. */
 __noinline __u64 iov_chunk(__u64 address, __u64 count, bool compat)
 {
 	/* struct iovec: base and length. */
 	__u64 iov[2 * IOV_CHUNK];
-	__u64 sum = 0;
+	__u64 sum = 0, all = 0;
 	__builtin_memset(iov, 0, sizeof(iov));
 	__u64 bytes = count < IOV_CHUNK ? count : IOV_CHUNK;
 	bytes *= compat ? 8 : 16;
@@ -257,8 +299,9 @@ __noinline __u64 iov_chunk(__u64 address, __u64 count, bool compat)
 #pragma unroll
 	for (int i = 0; i < IOV_CHUNK; i++)
 		/* Of a 32-bit program: both in one word. */
-		sum += compat ? iov[i] >> 32 : iov[2 * i + 1];
-	return sum;
+		sum += segment_bytes(iov, i, compat, &all);
+	/* More than a sum of them can hold. */
+	return all >> SEGMENT_BITS ? NO_SIZE : sum;
 }
 
 static long iov_step(__u64 index, struct iov_sum *s)
@@ -294,17 +337,25 @@ static __always_inline __s64 offset_by_pointer(__u64 address, __s64 ret)
 	return ret > 0 ? after - ret : after;
 }
 
-/* Where I/O at the descriptor's own position began, seen after it. */
-static __always_inline __s64 offset_at_position(struct file *file, __s64 ret)
+/* Where I/O at the descriptor's own position began, seen after it; `entry_pos` is the position
+ * before. When others may move it and it is another, that is not known. */
+static __always_inline __s64 offset_at_position(struct task_struct *task, struct file *file,
+						__s64 ret, __s64 entry_pos,
+						struct call_record *call)
 {
 	if (!is_seekable(file_mode(file)))
 		return NO_OFFSET;
 	__s64 position = READ(file, f_pos);
-	return ret > 0 ? position - ret : position;
+	if (ret > 0)
+		position -= ret;
+	if (position == entry_pos || !position_is_shared(task, file))
+		return position;
+	call->flags |= CALL_POSITION_RACED;
+	return NO_OFFSET;
 }
 
 /* The handle of the directory that a path of the present task starts from: for an
- * `absolute` one its root, 0 when that is the machine's. */
+ * `absolute` one its root, 0 when that is the one of its mount namespace. */
 VERIFIED_ONCE int start_of_path(struct task_state *state, __s32 dirfd, bool absolute, __u64 now)
 {
 	struct task_struct *task = current_task();
@@ -313,32 +364,43 @@ VERIFIED_ONCE int start_of_path(struct task_state *state, __s32 dirfd, bool abso
 	if (absolute)
 		return handle_of_root(state, task, now);
 	if (dirfd == AT_FDCWD)
-		return handle_of_cwd(state, task, now);
+		return handle_of_directory(state, task, false, now);
 	struct file *file = file_of_fd(task, dirfd);
 	return file ? handle_of(state, file, now) : 0;
 }
 
-/* Appends the string at `address` to the record at `at`; returns its length,
- * a negative number when it can't be read. An empty one has no length in older
+/* Appends the string at `address` to the record at `at`; returns its length, a
+ * negative number when it can't be read, MAX_PATH when it is longer than what was
+ * read, which are MAX_PATH - 1 bytes then. An empty one has no length in older
  * kernels, and counts its end in newer ones. */
 static __always_inline long append_string(struct scratch *scratch, __u32 at, __u64 address)
 {
-	if (!address)
-		return 0;
 	long n = bpf_probe_read_user_str(scratch->data + (at & (SCRATCH_BYTES / 2 - 1)), MAX_PATH,
 					 (void *)address);
+	if (unlikely(n == MAX_PATH)) {
+		char last = 1;
+		bpf_probe_read_user(&last, 1, (void *)(address + MAX_PATH - 1));
+		if (last)
+			return n;
+	}
 	/* Right here: older verifiers forget what was compared elsewhere. */
 	return n - (n > 0);
 }
 
-/* struct stat begins with st_dev; struct statx: include/uapi/linux/stat.h. */
+/* struct stat begins with st_dev and st_ino; struct statx: include/uapi/linux/stat.h. */
 enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
 
-/* Whether a command of fcntl takes a struct flock. */
-static __always_inline bool takes_lock(__u32 command)
+/* Bytes of the struct that a command of fcntl takes, 0 when it takes none: struct
+ * flock, struct f_owner_ex, a hint of 64 bits. */
+static __always_inline __u32 bytes_of_command(__u32 command)
 {
-	return (command >= F_GETLK && command <= F_SETLKW) ||
-	       (command >= F_OFD_GETLK && command <= F_OFD_SETLKW);
+	if ((command >= F_GETLK && command <= F_SETLKW) ||
+	    (command >= F_OFD_GETLK && command <= F_OFD_SETLKW))
+		return 32;
+	if (command == F_SETOWN_EX || command == F_GETOWN_EX ||
+	    (command >= F_GET_RW_HINT && command <= F_SET_FILE_RW_HINT))
+		return 8;
+	return 0;
 }
 
 /* The arguments of a call, in map memory: one of them is then taken without a branch for
@@ -356,40 +418,136 @@ static __always_inline __u64 kept_argument(struct scratch *scratch, __u32 index)
 	return scratch->args[index & 7];
 }
 
-/* Appends what an argument points to in place of the second string; returns
- * where the next bytes go. Not for 32-bit programs, whose structs are others. */
+/* As glibc's makedev. */
+static __always_inline __u64 device_number(__u32 major, __u32 minor)
+{
+	return (minor & 0xff) | ((major & 0xfff) << 8) | ((__u64)(minor & ~0xff) << 12);
+}
+
+/* Reads the struct that an argument points to, and takes device and inode from one
+ * of stat; appends it if it is to be kept (`full`) and returns where the next bytes
+ * go. Not for 32-bit programs, whose structs are others. */
 static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_call_record *record,
 					   const volatile struct call_desc *desc,
-					   struct call_record *call, __u32 at)
+					   struct call_record *call, __u32 at, bool full)
 {
-	__u64 address = 0;
-	__u32 bytes = STRUCT_BYTES;
-	if (desc->lock != NO_ARG && takes_lock(call->aux)) {
+	__u64 address;
+	__u32 bytes;
+	if (desc->lock != NO_ARG) {
+		bytes = bytes_of_command(call->aux);
 		address = kept_argument(scratch, desc->lock);
-	} else if (desc->times != NO_ARG) {
-		address = kept_argument(scratch, desc->times);
-		bytes = desc->times_bytes & (2 * STRUCT_BYTES - 1);
+	} else {
+		bytes = desc->structure_bytes;
+		address = kept_argument(scratch, desc->structure);
+		if (desc->structure_out && call->ret < 0)
+			bytes = 0;
 	}
-	at &= SCRATCH_BYTES / 2 - 1;
-	if (!address || bpf_probe_read_user(scratch->data + at, bytes, (void *)address))
+	if (!address)
+		record->arg_flags |= ARG_STRUCT_NULL;
+	/* Behind two paths, or a path and a name of that length. */
+	if (!address || !bytes || at >= SCRATCH_BYTES / 2)
 		return at;
-	record->string2_len = bytes;
+	at &= SCRATCH_BYTES / 2 - 1;
+	__u8 *data = scratch->data + at;
+	/* Right before the call: older verifiers forget bounds. */
+	barrier_var(bytes);
+	bytes &= 255;
+	if (bpf_probe_read_user(data, bytes, (void *)address))
+		return at;
+	if (desc->stat != NO_ARG) {
+		record->stat_dev = *(__u64 *)data;
+		record->stat_ino = *(__u64 *)(data + 8);
+		call->flags |= CALL_HAS_STAT;
+	} else if (desc->statx != NO_ARG) {
+		record->stat_dev = device_number(*(__u32 *)(data + STATX_DEV_AT),
+						 *(__u32 *)(data + STATX_DEV_AT + 4));
+		record->stat_ino = *(__u64 *)(data + STATX_INO_AT);
+		call->flags |= CALL_HAS_STAT;
+	}
+	if (!full)
+		return at;
+	record->struct_len = bytes;
 	return at + bytes;
 }
 
 /* Whether the descriptor before a path stands for the file: with AT_EMPTY_PATH,
- * which has another meaning among the flags of open, and an empty path, or for
- * utimensat with none. */
+ * which has another meaning among the flags of open, and an empty path, or a null
+ * one. Some calls take a null one without that flag, but from a descriptor only. */
 static __always_inline bool is_descriptor(struct scratch *scratch,
-					  const volatile struct call_desc *desc, __u32 flags)
+					  const volatile struct call_desc *desc,
+					  struct wide_call_record *record)
 {
 	char first;
 	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD)
 		return false;
 	__u64 address = kept_argument(scratch, desc->string1);
-	if (!(flags & AT_EMPTY_PATH))
-		return !address && desc->times != NO_ARG;
+	/* Where it does not, the kernel finds no path at address 0. */
+	if (!address && record->call.ret == -EFAULT)
+		return false;
+	if (!address && desc->null_path)
+		return record->dirfd1 != AT_FDCWD;
+	if (!(record->call.aux & AT_EMPTY_PATH))
+		return false;
 	return !address || (!bpf_probe_read_user(&first, 1, (void *)address) && !first);
+}
+
+/* Appends a text to the record at `at`; returns where the next bytes go. */
+static __always_inline __u32 append_text(struct scratch *scratch, struct wide_call_record *record,
+					 __u64 address, __u32 at)
+{
+	if (!address) {
+		record->arg_flags |= ARG_STRING3_NULL;
+		return at;
+	}
+	/* Behind a path and a text of that length. */
+	if (at >= SCRATCH_BYTES / 2) {
+		record->arg_flags |= ARG_STRING3_PARTIAL;
+		return at;
+	}
+	at &= SCRATCH_BYTES / 2 - 1;
+	long n = bpf_probe_read_user_str(scratch->data + at, MAX_TEXT, (void *)address);
+	if (n < 0 || n >= MAX_TEXT)
+		record->arg_flags |= ARG_STRING3_PARTIAL;
+	n -= n > 0;
+	if (n <= 0)
+		return at;
+	n &= MAX_TEXT - 1;
+	record->string3_len = n;
+	return at + n;
+}
+
+/* The same for the value of an extended attribute that the call took or gave. */
+static __always_inline __u32 append_value(struct scratch *scratch, struct wide_call_record *record,
+					  const volatile struct call_desc *desc,
+					  struct call_record *call, __u32 at)
+{
+	__u64 address = kept_argument(scratch, desc->value);
+	__u64 bytes = desc->flags & DESC_RET_BYTES ? (__u64)call->ret : call->size;
+	/* Asked with size 0, getxattr tells the size only. */
+	if (call->ret < 0 || !call->size || !address || at >= SCRATCH_BYTES / 2)
+		return at;
+	at &= SCRATCH_BYTES / 2 - 1;
+	if (bytes >= MAX_TEXT) {
+		record->arg_flags |= ARG_STRING3_PARTIAL;
+		bytes = MAX_TEXT - 1;
+	}
+	/* Right before the call: older verifiers forget bounds. */
+	barrier_var(bytes);
+	bytes &= MAX_TEXT - 1;
+	if (bpf_probe_read_user(scratch->data + at, bytes, (void *)address))
+		return at;
+	record->arg_flags |= ARG_VALUE;
+	record->string3_len = bytes;
+	return at + bytes;
+}
+
+/* Reads struct open_how: flags, mode, resolve. The kernel reads it when `bytes` is
+ * what it may be. */
+static __always_inline bool read_how(__u64 *how, __u64 address, __u64 bytes)
+{
+	enum { HOW_BYTES = 24, MOST_BYTES = 4096 };
+	return bytes >= HOW_BYTES && bytes <= MOST_BYTES &&
+	       !bpf_probe_read_user(how, HOW_BYTES, (void *)address);
 }
 
 /* Takes device and inode from struct statx. */
@@ -400,9 +558,7 @@ static __always_inline bool read_statx(struct wide_call_record *record, __u64 ad
 	if (bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) ||
 	    bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT))
 		return false;
-	/* As glibc's makedev. */
-	record->stat_dev =
-		(dev[1] & 0xff) | ((dev[0] & 0xfff) << 8) | ((__u64)(dev[1] & ~0xff) << 12);
+	record->stat_dev = device_number(dev[0], dev[1]);
 	record->stat_ino = ino;
 	return true;
 }
@@ -440,14 +596,22 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		record->extra[1] = kept_argument(scratch, desc->extra[1]);
 	if (desc->extra[2] != NO_ARG)
 		record->extra[2] = kept_argument(scratch, desc->extra[2]);
+	if (compat && desc->signed_extra) {
+#pragma unroll
+		for (int i = 0; i < MAX_EXTRA; i++)
+			if (desc->signed_extra >> i & 1)
+				record->extra[i] = (__s64)(__s32)record->extra[i];
+	}
 	if (call->flags & CALL_POSITION_RACED)
 		record->extra[0] = state->entry_pos;
-	if (desc->how != NO_ARG && user_memory) {
-		/* struct open_how: flags, mode, resolve. */
-		if (!bpf_probe_read_user(record->extra, 24,
-					 (void *)kept_argument(scratch, desc->how)))
-			call->flags |= CALL_HAS_HOW;
+	if (state->call_flags & STASH_SEGMENTS) {
+		record->extra[1] = kept_argument(scratch, desc->iovcnt);
+		record->arg_flags |= ARG_SEGMENTS;
 	}
+	if (desc->how != NO_ARG && user_memory &&
+	    read_how(record->extra, kept_argument(scratch, desc->how),
+		     kept_argument(scratch, desc->size)))
+		call->flags |= CALL_HAS_HOW;
 
 	if (desc->fd2 != NO_ARG) {
 		record->fd2 = kept_argument(scratch, desc->fd2);
@@ -461,9 +625,11 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			if (user_memory)
 				call->offset = offset_by_pointer(address, call->ret);
 		} else {
+			record->arg_flags |= ARG_OFFSET_NULL;
 			struct file *file = file_of_fd(task, call->fd);
 			if (file && (__u64)file == state->file_ptr)
-				call->offset = offset_at_position(file, call->ret);
+				call->offset = offset_at_position(task, file, call->ret,
+								  state->entry_pos, call);
 		}
 	}
 	if (desc->fd2 != NO_ARG) {
@@ -473,28 +639,47 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 			if (user_memory)
 				record->offset2 = offset_by_pointer(address, call->ret);
 		} else {
+			if (desc->offset_ptr2 != NO_ARG)
+				record->arg_flags |= ARG_OFFSET2_NULL;
 			struct file *file = file_of_fd(task, record->fd2);
 			if (file)
-				record->offset2 = offset_at_position(file, call->ret);
+				record->offset2 = offset_at_position(task, file, call->ret,
+								     state->entry_pos2, call);
 		}
 	}
 
+	struct name root;
+	if ((desc->path1 || desc->path2) && user_memory && other_root(task, &root))
+		record->root = start_of_path(state, AT_FDCWD, true, now);
 	if (desc->string1 != NO_ARG) {
+		__u64 address = kept_argument(scratch, desc->string1);
 		record->dirfd1 =
 			desc->dirfd1 != NO_ARG ? kept_argument(scratch, desc->dirfd1) : AT_FDCWD;
-		long n = full ? append_string(scratch, at, kept_argument(scratch, desc->string1))
-			      : -1;
+		if (full && desc->dirfd1 != NO_ARG)
+			record->at1 = start_of_path(state, record->dirfd1, false, now);
+		long n = full && address ? append_string(scratch, at, address) : -1;
 		/* Without strings the file behind a descriptor is still named. */
-		if (config.detail == DETAIL_FDS && user_memory &&
-		    is_descriptor(scratch, desc, call->aux))
+		if ((!address || config.detail == DETAIL_FDS) && user_memory &&
+		    is_descriptor(scratch, desc, record))
 			n = 0;
-		if (n < 0) {
+		if (!address)
+			record->arg_flags |= ARG_STRING1_NULL;
+		if (n < 0 || n >= MAX_PATH)
 			call->flags |= CALL_STRING1_PARTIAL;
-		} else {
-			if (desc->path1)
+		if (n >= 0) {
+			if (desc->path1) {
+				bool in_root = call->flags & CALL_HAS_HOW &&
+					       record->extra[2] & RESOLVE_IN_ROOT;
+				bool absolute = n > 0 && scratch->data[at] == '/';
 				record->dir1 =
-					start_of_path(state, record->dirfd1,
-						      n > 0 && scratch->data[at] == '/', now);
+					absolute && !in_root
+						? record->root
+						: start_of_path(state, record->dirfd1, false, now);
+				if (in_root)
+					record->root = record->dir1;
+			}
+			if (n >= MAX_PATH)
+				n = MAX_PATH - 1;
 			n &= MAX_PATH - 1;
 			record->string1_len = n;
 			at += n;
@@ -503,24 +688,40 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	if (desc->string2 != NO_ARG) {
 		record->dirfd2 =
 			desc->dirfd2 != NO_ARG ? kept_argument(scratch, desc->dirfd2) : AT_FDCWD;
+		if (full && desc->dirfd2 != NO_ARG)
+			record->at2 = start_of_path(state, record->dirfd2, false, now);
 		at &= SCRATCH_BYTES / 2 - 1;
-		long n = full ? append_string(scratch, at, kept_argument(scratch, desc->string2))
-			      : -1;
-		if (n < 0) {
+		__u64 address = kept_argument(scratch, desc->string2);
+		long n = full && address ? append_string(scratch, at, address) : -1;
+		if (!address)
+			record->arg_flags |= ARG_STRING2_NULL;
+		if (n < 0 || n >= MAX_PATH)
 			call->flags |= CALL_STRING2_PARTIAL;
-		} else {
+		if (n >= 0) {
 			if (desc->path2)
 				record->dir2 =
-					start_of_path(state, record->dirfd2,
-						      n > 0 && scratch->data[at] == '/', now);
+					n > 0 && scratch->data[at] == '/'
+						? record->root
+						: start_of_path(state, record->dirfd2, false, now);
+			if (n >= MAX_PATH)
+				n = MAX_PATH - 1;
 			n &= MAX_PATH - 1;
 			record->string2_len = n;
 			at += n;
 		}
 	}
-	if (full && !compat)
-		at = append_struct(scratch, record, desc, call, at);
-	if (user_memory && call->ret == 0) {
+	if (desc->string3 != NO_ARG) {
+		if (full)
+			at = append_text(scratch, record, kept_argument(scratch, desc->string3),
+					 at);
+		else
+			record->arg_flags |= ARG_STRING3_PARTIAL;
+	}
+	if (config.content == CONTENT_MODE_PLAIN && full && desc->value != NO_ARG)
+		at = append_value(scratch, record, desc, call, at);
+	if (user_memory && !compat && (desc->structure != NO_ARG || desc->lock != NO_ARG)) {
+		at = append_struct(scratch, record, desc, call, at, full);
+	} else if (user_memory && compat && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
 			__u64 address = kept_argument(scratch, desc->stat);
 			__u64 dev = 0, ino = 0;
@@ -622,51 +823,83 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		if (call->offset == -1 && desc->iov != NO_ARG)
 			at_position = true;
 	}
-	if (desc->iov != NO_ARG && config.detail != DETAIL_RAW && !pending)
-		call->size = iov_bytes(argument(regs, desc->iov, compat),
-				       argument(regs, desc->iovcnt, compat), compat);
-	if (state->call_flags & STASH_SEEKABLE) {
-		struct file *file = file_of_fd(task, call->fd);
+	if (desc->iov != NO_ARG) {
+		__u64 segments = argument(regs, desc->iovcnt, compat);
+		if (config.detail != DETAIL_RAW && !pending)
+			call->size = iov_bytes(argument(regs, desc->iov, compat), segments, compat);
+		if (likely(!(call->size >> SEGMENTS_SHIFT) && segments < 0xffff)) {
+			call->size |= segments << SEGMENTS_SHIFT;
+		} else {
+			state->call_flags |= STASH_SEGMENTS;
+			wide = true;
+		}
+	}
+	if (desc->seeks || desc->releases) {
+		if (state->call_flags & STASH_SHARED && ret >= 0 && !pending) {
+			__u32 description = state->file_ptr >> 6;
+			call->flags |= CALL_SHARED_POSITION;
+			if (desc->seeks)
+				call->size = description;
+			else
+				call->aux = description;
+		}
+	} else if (state->call_flags & STASH_SEEKABLE) {
+		bool appends = state->call_flags & STASH_APPEND;
+		bool shared = state->call_flags & STASH_SHARED;
+		struct file *file = pending ? NULL : file_of_fd(task, call->fd);
 		bool same = file && (__u64)file == state->file_ptr;
-		if (at_position) {
-			call->offset = state->entry_pos;
-			if (same && !pending) {
-				call->offset = READ(file, f_pos);
-				if (ret > 0)
-					call->offset -= ret;
-				if (state->call_flags & STASH_SHARED) {
-					call->flags |= CALL_SHARED_POSITION;
-					if (desc->aux == NO_ARG)
-						/* Not `file`: arithmetic on a kernel
-						 * pointer is refused. */
-						call->aux =
-							*(volatile __u64 *)&state->file_ptr >> 6;
-					if (call->offset != state->entry_pos) {
-						call->flags |= CALL_POSITION_RACED;
-						wide = true;
-					}
-				}
+		if (ret <= 0 || !same) {
+			/* Nothing has moved it, or the descriptor is of another file now. */
+			if (at_position) {
+				__s64 position = same ? READ(file, f_pos) : state->entry_pos;
+				bool certain = !shared || (same && position == state->entry_pos);
+				call->offset = certain && !appends && (same || pending) ? position
+											: NO_OFFSET;
 			}
-		} else if (same && state->call_flags & STASH_APPEND && flags & DESC_WRITES &&
-			   ret > 0) {
-			/* pwrite(2): Linux appends whatever the offset. */
+		} else if (at_position) {
+			call->offset = READ(file, f_pos) - ret;
+			bool raced = shared && call->offset != state->entry_pos;
+			if (shared && desc->aux == NO_ARG) {
+				call->flags |= CALL_SHARED_POSITION;
+				/* Not `file`: arithmetic on a kernel pointer is
+				 * refused. */
+				call->aux = *(volatile __u64 *)&state->file_ptr >> 6;
+			}
+			if (raced) {
+				call->flags |= CALL_POSITION_RACED;
+				if (appends)
+					call->flags |= CALL_APPENDS;
+				wide = true;
+			}
+		} else if (appends) {
+			/* pwrite(2): Linux appends whatever the offset, and leaves the
+			 * position. Others may have appended since. */
 			call->offset = READ(READ(file, f_inode), i_size) - ret;
+			if (call->offset != state->entry_pos) {
+				call->offset = NO_OFFSET;
+				call->flags |= CALL_POSITION_RACED;
+				wide = true;
+			}
 		}
 	} else if (at_position) {
 		call->offset = NO_OFFSET;
 	}
-	if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
-		struct file *file = file_of_fd(task, ret);
+	/* The descriptor that was made, or that of a ring when nothing else has a path. */
+	bool shown = desc->ring != NO_ARG && !desc->path1 && !(flags & DESC_RET_FD);
+	__s64 fd = flags & DESC_RET_FD ? ret : shown ? call->fd : -1;
+	if (fd >= 0 && config.detail != DETAIL_RAW && !pending) {
+		struct file *file = file_of_fd(task, fd);
 		if (file)
 			call->file = handle_of(state, file, now);
 	}
 	if (flags & DESC_CHDIR && ret == 0 && config.detail != DETAIL_RAW && !pending)
-		call->file = handle_of_cwd(state, task, now);
+		call->file = handle_of_directory(state, task, desc->chroots, now);
 
 #if HAVE_FAULTS
 	/* Calls on mapped memory (msync): the file that is mapped there. */
 	if (unlikely(desc->mapped != NO_ARG) && config.detail != DETAIL_RAW && !pending) {
-		__u64 address = argument(regs, desc->mapped, compat);
+		__u64 address = desc->mapped == RESULT_ARG ? (__u64)ret
+							   : argument(regs, desc->mapped, compat);
 		bool busy;
 		__u64 found = mapping_at(task, &state->fault, address, false, &busy);
 		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
@@ -708,6 +941,9 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	}
 	if (unlikely(!sent)) {
 		state->counting.stage = COUNTING_NOT;
+		/* A ring is not the file of the call. */
+		if (shown)
+			call->file = 0;
 		lose(call, flags);
 	} else if (config.stacks && !pending && !compat) {
 		state->stack_ns = call->ts_ns;

@@ -91,13 +91,21 @@ static __noinline bool task_passes(struct task_struct *task, const char *comm)
 	return true;
 }
 
+/* Whether a task is of fathom's own: of its process, or of one that it has
+ * started to work for it. */
+static __always_inline bool is_of_fathom(struct task_struct *task)
+{
+	return (__u32)READ_TYPED(task, tgid) == config.self_pid ||
+	       (__u32)BPF_CORE_READ(task, real_parent, tgid) == config.self_pid;
+}
+
 /* Judges a task. One that belongs to a command or a process that is recorded
  * keeps its state when it does not pass; of all others only those that pass have
  * one. Returns the state of a task that passes. */
 static __noinline struct task_state *consider(struct task_struct *task, const char *comm)
 {
 	struct task_state *state = task_state_of(task);
-	if (!state && (!config.all_tasks || (__u32)READ_TYPED(task, tgid) == config.self_pid))
+	if (!state && (!config.all_tasks || is_of_fathom(task)))
 		return NULL;
 	if (!task_passes(task, comm)) {
 		if (state)

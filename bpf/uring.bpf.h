@@ -258,7 +258,7 @@ static __always_inline __s64 uring_offset(struct operation *op,
 	struct file *object = KERNEL_OBJECT(file, file);
 	if (!is_seekable(file_mode(object)))
 		return NO_OFFSET;
-	bool appends = desc->flags & DESC_WRITES && READ(object, f_flags) & O_APPEND;
+	bool appends = desc->flags & DESC_WRITES && write_appends(object, op->args[ARG_FLAGS]);
 	if (asked != -1 && !appends)
 		return asked;
 	/* At the position, or at the end: the request has its own copy of the
@@ -331,8 +331,10 @@ static __always_inline int uring_end(__u64 ring, __u64 req, __u64 user_data, __s
 	} else if (filter.file_types && desc->statx != NO_ARG && ret == 0) {
 		op_judge_statx(op);
 	}
-	if (op->number == IORING_OP_FSYNC && !op->size)
+	if (op->number == IORING_OP_FSYNC && !op->size) {
 		op->size = NO_SIZE;
+		op->sized = 0;
+	}
 	if (more) {
 		/* A row of its own; the next one begins here. */
 		op_record(&key, op, &end);

@@ -15,6 +15,7 @@ import json
 from pathlib import Path
 
 import duckdb
+import pandas
 
 arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 arguments.add_argument("session", type=Path)
@@ -39,6 +40,8 @@ def table(name):
 
 calls = table("syscalls")
 database.register("calls", calls)
+if (options.session / "faults").is_dir():
+    database.register("faults", table("faults"))
 
 # %% What took the time? A data frame of pandas from SQL.
 by_call = database.sql(
@@ -73,6 +76,20 @@ moves = database.execute(
     [start_ns],
 ).df()
 print(f"{len(moves)} reads and writes with an offset")
+
+# %% Mapped files are read and written without calls: their page faults, which are in a table of
+# their own. It has no folder when there were none.
+if (options.session / "faults").is_dir():
+    faults = database.execute(
+        """
+        SELECT (ts_ns - ?) / 1e9 AS seconds, "offset" / 1048576.0 AS mib,
+               dur_ns / 1e3 AS us, 'page fault' AS syscall
+        FROM faults ORDER BY ts_ns
+        """,
+        [start_ns],
+    ).df()
+    print(f"{len(faults)} page faults on mapped files")
+    moves = pandas.concat([moves, faults], ignore_index=True)
 
 # %% The plots.
 if not options.no_plot:

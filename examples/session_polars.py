@@ -74,6 +74,23 @@ moves = (
 )
 print(f"{len(moves)} reads and writes with an offset")
 
+# %% Mapped files are read and written without calls: their page faults, which are in a table of
+# their own. It has no folder when there were none.
+if (options.session / "faults").is_dir():
+    faults = (
+        pl.scan_parquet(options.session / "faults" / "*.parquet")
+        .sort("ts_ns")
+        .select(
+            syscall=pl.lit("page fault"),
+            seconds=(pl.col("ts_ns") - start_ns) / 1e9,
+            mib=pl.col("offset") / 1048576,
+            us=duration / 1e3,
+        )
+        .collect()
+    )
+    print(f"{len(faults)} page faults on mapped files")
+    moves = pl.concat([moves, faults])
+
 # %% The plots.
 if not options.no_plot:
     import matplotlib

@@ -15,9 +15,7 @@ arm64_packages='libc6-dev libgcc-12-dev libelf-dev zlib1g-dev libstdc++6
 # setup_arm64: installs what is missing and can be had.
 setup_arm64() {
 	install_packages '' "$wants_arm64"
-	if ! arm64_rust && have rustup; then
-		logged "installing Rust's library for arm64" rustup target add "$arm64_target" || true
-	fi
+	arm64_rust || rust_std_from_archive "$arm64_target" || true
 }
 
 arm64_rust() { [ -d "$(rustc --print sysroot)/lib/rustlib/$arm64_target" ]; }
@@ -28,7 +26,7 @@ no_arm64() {
 	for tool in qemu-system-aarch64 aarch64-linux-gnu-ld apt-get dpkg-deb depmod modprobe cpio xz; do
 		have "$tool" || { say "$tool is not installed" && return; }
 	done
-	arm64_rust || { say "Rust has no library for $arm64_target" && return; }
+	arm64_rust || { say "Rust has no library for $arm64_target (rustup target add $arm64_target)" && return; }
 	fetch_arm64_root
 }
 

@@ -32,7 +32,6 @@ make_large_session() {
 		(cd "$dir/work" && as_root "$root/$fathom" record -o "$dir/recorded.fathom" -- fio --name=mix --size=64m \
 			--rw=randrw --bs=4k --numjobs=3 --time_based --runtime=4 --fsync=200 --group_reporting) >/dev/null
 		as_root rm -rf -- "$dir/work"
-		own_session "$dir/recorded.fathom"
 	fi
 	note "repeating it up to $calls calls in ${session#"$root"/}"
 	# The whole workspace, as when fathom is built: what is there is not compiled again.

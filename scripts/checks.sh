@@ -25,7 +25,7 @@ run_lints() {
 	check "formatting of Rust sources" cargo fmt --all --check
 	check "formatting of C sources" check_c_format
 	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root \
-		scripts/guest-tests examples/*/*.sh benches/*.sh
+		scripts/guest-tests tests/strace/*.sh examples/*/*.sh benches/*.sh
 	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
 	check "formatting and lints of the page (biome)" page_tool biome check --error-on-warnings .
 	check "types of the page (tsc)" page_tool tsc --noEmit
@@ -94,6 +94,16 @@ build_all() {
 	cargo build --release --locked --workspace --all-targets
 }
 
+# What ./do dist ships besides, built as it builds it, and put where a test runs it. Before the
+# program that the tests run, which has the same name.
+build_record_only() {
+	build_page
+	note "building the program that only records"
+	cargo build --release --locked --workspace --bin fathom --no-default-features || return
+	mkdir -p target/record-only
+	cp -- target/release/fathom target/record-only/fathom
+}
+
 # The programs for the architecture that this machine is not: compiled only.
 check_bpf_elsewhere() {
 	local headers kernel
@@ -146,9 +156,12 @@ run_tests() {
 # The last line counts checks and tests together.
 all_tests() {
 	run_lints
+	check "build of the program that only records" build_record_only
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
+	build_strace_programs
 	run_tests
+	check "damaged inputs ($fuzz_seconds s each kind)" fuzz "$fuzz_seconds"
 	# A few tests on each; `./do test kernels` runs more.
 	kernel_filters=("${kernel_basics[@]}") layer_filters=()
 	test_kernels

@@ -29,7 +29,8 @@ make_dist() {
 	ls -l "dist/$name"*
 }
 
-# release_build WHAT [CARGO ARGUMENTS]. In a target directory of its own: the
+# release_build WHAT [CARGO ARGUMENTS]. Of the whole workspace, so that dependencies have the
+# features with which everything is tested. In a target directory of its own: the
 # flags differ. The library is looked for beside the program only, and paths
 # of this machine stay out of the program.
 release_build() {
@@ -43,7 +44,7 @@ release_build() {
 	)
 	# Separated by a character that no path has.
 	CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}") \
-		cargo build --release --locked --target-dir target/dist -p fathom-cli "$@"
+		cargo build --release --locked --target-dir target/dist --workspace --bin fathom "$@"
 	strip --strip-debug target/dist/release/fathom
 }
 

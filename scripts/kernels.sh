@@ -18,6 +18,12 @@ arm64-6.1  arm64  security  bookworm-security   6[.]1[.]0-[0-9]+
 '
 # Of the kernels that are run.
 architecture=amd64
+# A name with this behind it (6.12-smp32) is the same kernel on a machine with so many processors.
+# One thread emulates them all, in turns: with a thread each the emulator may still run on one what
+# another has patched out of the kernel's code, and attaching programs patches.
+many_processors='^(.+)-smp([0-9]+)$'
+# Tests of exactness, for these: that every call is recorded as it was made or counted as lost.
+many_filters=(ground_truth:: losses:: uring::every_storage_operation aio::every_storage_operation)
 # Modules for what the emulated machine has.
 kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_blk xfs btrfs'
 # Tests that run there with all others: that programs load, and that calls, operations,
@@ -44,10 +50,14 @@ kernel_machines=2
 
 kernel_names() { awk -v architecture="$architecture" '$2 == architecture { print $1 }' <<<"$kernel_table"; }
 
+# The kernel of a name, and the processors of its machine.
+kernel_of() { if [[ $1 =~ $many_processors ]]; then say "${BASH_REMATCH[1]}"; else say "$1"; fi; }
+processors_of() { if [[ $1 =~ $many_processors ]]; then say "${BASH_REMATCH[2]}"; else say 1; fi; }
+
 # choose_kernel NAME: sets architecture to that of the kernel.
 choose_kernel() {
 	local found
-	found=$(awk -v name="$1" '$1 == name { print $2 }' <<<"$kernel_table")
+	found=$(awk -v name="$(kernel_of "$1")" '$1 == name { print $2 }' <<<"$kernel_table")
 	[ -n "$found" ] || die 2 "no kernel named $1" "one of: $(awk 'NF { print $1 }' <<<"$kernel_table" | tr '\n' ' ')"
 	architecture=$found
 }
@@ -157,11 +167,11 @@ make_initramfs() {
 # Further options of the emulator.
 emulator_options=()
 
-# boot_kernel DIR SHARE: runs scripts/guest-tests on $architecture, with SHARE as /run/share, until
-# the machine ends. The exit status is the emulator's.
+# boot_kernel DIR SHARE [PROCESSORS]: runs scripts/guest-tests on $architecture, with SHARE as
+# /run/share, until the machine ends. The exit status is the emulator's.
 boot_kernel() {
 	local dir=$1 share=$2 disk=$2.disk limited=$2.limited status=0 system=/ machine options
-	local patience=$kernel_patience
+	local patience=$kernel_patience processors=${3:-1}
 	case $architecture in
 	amd64)
 		machine=(qemu-system-x86_64 -cpu max)
@@ -178,15 +188,22 @@ boot_kernel() {
 		mkdir -p "$system$root"
 		;;
 	esac
+	if [ "$processors" -gt 1 ]; then
+		# Each takes its turn on one thread; who waits for another waits for all turns. So the
+		# kernel's patience with a processor that does not answer is off.
+		patience=$((processors * kernel_patience / 4))
+		options+=' nowatchdog rcupdate.rcu_cpu_stall_suppress=1'
+	fi
 	truncate -s 6G "$disk"
 	# Its serial number says how many requests a second it takes.
 	truncate -s 64M "$limited"
 	mkfs.ext4 -q -F "$disk"
 	install -m 755 scripts/guest-tests "$share/guest-tests"
-	# One processor: with more the emulator may still run on one what another
-	# has patched out of the kernel's code, and attaching programs patches.
+	# One processor unless more are asked for (many_processors says why one thread).
 	# On a busy host it may miss the ticks by which the kernel checks its timer.
-	timeout "$patience" "${machine[@]}" -accel tcg -smp 1 -m 3072 \
+	# A recorder has rings of 32 MiB for each processor.
+	timeout "$patience" "${machine[@]}" -accel tcg,thread=single -smp "$processors" \
+		-m $((3072 + 128 * (processors - 1))) \
 		"${emulator_options[@]}" \
 		-nographic -nodefaults -no-reboot -serial stdio -monitor none \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs.gz" \
@@ -212,15 +229,18 @@ kernel_counts() { printf '%s\n' "$2 $3 $4" >"$1"; }
 # test_kernel NAME PROGRAM COUNTS [FILTER...]: says what came of the tests, and
 # leaves their counts in the file COUNTS. For a subshell: several run at a time.
 test_kernel() {
-	local name=$1 program=$2 counts=$3 dir=.deps/kernels/$1 share reason version start=$SECONDS
-	local passed failed ignored skipped status=0
+	local name=$1 program=$2 counts=$3 dir share reason version start=$SECONDS
+	local passed failed ignored skipped status=0 processors threads=2
+	dir=.deps/kernels/$(kernel_of "$name") processors=$(processors_of "$name")
 	shift 3
+	[ "$processors" -eq 1 ] || threads=1
 	if [ $# -eq 0 ]; then
 		set -- "${kernel_filters[@]}"
 		[ "$name" != "$layer_kernel" ] || set -- "$@" "${layer_filters[@]}"
+		[ "$processors" -eq 1 ] || set -- "${many_filters[@]}"
 	fi
 	mkdir -p .deps/kernels
-	reason=$(fetch_kernel "$name" "$root/$dir") || {
+	reason=$(fetch_kernel "$(kernel_of "$name")" "$root/$dir") || {
 		say "SKIPPED: kernel $name: ${reason:-it could not be fetched}"
 		kernel_counts "$counts" 0 0 1
 		return
@@ -236,11 +256,11 @@ test_kernel() {
 		printf 'root=%q\nprogram=%q\n' "$root" "$program"
 		printf 'fathom=%q\n' "$(dirname -- "$program")/../fathom"
 		[ "$architecture" = amd64 ] || printf 'export FATHOM_WORKLOADS=%q\n' "$arm64/workloads"
-		printf 'arguments=(--test-threads 2 '
+		printf 'arguments=(--test-threads %s ' "$threads"
 		printf '%q ' "$@"
 		printf ')\n'
 	} >"$share/settings"
-	boot_kernel "$dir" "$share" || status=$?
+	boot_kernel "$dir" "$share" "$processors" || status=$?
 	# 124: timeout(1) ended it.
 	if [ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [ ! -e "$share/started" ]; then
 		say "SKIPPED: kernel $name: the emulator did not start: $(tail -n 1 "$share/console")"
@@ -264,6 +284,7 @@ test_kernel() {
 	fi
 	# Those that skipped passed, too; when the machine was ended none is counted.
 	passed=$((passed > skipped ? passed - skipped : 0))
+	[ "$processors" -eq 1 ] || version+=", $processors processors"
 	say "kernel $version: $passed passed, $failed failed, $((ignored + skipped)) skipped in $((SECONDS - start)) s"
 	kernel_counts "$counts" "$passed" "$failed" "$((ignored + skipped))"
 }

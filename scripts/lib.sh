@@ -98,8 +98,3 @@ cache_dir() {
 check_sha256() {
 	[ "$(sha256sum <"$1" | cut -d ' ' -f 1)" = "$2" ]
 }
-
-# Sessions are written by root; whoever called sudo reads them.
-own_session() {
-	is_root || as_root chown -R "$(id -u):$(id -g)" "$1"
-}

@@ -23,13 +23,14 @@ use_chosen_rust() {
 	esac
 }
 
-# Directories that may hold a toolchain: PATH, rustup's, and those of Ubuntu's
-# versioned packages, newest first.
+# Directories that may hold a toolchain: PATH, rustup's, the one that was fetched here, and those
+# of Ubuntu's versioned packages, newest first.
 rust_directories() {
 	local cargo
 	while IFS= read -r cargo; do dirname -- "$cargo"; done < <(type -aP cargo)
 	[ -z "${CARGO_HOME:-}" ] || say "$CARGO_HOME/bin"
 	[ -z "${HOME:-}" ] || say "$HOME/.cargo/bin"
+	say "$(rust_dir)/bin"
 	find /usr/lib -maxdepth 2 -path '/usr/lib/rust-*/bin' 2>/dev/null | sort -rV
 }
 
@@ -55,18 +56,11 @@ find_rust() {
 
 setup_rust() {
 	if ! find_rust "$1"; then
-		rust_components "$1" || rust_from_apt "$1" || rust_from_rustup "$1" || true
+		rust_from_apt "$1" || rust_from_archive || true
 		find_rust "$1" || die 1 "no Rust $min_rust or newer$([ "$1" != test ] || say ' with clippy and rustfmt')" \
 			"install it from https://rustup.rs, then run ./do again"
 	fi
 	use_chosen_rust "$1"
-}
-
-# A rustup toolchain that only lacks clippy and rustfmt gets them.
-rust_components() {
-	[ "$1" = test ] || return 1
-	{ find_rust run && use_chosen_rust run && have rustup; } || return 1
-	logged "installing clippy and rustfmt" rustup component add clippy rustfmt && find_rust test
 }
 
 # Version of a package that apt would install; empty when there is none.
@@ -95,19 +89,58 @@ rust_from_apt() {
 	return 1
 }
 
-rust_from_rustup() {
-	local script status=0
-	note "no package of this distribution has Rust $min_rust or newer: trying rustup"
-	if ! have rustup; then
-		have curl || (apt_install curl ca-certificates) || return 1
-		script=$(mktemp)
-		logged "fetching rustup's installer" \
-			curl --proto '=https' --tlsv1.2 -fsS -o "$script" https://sh.rustup.rs &&
-			logged "installing Rust for this user" \
-				sh "$script" -y --no-modify-path --profile minimal -c clippy -c rustfmt || status=$?
-		rm -f "$script"
-		return $status
+rust_dir() { say "$(cache_dir)/rust-$rust_version-$(uname -m)"; }
+
+# The release as its makers publish it, checked against the hash that is pinned. rustup is not
+# used: it takes whatever its server has.
+rust_from_archive() {
+	local arch dir parts=() part name
+	arch=$(uname -m) dir=$(rust_dir)
+	[ -n "$(pinned rust_sha256 "$arch")" ] || return 1
+	note "no package of this distribution has Rust $min_rust or newer: fetching Rust $rust_version"
+	name=rust-$rust_version-$arch-unknown-linux-gnu
+	for part in rustc cargo "rust-std-$arch-unknown-linux-gnu" clippy-preview rustfmt-preview; do
+		parts+=("$name/$part")
+	done
+	fetch_rust "$name" "$(pinned rust_sha256 "$arch")" "$dir" "${parts[@]}"
+}
+
+# rust_std_from_archive TARGET: the library for another architecture, for the Rust that was fetched
+# here. Fails for a toolchain that came from elsewhere: that has a way of its own.
+rust_std_from_archive() {
+	local name=rust-std-$rust_version-$1 hash work
+	hash=$(pinned rust_std_sha256 "${1%%-*}")
+	[ -n "$hash" ] && [ "$(rustc --print sysroot)" = "$(rust_dir)" ] || return 1
+	work=$(rust_dir).std
+	fetch_rust "$name" "$hash" "$work" "$name/rust-std-$1" || return
+	mv -T -- "$work/lib/rustlib/$1" "$(rust_dir)/lib/rustlib/$1"
+	rm -rf -- "$work"
+}
+
+# fetch_rust NAME HASH DIR PART...: leaves the parts of an archive in DIR, which appears whole
+# or not at all.
+fetch_rust() {
+	local name=$1 hash=$2 dir=$3 work
+	shift 3
+	have curl || (apt_install curl ca-certificates) || return 1
+	have xz || (apt_install xz-utils) || return 1
+	mkdir -p "$(dirname -- "$dir")"
+	work=$(mktemp -d "$dir.XXXXXX")
+	if ! logged "fetching $name" curl --proto '=https' --tlsv1.2 -fsS -o "$work/archive" \
+		"https://static.rust-lang.org/dist/$name.tar.xz"; then
+		rm -rf -- "$work"
+		return 1
 	fi
-	logged "installing Rust for this user" \
-		rustup toolchain install stable --profile minimal -c clippy -c rustfmt
+	if ! check_sha256 "$work/archive" "$hash"; then
+		rm -rf -- "$work"
+		die 1 "$name.tar.xz is not the file that is pinned in scripts/versions.sh (its SHA-256 differs)" \
+			"do not use it; run ./do again, and report it when it happens twice"
+	fi
+	mkdir "$work/root"
+	# The name of the archive and that of the part give way.
+	logged "unpacking $name" tar -xJf "$work/archive" -C "$work/root" --no-same-owner \
+		--strip-components=2 "$@" || { rm -rf -- "$work" && return 1; }
+	rm -rf -- "$dir"
+	mv -T -- "$work/root" "$dir"
+	rm -rf -- "$work"
 }

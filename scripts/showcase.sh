@@ -22,7 +22,6 @@ showcase() {
 	demo_start recorded "$session"
 	demo_load
 	demo_stop
-	own_session "$session"
 	./"$fathom" report "$session"
 	compare_throughput
 	cat <<END
@@ -125,7 +124,6 @@ compare_throughput() {
 			(cd "$demo_dir/data" && redis-benchmark -s redis.sock -t set,lpush \
 				-n $compare_requests -P 16 --csv) >>"$demo_dir/$how.csv"
 			demo_stop
-			[ "$how" = plain ] || own_session "$demo_dir/compare.fathom"
 		done
 		note "pair $pair of $compare_pairs done"
 	done

@@ -70,18 +70,29 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 		return verdict;
 	}
 	struct judge_context context = { .scratch = scratch, .judge = j };
-	long n = bpf_probe_read_user_str(scratch->data + ARGUMENT_AT, MAX_PATH, (void *)address);
+	/* A null one stands for the descriptor in the calls that take it. */
+	long n = 0;
+	if (address)
+		n = bpf_probe_read_user_str(scratch->data + ARGUMENT_AT, MAX_PATH, (void *)address);
 	/* An empty one has no length before 6.13. */
-	bool known = n >= 0;
+	bool known = n >= 0 && (address || dirfd != AT_FDCWD);
 	__u64 mnt = 0, dentry = 0;
 	bool below = known; /* a directory */
+	struct name root;
+	__u32 root_depth = 0;
+	__u64 root_hash = 0;
+	if (known && other_root(task, &root)) {
+		walk_path(scratch, (__u64)root.mnt, (__u64)root.dentry, 0, true);
+		known = !scratch->walk.partial;
+		j->kind = RULE_PATH;
+		judge_names(&context, 0, scratch->walk.at);
+		root_depth = j->depth;
+		root_hash = j->stack[root_depth & (MAX_COMPONENTS - 1)];
+	}
 	if (n > 0 && scratch->data[ARGUMENT_AT] == '/') {
-		struct name root;
-		below = other_root(task, &root);
-		if (below) {
-			mnt = (__u64)root.mnt;
-			dentry = (__u64)root.dentry;
-		}
+		/* It begins at the root, which has been taken in. */
+		below = false;
+		j->floor = root_depth;
 	} else if (known && dirfd == AT_FDCWD) {
 		struct fs_struct *fs = READ_LINK(task, fs);
 		if (fs) {
@@ -96,12 +107,17 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 		}
 	}
 	if (below) {
-		known = dentry;
+		known = known && dentry;
 		if (known) {
 			walk_path(scratch, mnt, dentry, 0, true);
 			known = !scratch->walk.partial;
 			j->kind = RULE_PATH;
+			j->depth = 0;
 			judge_names(&context, 0, scratch->walk.at);
+			/* A directory outside of the root is left by `..` as any other. */
+			if (j->depth >= root_depth &&
+			    j->stack[root_depth & (MAX_COMPONENTS - 1)] == root_hash)
+				j->floor = root_depth;
 		}
 	}
 	if (known) {
@@ -172,6 +188,10 @@ static __noinline bool named_file_passes(struct task_struct *task, struct task_s
 		if (fs) {
 			mnt = READ_TYPED(fs, pwd.mnt);
 			dentry = READ_TYPED(fs, pwd.dentry);
+			if (desc->chroots) {
+				mnt = READ_TYPED(fs, root.mnt);
+				dentry = READ_TYPED(fs, root.dentry);
+			}
 			inode = READ_TYPED(dentry, d_inode);
 		}
 	}

@@ -69,11 +69,15 @@ static __always_inline void counting_begins(struct counting_state *counting)
 /* The request ends, unless counting did not begin with it. */
 static __always_inline void counting_ends(struct counting_state *counting)
 {
-	if (counting->stage != COUNTING_ON) {
+	if (counting->stage == COUNTING_ON) {
+		counting_read(counting, 0);
+	} else if (counting->stage == COUNTING_OFF) {
+		/* That it came back was not seen. */
+		counting->unknown = ~0;
+	} else {
 		counting->stage = COUNTING_NOT;
 		return;
 	}
-	counting_read(counting, 0);
 	counting->stage = COUNTING_ENDED;
 }
 

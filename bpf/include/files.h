@@ -39,6 +39,14 @@ static __always_inline bool position_is_shared(struct task_struct *task, struct 
 	return BPF_CORE_READ((struct file___f_count *)file, f_count.counter) > 1;
 }
 
+/* Whether a write to `file` goes to its end. `flags`: RWF_ flags of the write. */
+static __always_inline bool write_appends(struct file *file, __u32 flags)
+{
+	if (flags & RWF_APPEND)
+		return true;
+	return READ(file, f_flags) & O_APPEND && !(flags & RWF_NOAPPEND);
+}
+
 /* One component: appended to the scratch, followed by '/', and hashed. */
 SCRATCH_STEP(walk_step)
 {
@@ -109,6 +117,20 @@ static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 
 		w->partial = 1;
 }
 
+/* A namespace has no name in a directory: puts its kind ("mnt", "net") in the place
+ * of one, at `at`. */
+static __always_inline void name_namespace(struct scratch *scratch, struct inode *inode, __u32 at)
+{
+	enum { KIND_BYTES = 32 };
+	struct ns_common *ns = BPF_CORE_READ(inode, i_private);
+	const char *kind = BPF_CORE_READ(ns, ops, name);
+	long n = bpf_probe_read_kernel_str(scratch->data + at, KIND_BYTES, kind);
+	if (n < 1 || n > KIND_BYTES)
+		return;
+	scratch->data[(at + n - 1) & (SCRATCH_BYTES - 1)] = '/';
+	scratch->walk.at = at + n;
+}
+
 /* Announces a file. `path_hash` is what a walk a moment ago found; names that two
  * walks after each other find the same were not torn by a rename between them. The
  * walk's `whole_hash` is then that of the names that were sent, and 0 when they
@@ -118,7 +140,6 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 {
 	struct file_record *record = (void *)scratch->data;
 	struct inode *inode = (struct inode *)key->inode;
-	struct dentry *dentry = (struct dentry *)key->dentry;
 	__u64 whole_hash = path_hash;
 	walk_path(scratch, key->mnt, key->dentry, sizeof(*record), true);
 	/* One that ends early has the hash of what it saw. */
@@ -128,13 +149,14 @@ static __always_inline bool send_file(struct scratch *scratch, struct file_key *
 		whole_hash = scratch->walk.hash == before ? before : 0;
 	}
 	scratch->walk.whole_hash = whole_hash;
+	if (BPF_CORE_READ(inode, i_sb, s_magic) == NS_FS)
+		name_namespace(scratch, inode, sizeof(*record));
 	record->kind = RECORD_FILE;
 	record->flags = scratch->walk.partial || !whole_hash ? FILE_PATH_PARTIAL : 0;
 	record->mnt_ns = scratch->walk.mnt_ns;
 	record->fs_path_len = 0;
 	__builtin_memset(record->reserved, 0, sizeof(record->reserved));
-	if (!BPF_CORE_READ(dentry, d_hash.pprev) &&
-	    key->dentry != (__u64)BPF_CORE_READ(dentry, d_parent))
+	if (scratch->walk.removed)
 		record->flags |= FILE_DELETED;
 	__u32 end = scratch->walk.at;
 	if (end < sizeof(*record) || end > SCRATCH_BYTES)
@@ -173,6 +195,13 @@ static __always_inline __u32 device_of(struct inode *inode)
 	return BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
+/* Whether a name has been removed, as d_unlinked() of the kernel has it: it is in no
+ * directory any more, and no root. */
+static __always_inline bool is_removed(struct dentry *dentry)
+{
+	return !READ(dentry, d_hash.pprev) && dentry != READ(dentry, d_parent);
+}
+
 /* What file_handle() gives: the handle in the lower half, and in the upper one
  * whether it holds as long as nothing on the machine is renamed, and what the
  * filter of paths says of the name. */
@@ -207,10 +236,13 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 	key->generation = BPF_CORE_READ(inode, i_generation);
 	key->dev = device_of(inode);
 	__u32 epoch = rename_epoch;
+	/* Not on the stack either. */
+	scratch->walk.removed = !BPF_CORE_READ(dentry, d_hash.pprev) &&
+				dentry_address != (__u64)BPF_CORE_READ(dentry, d_parent);
 	__u64 handle = 0;
 	struct file_value *value = bpf_map_lookup_elem(&files, key);
 	bool by_path = filters(1 << RULE_PATH);
-	if (value && value->epoch == epoch) {
+	if (value && value->epoch == epoch && value->removed == scratch->walk.removed) {
 		if (value->sent) {
 			handle = value->handle | NAME_HOLDS | name_verdict(value);
 			goto found;
@@ -237,8 +269,9 @@ __noinline __u64 file_handle(__u64 inode_address, __u64 dentry_address, __u64 mn
 			value->verdict = judge_name(scratch, inode);
 			judged = scratch->walk.partial ? path_hash : scratch->walk.hash;
 		}
-		if (value->path_hash != path_hash)
+		if (value->path_hash != path_hash || value->removed != scratch->walk.removed)
 			value->sent = 0;
+		value->removed = scratch->walk.removed;
 		bool announces = wanted || !by_path || value->verdict != VERDICT_LEFT;
 		if (!value->sent && announces) {
 			value->sent = send_file(scratch, key, handle, now, path_hash);
@@ -308,10 +341,11 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 	__u64 address = (__u64)inode;
 	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
 	struct cached_file *cached = &state->files[slot];
+	__u32 removed = is_removed(dentry);
 	if (likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
 		   cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
 		   cached->generation == READ(inode, i_generation) &&
-		   cached->epoch == rename_epoch) &&
+		   cached->epoch == rename_epoch && cached->removed == removed) &&
 	    (!filters(1 << RULE_PATH) || !wanted || cached->handle))
 		return cached;
 	__u32 epoch = rename_epoch;
@@ -320,6 +354,7 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 	cached->mnt = (__u64)mnt;
 	cached->ino = READ(inode, i_ino);
 	cached->generation = READ(inode, i_generation);
+	cached->removed = removed;
 	/* Numbers again, not pointers: read back from memory. */
 	volatile struct cached_file *numbers = cached;
 	__u64 found = file_handle(numbers->inode, numbers->dentry, numbers->mnt,
@@ -357,16 +392,21 @@ static __always_inline __u32 handle_of(struct task_state *state, struct file *fi
 			      READ(file, f_inode), now);
 }
 
-/* The handle of the working directory; `now` as for handle_of_name(). */
-static __always_inline __u32 handle_of_cwd(struct task_state *state, struct task_struct *task,
-					   __u64 now)
+/* The handle of the working directory, or of the root directory; `now` as for
+ * handle_of_name(). */
+static __always_inline __u32 handle_of_directory(struct task_state *state, struct task_struct *task,
+						 bool root, __u64 now)
 {
 	struct fs_struct *fs = READ_LINK(task, fs);
 	if (!fs)
 		return 0;
+	struct vfsmount *mnt = READ_TYPED(fs, pwd.mnt);
 	struct dentry *dentry = READ_TYPED(fs, pwd.dentry);
-	return handle_of_name(state, READ_TYPED(fs, pwd.mnt), dentry, READ_TYPED(dentry, d_inode),
-			      now);
+	if (root) {
+		mnt = READ_TYPED(fs, root.mnt);
+		dentry = READ_TYPED(fs, root.dentry);
+	}
+	return handle_of_name(state, mnt, dentry, READ_TYPED(dentry, d_inode), now);
 }
 
 static __always_inline __u32 file_mode(struct file *file)

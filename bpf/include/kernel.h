@@ -93,6 +93,7 @@ struct inode {
 	unsigned long i_ino;
 	__s64 i_size;
 	__u32 i_generation;
+	void *i_private;
 } CORE;
 
 struct dentry {
@@ -106,7 +107,12 @@ struct vfsmount {
 	struct dentry *mnt_root;
 } CORE;
 
+struct proc_ns_operations {
+	const char *name;
+} CORE;
+
 struct ns_common {
+	const struct proc_ns_operations *ops;
 	__u32 inum;
 } CORE;
 
@@ -431,6 +437,8 @@ struct request {
 	__u32 __data_len;
 	__u64 __sector;
 	struct bio *bio;
+	struct bio *biotail;
+	__u64 start_time_ns;
 } CORE;
 /* Before 5.17 a request told its disk itself. */
 struct request___disk {
@@ -536,8 +544,11 @@ struct pt_regs {
 #define S_IFBLK 0060000
 #define S_IFDIR 0040000
 #define O_APPEND 00002000
+#define RWF_APPEND 0x10
+#define RWF_NOAPPEND 0x20
 /* include/uapi/linux/magic.h: files that have no path. */
 #define ANON_INODE_FS 0x09041934
+#define NS_FS 0x6e736673
 #define PID_FS 0x50494446
 #define PIPE_FS 0x50495045
 #define SOCK_FS 0x534f434b
@@ -551,7 +562,13 @@ struct pt_regs {
 #define AT_EMPTY_PATH 0x1000
 #define F_GETLK 5
 #define F_SETLKW 7
+#define F_SETOWN_EX 15
+#define F_GETOWN_EX 16
 #define F_OFD_GETLK 36
 #define F_OFD_SETLKW 38
+#define F_GET_RW_HINT 1035
+#define F_SET_FILE_RW_HINT 1038
+#define RESOLVE_IN_ROOT 0x10
+#define EFAULT 14
 
 #endif

@@ -31,12 +31,13 @@ enum verdict { VERDICT_NONE, VERDICT_TAKEN, VERDICT_LEFT };
 
 enum stash_flag {
 	STASH_SHARED = 1, /* others may move the position */
-	STASH_APPEND = 2, /* the file was opened with O_APPEND */
+	STASH_APPEND = 2, /* a write that goes to the end of the file */
 	STASH_SEEKABLE = 4, /* regular file or block device */
 	STASH_LEFT_OUT = 8, /* entered, but not to be recorded */
 	STASH_COMPAT = 16, /* by a 32-bit program */
 	STASH_BEFORE = 32, /* began before the task was taken in */
 	STASH_LATE = 64, /* its files have not been looked at */
+	STASH_SEGMENTS = 128, /* its record has no room for the number of segments */
 };
 
 /* Moves on when a task that was not recorded may be from now on: by an odd number with bits
@@ -300,6 +301,8 @@ struct file_value {
 	__u32 epoch; /* rename_epoch when the path was checked last */
 	__u32 sent; /* the record has reached the ring */
 	__u32 verdict; /* enum verdict, of the path that path_hash stands for */
+	__u32 removed; /* is_removed(), as it was sent */
+	__u32 reserved; /* 0 */
 };
 /* Least recently used files make room; they are announced again when they come
  * back, and user space knows them by their identity. */
@@ -327,7 +330,7 @@ struct walk {
 	__u32 write; /* 0: only the hash is wanted */
 	__u32 partial;
 	__u32 mnt_ns; /* inode of the namespace that it ended in */
-	__u32 reserved;
+	__u32 removed; /* is_removed() of the name that file_handle() looks at */
 };
 /* The bios of a request that is ending (block.bpf.h); here for the same reason. */
 struct bio_walk {

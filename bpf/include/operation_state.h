@@ -85,7 +85,7 @@ struct operation {
 	__u32 indexed; /* op_index has an entry */
 	__u32 seekable; /* the file has positions */
 	__u32 left; /* enum op_left: filters that do not let its file pass */
-	__u32 reserved;
+	__u32 sized; /* size is what the program passed */
 	/* Its record, as it is made. */
 	struct call_record call;
 	struct operation_record slot;
@@ -155,6 +155,8 @@ struct op_names {
 	__u32 flags; /* enum call_flag */
 	__u16 len1;
 	__u16 len2;
+	__u32 root;
+	__u32 arg_flags;
 	__u64 how[3];
 	__u8 text[2 * MAX_PATH];
 };

@@ -158,19 +158,31 @@ __noinline int op_read_names(void)
 	bool full = config.detail == DETAIL_FULL;
 	__u32 at = sizeof(*names) - sizeof(names->text);
 	__u64 now = bpf_ktime_get_ns();
-	if (desc->how != NO_ARG) {
-		if (!bpf_probe_read_user(names->how, 24, (void *)op->args[desc->how & 7]))
-			names->flags |= CALL_HAS_HOW;
-	}
+	if (desc->how != NO_ARG &&
+	    read_how(names->how, op->args[desc->how & 7], op->args[desc->size & 7]))
+		names->flags |= CALL_HAS_HOW;
+	if (desc->path1 || desc->path2)
+		names->root = start_of_path(state, AT_FDCWD, true, now);
 	if (desc->string1 != NO_ARG) {
 		__s32 dirfd = desc->dirfd1 != NO_ARG ? (__s32)op->args[desc->dirfd1 & 7] : AT_FDCWD;
-		long n = full ? append_string(scratch, at, op->args[desc->string1 & 7]) : -1;
-		if (n < 0) {
+		__u64 address = op->args[desc->string1 & 7];
+		long n = full && address ? append_string(scratch, at, address) : -1;
+		if (!address)
+			names->arg_flags |= ARG_STRING1_NULL;
+		if (n < 0 || n >= MAX_PATH)
 			names->flags |= CALL_STRING1_PARTIAL;
-		} else {
-			if (desc->path1)
-				names->dir1 = start_of_path(state, dirfd,
-							    n > 0 && scratch->data[at] == '/', now);
+		if (n >= 0) {
+			if (desc->path1) {
+				bool in_root = names->flags & CALL_HAS_HOW &&
+					       names->how[2] & RESOLVE_IN_ROOT;
+				names->dir1 = n > 0 && scratch->data[at] == '/' && !in_root
+						      ? names->root
+						      : start_of_path(state, dirfd, false, now);
+				if (in_root)
+					names->root = names->dir1;
+			}
+			if (n >= MAX_PATH)
+				n = MAX_PATH - 1;
 			n &= MAX_PATH - 1;
 			names->len1 = n;
 			at += n;
@@ -179,13 +191,19 @@ __noinline int op_read_names(void)
 	if (desc->string2 != NO_ARG) {
 		__s32 dirfd = desc->dirfd2 != NO_ARG ? (__s32)op->args[desc->dirfd2 & 7] : AT_FDCWD;
 		at &= SCRATCH_BYTES / 2 - 1;
-		long n = full ? append_string(scratch, at, op->args[desc->string2 & 7]) : -1;
-		if (n < 0) {
+		__u64 address = op->args[desc->string2 & 7];
+		long n = full && address ? append_string(scratch, at, address) : -1;
+		if (!address)
+			names->arg_flags |= ARG_STRING2_NULL;
+		if (n < 0 || n >= MAX_PATH)
 			names->flags |= CALL_STRING2_PARTIAL;
-		} else {
+		if (n >= 0) {
 			if (desc->path2)
-				names->dir2 = start_of_path(state, dirfd,
-							    n > 0 && scratch->data[at] == '/', now);
+				names->dir2 = n > 0 && scratch->data[at] == '/'
+						      ? names->root
+						      : start_of_path(state, dirfd, false, now);
+			if (n >= MAX_PATH)
+				n = MAX_PATH - 1;
 			n &= MAX_PATH - 1;
 			names->len2 = n;
 		}
@@ -219,6 +237,8 @@ __noinline int op_wide(struct op_key *key, struct operation *op, __u32 op_flags)
 	record->offset2 = NO_OFFSET;
 	record->op_flags = op_flags;
 	record->user_data = op->user_data;
+	if (op->sized)
+		record->arg_flags |= ARG_SIZE;
 	if (config.detail != DETAIL_FULL)
 		call->flags |= CALL_NO_STRINGS;
 	if (desc->extra[0] != NO_ARG)
@@ -244,6 +264,8 @@ __noinline int op_wide(struct op_key *key, struct operation *op, __u32 op_flags)
 		record->dir2 = names->dir2;
 		record->string1_len = names->len1;
 		record->string2_len = names->len2;
+		record->root = names->root;
+		record->arg_flags |= names->arg_flags;
 		call->flags |= names->flags;
 		if (names->flags & CALL_HAS_HOW) {
 			record->extra[0] = names->how[0];
@@ -321,7 +343,7 @@ __noinline int op_record(struct op_key *key, struct operation *op, struct op_end
 			count_call(call, desc->flags);
 		return 0;
 	}
-	bool small = call->size < NO_SIZE32 || call->size == NO_SIZE;
+	bool small = call->size < NO_SIZE32 || (call->size == NO_SIZE && !op->sized);
 	bool sent;
 	if (desc->flags & DESC_WIDE || !small || call->ret != (__s32)call->ret ||
 	    call->aux > 0xffff) {
@@ -442,6 +464,7 @@ __noinline int op_begin(void)
 					     is_compat(task));
 	} else if (desc->size != NO_ARG) {
 		op->size = op->args[desc->size & 7];
+		op->sized = 1;
 	}
 	return 1;
 }

@@ -32,6 +32,8 @@ enum { MAX_COMPONENTS = 2048, JUDGES = 2 };
 struct judge {
 	__u32 busy;
 	__u32 depth; /* components on the stack */
+	__u32 floor; /* `..` leads no higher: the depth of the root */
+	__u32 reserved;
 	__u64 hash; /* of the component so far */
 	__u64 power; /* factor of its next byte, from the leaf up */
 	__u32 len; /* its bytes */
@@ -61,6 +63,7 @@ static __always_inline struct judge *judge_get(void)
 		struct judge *j = bpf_map_lookup_elem(&judges, &key);
 		if (j && claim(&j->busy)) {
 			j->depth = 0;
+			j->floor = 0;
 			j->hash = 0;
 			j->power = 1;
 			j->len = 0;
@@ -190,7 +193,7 @@ static __always_inline void judge_names(struct judge_context *context, __u32 fro
 static __always_inline void end_component(struct judge *j)
 {
 	if (j->len <= 2 && j->dots == j->len) {
-		if (j->len == 2 && j->depth)
+		if (j->len == 2 && j->depth > j->floor)
 			j->depth--;
 		forget_component(j);
 	} else {

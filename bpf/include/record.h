@@ -42,8 +42,17 @@ enum limits {
 	/* Bytes of content of a call that can be taken at most: the processor
 	 * serves nobody else meanwhile. */
 	MAX_CONTENT = 4194304,
-	/* struct flock and a pair of times, as the program passed them. */
-	STRUCT_BYTES = 32,
+	/* Of a struct that an argument points to, at most: struct statx up to the
+	 * device. */
+	STRUCT_BYTES = 144,
+	/* Of string3, which is a text and no path. */
+	MAX_TEXT = 256,
+	/* struct call_record: size has the number of segments above this bit. */
+	SEGMENTS_SHIFT = 48,
+	/* struct call_desc: the size has no upper half, and is signed. */
+	SIGNED_ARG = 254,
+	/* struct call_desc: the address that the call returns. */
+	RESULT_ARG = 254,
 	/* One call in so many is timed, a power of two. */
 	COST_SAMPLE = 256,
 	/* struct call_desc: the call has no such argument. */
@@ -100,16 +109,22 @@ enum call_flag {
 	/* string1 / string2 could not be read or did not fit. */
 	CALL_STRING1_PARTIAL = 2,
 	CALL_STRING2_PARTIAL = 4,
-	/* aux names the open file description whose position was used and
-	 * which several threads or processes may share. */
+	/* aux (of lseek: size) names the open file description whose position was
+	 * used, moved or given up, and which several threads or processes may
+	 * share. */
 	CALL_SHARED_POSITION = 8,
 	/* The position moved between entry and exit by something else than
-	 * this call: extra[0] is the position at entry, offset the one derived
-	 * at exit; the I/O took place at one of them or in between. */
+	 * this call: extra[0] is the lowest offset possible, as found at entry,
+	 * offset the one derived at exit; the I/O took place at one of them or in
+	 * between. NO_OFFSET: nothing is known. */
 	CALL_POSITION_RACED = 16,
 	/* stat_dev and stat_ino are valid. */
 	CALL_HAS_STAT = 32,
-	/* extra[] of openat2 holds flags, mode, resolve. */
+	/* Of a call that moved data, with CALL_POSITION_RACED: it appended, and the
+	 * lowest offset is the size of the file at entry. Only calls by path have
+	 * the flag above. */
+	CALL_APPENDS = 32,
+	/* extra[] of openat2 holds flags, mode, resolve: the kernel has read them. */
 	CALL_HAS_HOW = 64,
 	/* Of a call that moved data: there was no room for its content. Only
 	 * openat2 has the flag above. */
@@ -118,9 +133,33 @@ enum call_flag {
 	CALL_NO_STRINGS = 128,
 };
 
+/* What the arguments of a wide call are. */
+enum arg_flag {
+	/* A null pointer was passed for string1, string2, string3. */
+	ARG_STRING1_NULL = 1,
+	ARG_STRING2_NULL = 2,
+	ARG_STRING3_NULL = 4,
+	/* string3 could not be read or did not fit. */
+	ARG_STRING3_PARTIAL = 8,
+	/* A null pointer was passed for the position in the file, in the second
+	 * file: the descriptor's own is meant. */
+	ARG_OFFSET_NULL = 16,
+	ARG_OFFSET2_NULL = 32,
+	/* A null pointer was passed for the struct. */
+	ARG_STRUCT_NULL = 64,
+	/* extra[1] is the number of segments, which call.size does not have. */
+	ARG_SEGMENTS = 128,
+	/* Of an operation: size was passed, also when it looks like NO_SIZE. */
+	ARG_SIZE = 256,
+	/* string3 is the value of an extended attribute, or its beginning. */
+	ARG_VALUE = 512,
+};
+
 /* One completed call. offset is NO_OFFSET and size is NO_SIZE when the call
- * has none or it could not be read. file is a handle from struct file_record,
- * 0 when the call has no file. */
+ * has none or it could not be read; a size that the program passes can be that
+ * number, too. Of calls with segments (iov) size has their number from bit
+ * SEGMENTS_SHIFT on, unless ARG_SEGMENTS is set. file is a handle from struct
+ * file_record, 0 when the call has no file. */
 struct call_record {
 	__u8 kind; /* enum record_kind */
 	__u8 flags; /* enum call_flag */
@@ -137,9 +176,9 @@ struct call_record {
 	__u64 size; /* bytes asked for */
 };
 
-/* A call with strings, a second file or more arguments. string1 and string2
- * follow, without terminators; string2 is a struct that an argument points to
- * when the call has one (struct call_desc: lock, times). The directory of a path
+/* A call with strings, a second file or more arguments. string1, string2 and
+ * string3 follow, without terminators, then the struct that an argument points to
+ * (struct call_desc: lock, structure), or its beginning. The directory of a path
  * that begins with '/' is the root directory of the task, 0 when that is the one
  * of its mount namespace. */
 struct wide_call_record {
@@ -158,6 +197,13 @@ struct wide_call_record {
 	__u16 string2_len; /* bytes */
 	__u32 op_flags; /* enum operation_flag; of a call OP_BEGAN_BEFORE only */
 	__u64 user_data; /* of an operation */
+	__u32 root; /* handle of the directory above which no path leads, 0: the namespace's */
+	__u32 arg_flags; /* enum arg_flag */
+	__u16 string3_len; /* bytes */
+	__u16 struct_len; /* bytes */
+	__u32 reserved; /* 0 */
+	__u32 at1; /* handle of what dirfd1 stands for, absolute paths too; 0 without dirfd1 */
+	__u32 at2; /* the same of dirfd2 */
 };
 
 /* What an operation of io_uring or AIO has beyond a call. The first seven are
@@ -233,7 +279,7 @@ enum content_status {
  * bytes of the piece follow. */
 struct data_call_record {
 	struct call_record call; /* the call, wide or not */
-	__s64 entry_pos; /* with CALL_POSITION_RACED: position at entry */
+	__s64 entry_pos; /* with CALL_POSITION_RACED: the lowest offset possible */
 	__u64 hash; /* XXH64 with seed 0, with CONTENT_HASHED */
 	__u64 at; /* byte of the content at which this piece begins */
 	__u32 len; /* bytes of this piece that follow */
@@ -436,9 +482,12 @@ enum block_flag {
 	BLOCK_BACKGROUND = 64,
 	BLOCK_NOWAIT = 128,
 	BLOCK_IDLE = 256,
+	/* None of the kernel's: how the request ended was not seen. completed_ns is when that
+	 * was noticed, bytes are those of the whole request, bios the first at most. */
+	BLOCK_UNSEEN = 32768,
 };
 
-/* A request to a device that was completed. Its bios follow. */
+/* A request to a device, made when it was completed. Its bios follow. */
 struct block_record {
 	__u8 kind; /* RECORD_BLOCK */
 	__u8 error; /* blk_status_t */
@@ -467,6 +516,8 @@ enum wait_flag {
 	WAIT_WOKEN = 4,
 	/* An interrupt woke it: waker is none, comm tells which. */
 	WAIT_BY_INTERRUPT = 8,
+	/* That it was back was not seen: dur_ns is until that was noticed. */
+	WAIT_UNSEEN = 16,
 };
 
 /* A thread was off the CPU in the course of a request. */
@@ -714,7 +765,8 @@ enum call_desc_flag {
 	DESC_RET_ADDR = 32,
 	/* Writes data: O_APPEND decides where. */
 	DESC_WRITES = 64,
-	/* Changes the working directory, which is the file of the call. */
+	/* Changes the working directory, or the root directory, which is the file
+	 * of the call. */
 	DESC_CHDIR = 128,
 };
 
@@ -741,7 +793,7 @@ struct call_desc {
 	__u8 dirfd1; /* directory of string1 */
 	__u8 string1; /* path or link target */
 	__u8 dirfd2; /* directory of string2 */
-	__u8 string2; /* second path, or name of an attribute */
+	__u8 string2; /* second path, or a text such as the name of an attribute */
 	__u8 size; /* bytes asked for, or length */
 	__u8 iov; /* segments */
 	__u8 iovcnt; /* their number */
@@ -756,19 +808,26 @@ struct call_desc {
 	__u8 path1; /* 1: string1 is a path, 0: text */
 	__u8 path2; /* 1: string2 is a path, 0: text */
 	__u8 releases; /* 1: gives the descriptor up */
+	__u8 seeks; /* 1: moves the position without moving data */
 	__u8 offset_hi; /* upper half of the offset */
 	__u8 offset_shift; /* bits that the offset is to be shifted by */
-	__u8 size_hi; /* upper half of the size */
+	__u8 size_hi; /* upper half of the size, or SIGNED_ARG */
 	__u8 stat_ino; /* where the struct stat holds the inode number */
 	__u8 offset2; /* position in the second file by value */
 	__u8 all_types; /* 1: not recorded unless all types of files are */
-	__u8 mapped; /* address whose mapping tells the file */
+	__u8 mapped; /* address whose mapping tells the file, or RESULT_ARG */
 	__u8 buf; /* memory that the data moves from or to */
-	__u8 lock; /* struct flock, with the commands of fcntl that take one */
-	__u8 times; /* two times */
-	__u8 times_bytes; /* what they take */
+	__u8 lock; /* struct that a command of fcntl takes */
+	__u8 structure; /* struct that is kept */
+	__u8 structure_bytes; /* what is kept of it */
+	__u8 structure_out; /* 1: filled in by a call that succeeds */
 	__u8 credentials; /* 1: changes the user of the task, and users are filtered */
-	__u8 reserved[2]; /* 0 */
+	__u8 string3; /* a further text */
+	__u8 null_path; /* 1: a null path stands for the descriptor before it */
+	__u8 chroots; /* 1: with DESC_CHDIR, the root directory */
+	__u8 signed_extra; /* bit i: extra[i] is signed, for 32-bit programs */
+	__u8 value; /* value of an extended attribute, with CONTENT_MODE_PLAIN */
+	__u8 reserved[3]; /* 0 */
 };
 
 /* Set before the programs are loaded. */
@@ -818,7 +877,7 @@ struct layer_config {
 	__u32 page_shift; /* binary logarithm of the size of a page */
 	__u32 spans; /* 1: parts of file systems are recorded */
 	__u32 flush_sequence_bit; /* of rq_flags: the request is part of a sequence of flushes */
-	__u32 reserved; /* 0 */
+	__u32 miss_completions; /* of a test: one in so many is left out, 0: none */
 };
 
 /* What a filter's rule is about. Kind k is bit 1 << k in struct filter_config. */

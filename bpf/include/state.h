@@ -44,7 +44,8 @@ struct cached_file {
 	__u32 epoch; /* 0: the file is still to be announced */
 	__u32 handle; /* 0: not announced, as nothing recorded used it */
 	__u32 verdict; /* enum verdict of the filter of paths */
-	__u32 reserved[4]; /* 0 */
+	__u32 removed; /* whether the name was removed */
+	__u32 reserved[3]; /* 0 */
 };
 
 /* The page fault that a task is in, see faults.bpf.h. */
@@ -93,6 +94,28 @@ struct layer_state {
 	__u64 span_ns[32]; /* when a part of a file system began, 0: it did not; SPAN_KINDS */
 };
 
+/* A request to a device on its way (block.bpf.h). What its record needs is noted as it
+ * goes to the driver: the kernel may leave out the program that would see it complete. */
+struct request_state {
+	__u64 began_ns; /* start_time_ns of the kernel's request, 0 before that is set */
+	__u64 started_ns; /* as in struct block_record, as are the next two */
+	__u64 inserted_ns;
+	__u64 issued_ns;
+	__u64 sector; /* of 512 bytes */
+	__u64 done; /* bytes that were completed so far */
+	__u64 bytes; /* of the whole request */
+	__u64 bio_at; /* its struct bio, if it has one only; 0: none, or several */
+	struct bio_record bio; /* of that one; queued_ns is 0 when it is not known */
+	__u32 depth; /* of the device's queue when it was issued */
+	__u32 requeues; /* times that it was taken back */
+	__u32 in_device; /* 1: it was issued, and neither completed nor taken back */
+	__u32 dev; /* the kernel's encoding */
+	__u16 op; /* REQ_OP_ of the kernel */
+	__u16 flags; /* enum block_flag */
+	__u32 reserved; /* 0 */
+	__u8 disk[32]; /* name of the device, DISK_NAME */
+};
+
 /* Where a task is in counting, see counting.h. */
 enum counting_stage {
 	COUNTING_NOT = 0,
@@ -118,7 +141,8 @@ struct counting_state {
 struct task_state {
 	__u64 enter_ns; /* entry of the call; 0: in none that is recorded */
 	__u64 file_ptr; /* struct file behind the descriptor */
-	__s64 entry_pos; /* its position at entry, NO_OFFSET if it has none */
+	__s64 entry_pos; /* lowest offset of its I/O, as seen at entry; NO_OFFSET: unknown */
+	__s64 entry_pos2; /* the same of the second file, fd2 */
 	__u32 number; /* system call number */
 	__u32 file; /* handle */
 	__u32 file2; /* handle of the second file */

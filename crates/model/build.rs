@@ -317,13 +317,21 @@ impl Calls {
             };
             let members = row(name, &mut next).map_err(|e| at(&e.to_string()))?;
             let mut args = String::new();
+            let (mut size, mut offset) = ("Unsigned", "Signed");
             for word in words {
                 args.push_str(&argument(word).ok_or_else(|| at(&format!("argument {word}")))?);
                 args.push_str(", ");
+                match word.split_once(':') {
+                    Some(("size", kind)) => size = number_kind(kind).unwrap_or(size),
+                    Some(("offset", kind)) => offset = number_kind(kind).unwrap_or(offset),
+                    _ if word == "length" => size = "Signed",
+                    _ => {}
+                }
             }
             writeln!(
                 self.rows,
-                "    Syscall {{ name: {name:?}, {members}, args: &[{args}] }},"
+                "    Syscall {{ name: {name:?}, {members}, args: &[{args}], \
+                 size: Number::{size}, offset: Number::{offset} }},"
             )?;
             self.count += 1;
         }
@@ -350,10 +358,13 @@ fn syscall(_: &str, next: &mut dyn FnMut(&str) -> Result<String>) -> Result<Stri
     };
     let (x86_64, arm64) = (nr("number")?, nr("arm64 number")?);
     let (class, returns) = (next("class")?, next("return")?);
+    let (all_types, class) = match class.strip_prefix("all:") {
+        Some(class) => (true, camel(class)),
+        None => (false, camel(&class)),
+    };
     Ok(format!(
-        "api: Api::Syscall, x86_64: {x86_64}, arm64: {arm64}, all_types: false, \
-         class: Class::{}, returns: Returns::{}",
-        camel(&class),
+        "api: Api::Syscall, x86_64: {x86_64}, arm64: {arm64}, all_types: {all_types}, \
+         class: Class::{class}, returns: Returns::{}",
         camel(&returns)
     ))
 }
@@ -412,15 +423,36 @@ fn i386(text: &str) -> Result<String> {
     ))
 }
 
+/// The variant of `Number` that a word stands for.
+fn number_kind(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "int" => "Int",
+        "uint" => "Uint",
+        "loff" | "long" => "Signed",
+        "ulong" => "Unsigned",
+        _ => return None,
+    })
+}
+
 fn argument(word: &str) -> Option<String> {
     let role = match word {
         "-" => "Ignored".to_string(),
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
         | "iov" | "iovcnt" | "offset" | "offset2" | "offset_ptr" | "offset_ptr2" | "how"
         | "seek" | "length" | "stat" | "statx" | "ring" | "offset_hi" | "size_hi" | "pages"
-        | "stat64" | "buf" | "utimbuf" | "timevals" | "timespecs" => camel(word),
+        | "stat64" | "buf" | "attr_value" | "utimbuf" | "timevals" | "timespecs" => camel(word),
         _ => {
             let (name, kind) = word.split_once(':')?;
+            if let Some(kind) = kind.strip_prefix('*') {
+                return Some(format!("Arg::Struct {{ name: {name:?}, kind: {kind:?} }}"));
+            }
+            match (name, kind) {
+                (_, "text") => return Some(format!("Arg::Text({name:?})")),
+                ("size" | "offset", kind) if number_kind(kind).is_some() => {
+                    return Some(format!("Arg::{}", camel(name)));
+                }
+                _ => {}
+            }
             return Some(format!("Arg::Value {{ name: {name:?}, kind: {kind:?} }}"));
         }
     };

@@ -41,7 +41,15 @@ fn compile(
     kernel: &str,
     object: &Path,
 ) -> Result<(), Box<dyn Error>> {
+    // Names of sources and of the directory stand in the object, which is in the program.
+    let here = std::env::current_dir()?;
+    let bare = |dir: &Path, name| format!("-fdebug-prefix-map={}={name}", dir.display());
     let run = Command::new(clang)
+        .args([
+            bare(&here, "probe"),
+            bare(bpf, "bpf"),
+            bare(headers, "libbpf"),
+        ])
         .args([
             "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror",
         ])

@@ -45,11 +45,11 @@ for mode in buffered direct; do
 					(SELECT count(*) FROM slices WHERE layer = 'fs' AND rid IN
 						(SELECT rid FROM syscalls WHERE syscall = 'write' AND tid IN $writers)),
 					(SELECT count(*) FROM block SEMI JOIN (SELECT rid FROM syscalls WHERE tid IN $writers) USING (rid)),
-					(SELECT round(max(score), 3) FROM contention WHERE tid IN $writers),
+					(SELECT round(max(score), 3) FROM contention),
 					(SELECT round(avg(score), 3) FROM contention WHERE tid IN $writers),
-					(SELECT round(100 * sum(t) / sum(life))::INTEGER FROM (SELECT
-						sum(dur_ns) FILTER (syscall = 'write') AS t, max(ts_ns + dur_ns) - min(ts_ns) AS life
-						FROM syscalls WHERE tid IN $writers GROUP BY tid))"
+					(SELECT round(100 * sum(t) / sum(life_ns))::INTEGER FROM contention JOIN (SELECT
+						tid, sum(dur_ns) AS t FROM syscalls WHERE syscall = 'write' AND tid IN $writers
+						GROUP BY tid) USING (tid))"
 		done
 	} >"$work/$mode.csv"
 	column -s, -t "$work/$mode.csv" 2>/dev/null || cat "$work/$mode.csv"

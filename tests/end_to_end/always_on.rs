@@ -132,6 +132,39 @@ fn a_ring_keeps_what_came_last() {
     assert_eq!(output.unwrap().status.code(), Some(2));
 }
 
+/// The call that is to be saved is the last one before the command ends: its row comes when the
+/// recorder has looked at the command for the last time.
+#[test]
+fn what_happens_at_the_very_end_is_saved() {
+    need_root!();
+    let scratch = Scratch::new();
+    let script = "import os\nfd = os.open('kept', os.O_RDWR | os.O_CREAT)\n\
+        os.write(fd, b'x')\nos.fsync(fd)\nos._exit(0)";
+    let work = scratch.work();
+    let script = format!("import os\nos.chdir({work:?})\n{script}");
+    let recording = Record::new(&scratch)
+        .options(["--keep", "60s", "--save-when", "syscall = 'fsync'"])
+        .command(["python3", "-c", &script])
+        .run()
+        .must_exit(0);
+    let history = meta(&recording.session)["history"].clone();
+    let saves = history["saves"].as_array().unwrap();
+    let [save] = saves.as_slice() else {
+        panic!("{history}: {}", recording.stderr);
+    };
+    assert_eq!(save["error"], Value::Null, "{save}");
+    let saved = PathBuf::from(save["path"].as_str().unwrap());
+    assert!(
+        recording.stderr.contains(saved.to_str().unwrap()),
+        "{}",
+        recording.stderr
+    );
+    balanced(&saved);
+    let found = "SELECT count(*) AS n FROM syscalls WHERE syscall = 'fsync'";
+    assert_eq!(number(&saved, found), 1);
+    assert_eq!(meta(&saved)["state"], "complete");
+}
+
 #[test]
 fn conditions_that_make_no_sense_start_nothing() {
     need_root!();

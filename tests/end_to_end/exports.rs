@@ -60,7 +60,7 @@ fn tables_with_windows_and_conditions() {
     assert_eq!(array, all);
     // Python's csv module splits the lines.
     let csv = scratch.root().join("calls.csv");
-    fs::write(&csv, export(session, "csv", &[]).0).unwrap();
+    fs::write(&csv, export(session, "csv", &["--exact"]).0).unwrap();
     let script = "import csv, sys, json; r = csv.DictReader(open(sys.argv[1], newline=''));\
                   print(json.dumps([[d['rid'], d['path_arg']] for d in r]))";
     let rows = must_run(
@@ -161,7 +161,7 @@ fn hostile_names_in_every_format() {
         .command(["cat".into()].into_iter().chain(files))
         .run()
         .must_exit(0);
-    for format in ["chrome", "dio", "json", "ndjson", "strace"] {
+    for format in ["chrome", "csv", "dio", "json", "ndjson", "strace"] {
         let (text, _) = export(&recording.session, format, &[]);
         let text = String::from_utf8(text).unwrap();
         let bad = text
@@ -183,8 +183,57 @@ fn hostile_names_in_every_format() {
                 }
             }
             "dio" | "ndjson" => drop(lines_of_json(text.as_bytes())),
+            "csv" => {}
             _ => drop(serde_json::from_str::<Value>(&text).unwrap()),
         }
+    }
+}
+
+/// fio's log and CSV as it was recorded have the bytes of names, though not for a terminal.
+#[test]
+fn no_export_writes_control_characters_to_a_terminal() {
+    need_root!();
+    need_program!("script");
+    let scratch = Scratch::new();
+    let path = scratch.work().join("a\u{1b}]0;owned\u{7}\u{9b}31m");
+    fs::write(&path, "x").unwrap();
+    let recording = Record::new(&scratch)
+        .command(["head".as_ref(), "-c1".as_ref(), path.as_os_str()])
+        .run()
+        .must_exit(0);
+    let is_control = |c: &char| c.is_control() && !['\r', '\n'].contains(c);
+    for (format, option) in [
+        ("iolog", ""),
+        ("iolog3", ""),
+        ("csv", ""),
+        ("csv", "--exact"),
+    ] {
+        let options: Vec<&str> = option.split_terminator(' ').collect();
+        let (bytes, _) = export(&recording.session, format, &options);
+        let text = String::from_utf8(bytes).unwrap();
+        let exact = format != "csv" || !option.is_empty();
+        assert_eq!(text.contains('\u{1b}'), exact, "{format} {option}");
+        let line = format!(
+            "exec '{}' export '{}' --to {format} {option}",
+            fathom().display(),
+            recording.session.display()
+        );
+        let output = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env("SHELL", "/bin/sh")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(
+            text.chars().find(is_control),
+            None,
+            "{format} {option}: {text:?}"
+        );
+        assert!(
+            text.contains("a\\x1b]0;owned\\x07\\u{9b}31m"),
+            "{format} {option}: {text}"
+        );
     }
 }
 
@@ -447,6 +496,37 @@ fn fio_replays_the_same_offsets_and_sizes() {
     }
 }
 
+/// Page faults on mapped files are reads and writes of their pages.
+#[test]
+fn fio_gets_the_pages_of_mapped_files() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = recorded(&scratch, &[], &["mapped", "touch", "WORK"]);
+    if recording.number("SELECT count(*) FROM faults") == 0 {
+        fathom_tests::skip("the programs for this kernel record no page faults");
+        return;
+    }
+    let (text, said) = export(&recording.session, "iolog", &[]);
+    let text = String::from_utf8(text).unwrap();
+    for (name, action) in [("random", "read"), ("write", "write")] {
+        let path = scratch.work().join(name).display().to_string();
+        let want: Vec<String> = recording
+            .rows(&format!(
+                "SELECT \"offset\" // 4096 * 4096 AS page FROM faults
+                 WHERE path = '{path}' AND kind <> 'failed' ORDER BY ts_ns, rid"
+            ))
+            .iter()
+            .map(|row| format!("{path} {action} {} 4096", row.int("page").unwrap()))
+            .collect();
+        assert!(want.len() > 30, "{name}: {want:?}");
+        let got = text.lines().filter(|line| want.iter().any(|w| w == line));
+        // Calls have written each page of the file before it was mapped.
+        let by_calls = if action == "write" { want.len() } else { 0 };
+        assert_eq!(got.count(), want.len() + by_calls, "{name}");
+    }
+    assert!(said.contains("on mapped files"), "{said}");
+}
+
 /// The examples in Python, with DuckDB and with Polars, read a session without fathom, and draw.
 #[test]
 fn the_python_examples_run() {
@@ -455,6 +535,7 @@ fn the_python_examples_run() {
     let scratch = Scratch::new();
     let recording = recorded(&scratch, &[], &["threads", "own", "WORK", "2", "50"]);
     let totals = recording.balanced();
+    let faults = recording.number("SELECT count(*) FROM faults");
     let moves = recording.number(
         "SELECT count(*) FROM syscalls WHERE class = 'data' AND \"offset\" IS NOT NULL AND bytes > 0",
     );
@@ -486,6 +567,8 @@ fn the_python_examples_run() {
         assert!(first.split_whitespace().any(|w| w == calls), "{first}");
         let line = format!("{moves} reads and writes with an offset");
         assert!(text.contains(&line), "{text}");
+        let line = format!("{faults} page faults on mapped files");
+        assert!(text.contains(&line) || faults == 0, "{text}");
         assert!(fs::read(&plot).unwrap().starts_with(b"\x89PNG"));
         fs::remove_file(&plot).unwrap();
     }

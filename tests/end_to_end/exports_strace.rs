@@ -93,10 +93,10 @@ fn same_line(ours: &str, theirs: &str) -> Result<(), String> {
     if (a.tid, &a.name, a.ret, &a.errno) != (b.tid, &b.name, b.ret, &b.errno) {
         return Err("another call or result".into());
     }
-    // The words of the error, and the path of a descriptor that was made.
+    // The words of the error, the path of a descriptor that was made, the names of flags.
     let result = |line: &str| line.rsplit_once(" = ").map(|(_, r)| r.to_owned());
     let (mine, yours) = (result(ours), result(theirs));
-    if mine != yours && !matches!(a.name.as_str(), "fcntl") {
+    if mine != yours {
         return Err(format!("result {mine:?}, strace {yours:?}"));
     }
     for (at, mine) in a.args.iter().enumerate() {
@@ -107,7 +107,12 @@ fn same_line(ours: &str, theirs: &str) -> Result<(), String> {
             }
             return Err(format!("argument {at} too many: {mine}"));
         };
-        let yours = comparable(yours, mine);
+        // What newfd stood for is not recorded.
+        let replaced = matches!(a.name.as_str(), "dup2" | "dup3") && at == 1;
+        let yours = match yours.split_once('<') {
+            Some((number, _)) if replaced => number.to_owned(),
+            _ => comparable(yours, mine),
+        };
         if *mine != "?" && *mine != yours {
             return Err(format!("argument {at}: {mine}, strace {yours}"));
         }
@@ -120,9 +125,6 @@ fn same_line(ours: &str, theirs: &str) -> Result<(), String> {
 
 /// strace's argument without what a session does not have.
 fn comparable(theirs: &str, ours: &str) -> String {
-    if theirs.starts_with("AT_FDCWD<") {
-        return "AT_FDCWD".into();
-    }
     match ours {
         "{...}" if theirs.starts_with('{') => return ours.into(),
         _ if theirs == "[...]" && ours.starts_with('[') => return ours.into(),
@@ -137,8 +139,19 @@ fn comparable(theirs: &str, ours: &str) -> String {
         return ours.into();
     }
     let mut text = theirs.to_owned();
-    if let Some((before, _)) = text.clone().split_once(" => ") {
+    if let Some((before, _)) = text
+        .clone()
+        .split_once(" => ")
+        .filter(|_| !ours.contains(" => "))
+    {
         text = before.to_owned();
+    }
+    // strace shows the file system's number with -v only.
+    if let (Some(_), Some(number)) = (
+        text.find("f_fsid={val=[...]}"),
+        between(ours, "f_fsid={val=[", "]}"),
+    ) {
+        text = text.replace("f_fsid={val=[...]}", &format!("f_fsid={{val=[{number}]}}"));
     }
     while let Some((before, rest)) = text.clone().split_once(" /* ") {
         if ours.contains(" /* ") {
@@ -149,21 +162,16 @@ fn comparable(theirs: &str, ours: &str) -> String {
         };
         text = format!("{before}{after}");
     }
-    // The path behind the descriptor of a directory, which we do not have.
-    match text.split_once('<') {
-        Some((number, _)) if number == ours => number.to_owned(),
-        // Numbers of 64 bits with a sign, and without.
-        _ if text
-            .parse::<i64>()
-            .ok()
-            .map(|n| (n as u64).to_string())
-            .as_deref()
-            == Some(ours) =>
-        {
-            ours.to_owned()
-        }
+    // Numbers of 64 bits with a sign, and without.
+    match (text.parse::<i64>(), ours.parse::<i64>()) {
+        (Ok(number), _) if (number as u64).to_string() == ours => ours.to_owned(),
+        (_, Ok(number)) if (number as u64).to_string() == text => ours.to_owned(),
         _ => text,
     }
+}
+
+fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
+    Some(text.split_once(before)?.1.split_once(behind)?.0)
 }
 
 /// Threads whose calls overlap: halves of lines, which strace's reader puts

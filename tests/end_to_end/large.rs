@@ -50,14 +50,14 @@ fn rows(recording: &Recording, scratch: &Scratch) -> Vec<String> {
 }
 
 const EXPECTED: [&str; 21] = [
-    "openat - - - 3 DIR/file - dirfd=AT_FDCWD, mode=0644",
+    "openat - - - 3 DIR/file - dirfd=AT_FDCWD<DIR>, mode=0644",
     "pwrite64 4886718345 50 50 50 DIR/file - -",
     "pread64 4886718336 60 59 59 DIR/file - -",
     "lseek - - - SEEK DIR/file - offset=8589934592, whence=SEEK_SET",
     "write 8589934592 30 30 30 DIR/file - -",
-    "writev 8589934622 25 25 25 DIR/file - -",
-    "pwritev 5726623061 25 25 25 DIR/file - -",
-    "preadv 5726623061 25 25 25 DIR/file - -",
+    "writev 8589934622 25 25 25 DIR/file - iovcnt=3",
+    "pwritev 5726623061 25 25 25 DIR/file - iovcnt=3",
+    "preadv 5726623061 25 25 25 DIR/file - iovcnt=3",
     "fallocate 12884901888 4294967312 - 0 DIR/file - -",
     "ftruncate - - - 0 DIR/file - length=13153337344",
     "truncate - - - 0 DIR/file - length=13421772800",
@@ -65,7 +65,7 @@ const EXPECTED: [&str; 21] = [
     "sync_file_range 8589934592 8589934594 - 0 DIR/file - -",
     "readahead 8589934592 4096 - 0 DIR/file - -",
     "mmap 8589934592 4096 - - DIR/file - addr=NULL, prot=PROT_READ",
-    "openat - - - 4 DIR/to - dirfd=AT_FDCWD, mode=0644",
+    "openat - - - 4 DIR/to - dirfd=AT_FDCWD<DIR>, mode=0644",
     "sendfile 4886718208 200 200 200 DIR/file DIR/to fd_out=4",
     "access - - - ENOENT DIR/missing - mode=R_OK",
     "rename - - - 0 DIR/to DIR/moved -",

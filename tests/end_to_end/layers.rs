@@ -104,7 +104,8 @@ fn counters_agree(fs_type: &str) {
              count(*) FILTER (issued_ns IS NULL) AS not_issued,
              count(*) FILTER (coalesce(queued_ns, 0) > issued_ns OR issued_ns > completed_ns)
                  AS backwards
-         FROM block JOIN readings USING (device) WHERE completed_ns BETWEEN begin_ns AND end_ns",
+         FROM block JOIN readings USING (device)
+         WHERE coalesce(completed_ns, ts_ns) BETWEEN begin_ns AND end_ns",
     );
     // Documentation/block/stat.rst
     for (name, field) in [
@@ -173,14 +174,16 @@ fn functions(recording: &Recording, fs_type: &str) {
 }
 
 /// A device has no more requests than those that were given to it and had not completed:
-/// the device of the recording, which others do not use, so that none is left at its end.
+/// the device of the recording, which others do not use, so that none is left at its end. One
+/// whose end was not seen is in the device until that is noticed.
 fn depths(recording: &Recording) {
     let rows = recording.rows(
         "SELECT device, max(queue_depth) AS told, (
              SELECT max(in_device) FROM device_queue q WHERE q.device = b.device
          ) AS most
          FROM block b SEMI JOIN (
-             SELECT device FROM block WHERE rid IS NOT NULL AND device LIKE 'loop%'
+             SELECT device FROM block WHERE device LIKE 'loop%'
+             GROUP BY device HAVING count(rid) > 0 AND count(completed_ns) = count(*)
          ) USING (device)
          GROUP BY device HAVING told > most",
     );
@@ -446,4 +449,34 @@ fn layers_that_cannot_be_had() {
         "{}",
         recording.stderr
     );
+}
+
+#[test]
+fn a_session_says_of_each_layer_whether_it_was_recorded() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .options(["--layers", "block"])
+        .command(["true"])
+        .run()
+        .must_exit(0);
+    let meta = meta(&recording.session);
+    let layers = meta["layers"].as_array().expect("layers");
+    let told: Vec<_> = layers
+        .iter()
+        .map(|layer| (layer["name"].as_str().unwrap(), layer["recorded"] == true))
+        .collect();
+    // Whether or not anything of it took place.
+    let recorded = |name: &str| name == "syscall" || name == "block";
+    let names = ["syscall", "vfs", "pagecache", "fs", "block", "sched", "irq"];
+    assert_eq!(told, names.map(|name| (name, recorded(name))));
+    for layer in layers {
+        let name = layer["name"].as_str().unwrap();
+        let reason = layer["reason"].as_str().unwrap();
+        let expected = match recorded(name) {
+            true => String::new(),
+            false => format!("it was not asked for: --layers {name}"),
+        };
+        assert_eq!(reason, expected);
+    }
 }

@@ -7,8 +7,10 @@
 // A step that fails is a failed test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod accounted;
 mod aio;
 mod always_on;
+mod bounded;
 mod command;
 mod content;
 mod counters;
@@ -18,6 +20,7 @@ mod detail;
 mod devices;
 mod diagnosis;
 mod diff;
+mod documents;
 mod examples;
 mod exports;
 mod filters;
@@ -34,16 +37,23 @@ mod losses;
 mod mapped;
 mod media;
 mod names;
+mod other_user;
+mod ownership;
 mod page;
 mod places;
+mod positions;
 mod processes;
 mod queries;
+mod reconciled;
+mod record_only;
 mod running;
 mod stacks;
 mod starved;
 mod stored;
 mod strace_compared;
+mod strace_programs;
 mod suites;
+mod supply;
 mod top;
 mod uring;
 mod waiting;

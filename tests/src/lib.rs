@@ -9,6 +9,7 @@
 pub mod environment;
 pub mod page;
 pub mod parts;
+pub mod process;
 pub mod record;
 pub mod session;
 pub mod strace;

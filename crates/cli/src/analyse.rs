@@ -1,12 +1,13 @@
 //! `fathom report`, `fathom diagnose` and `fathom query`: what is made of sessions.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use fathom_diagnose::Diagnosis;
 use fathom_query::output::{self, Format, Options};
+use fathom_query::worker::{self, Form, Program, Statement, Worker};
 use fathom_query::{Batches, Db, Limits, QueryError};
-use fathom_session::Session;
+use fathom_session::{Session, on_latest};
 
 use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFormat};
 use crate::exit::Failure;
@@ -19,47 +20,74 @@ pub const DEFAULT_WIDTH: usize = 100;
 pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let patience = Patience::new()?;
     let mut session = open(&args.session)?;
+    let options = output_options(args.format, args.exact)?;
     let limits = Limits {
         memory_bytes: args.memory_mib << 20,
         time: args.timeout,
         ..Limits::default()
     };
-    let db = database(&mut session, limits)?;
-    let watch = patience.watch(db.interrupter())?;
-    if fathom_query::names_findings(&args.sql) {
-        let diagnosis = findings(&session)?;
-        fathom_report::fill_findings(&db, &diagnosis).map_err(Failure::input)?;
+    let mut worker = Worker::start(&Program::itself(), limits).map_err(Failure::input)?;
+    let watch = patience.watch(worker.killer())?;
+    let failed = |error| watch.failure(error);
+    let findings = match fathom_query::names_findings(&args.sql) {
+        true => Some(fathom_report::finding_rows(&findings(&mut session)?)),
+        false => None,
+    };
+    worker.open(&args.session).map_err(failed)?;
+    let statement = Statement {
+        sql: args.sql.clone(),
+        form: Form::Output {
+            format: args.format,
+            width: options.width,
+            color: options.color,
+            terminal: options.terminal,
+            exact: options.exact,
+        },
+        findings,
+        refresh: false,
+    };
+    let mut out = std::io::stdout().lock();
+    let written = worker.query(statement, |bytes| {
+        watch.rows_are_there();
+        out.write_all(bytes).and_then(|()| out.flush())
+    });
+    match written {
+        // A reader that has seen enough is no failure.
+        Err(QueryError::Output(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(0),
+        written => written.map(|_| 0).map_err(failed),
     }
-    let rows = db.query(&args.sql).map_err(|error| watch.failure(error))?;
-    write(watch.rows(rows), args.format, |error| watch.failure(error))
+}
+
+/// Runs the worker of another fathom.
+pub fn sql_worker() -> Result<u8, Failure> {
+    worker::serve()
+        .map(|()| 0)
+        .map_err(|e| Failure::input(anyhow::anyhow!(e)))
 }
 
 /// Writes rows to standard output.
-pub fn print(rows: impl Batches, format: Format) -> Result<u8, Failure> {
-    write(rows, format, Failure::input)
+pub fn print(rows: impl Batches, format: Format, exact: bool) -> Result<u8, Failure> {
+    let options = output_options(format, exact)?;
+    let out = BufWriter::new(std::io::stdout());
+    output::write(rows, format, &options, out).map_err(Failure::input)?;
+    Ok(0)
 }
 
-/// As [`print`], with failures as `failure` makes them.
-fn write(
-    rows: impl Batches,
-    format: Format,
-    failure: impl Fn(QueryError) -> Failure,
-) -> Result<u8, Failure> {
-    let stdout = std::io::stdout();
-    let terminal = stdout.is_terminal();
+/// How rows are written to standard output in a format.
+fn output_options(format: Format, exact: bool) -> Result<Options, Failure> {
+    let terminal = std::io::stdout().is_terminal();
     if terminal && format.is_binary() {
         return Err(Failure::input(anyhow::anyhow!(
             "--format {} is not for a terminal: redirect standard output to a file",
             format.name()
         )));
     }
-    let options = Options {
+    Ok(Options {
         width: terminal.then(width),
         color: terminal && color(),
         terminal,
-    };
-    output::write(rows, format, &options, BufWriter::new(stdout)).map_err(failure)?;
-    Ok(0)
+        exact,
+    })
 }
 
 /// Runs `report` and returns the exit status.
@@ -68,8 +96,11 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if args.sizes {
         return crate::sizes::print(&session, args.format);
     }
-    let db = database(&mut session, Limits::default())?;
-    let report = fathom_report::Report::build(&db, &session).map_err(Failure::input)?;
+    let report = on_latest(&mut session, |session| {
+        let db = Db::open(session, Limits::default())?;
+        Ok::<_, anyhow::Error>(fathom_report::Report::build(&db, session)?)
+    })
+    .map_err(Failure::input)?;
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     let text = match args.format {
@@ -90,8 +121,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
 
 /// Runs `diagnose` and returns the exit status: 1 when there are findings.
 pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
-    let session = open(&args.session)?;
-    let diagnosis = findings(&session)?;
+    let mut session = open(&args.session)?;
+    let diagnosis = findings(&mut session)?;
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     let text = match args.format {
@@ -113,8 +144,8 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
 }
 
 /// What the rules find in a session, or have found before.
-fn findings(session: &Session) -> Result<Diagnosis, Failure> {
-    let told = fathom_diagnose::diagnose_once(session, &|| true).map_err(Failure::input)?;
+fn findings(session: &mut Session) -> Result<Diagnosis, Failure> {
+    let told = fathom_diagnose::diagnose_latest(session, &|| true).map_err(Failure::input)?;
     if let Some(notice) = told.notice {
         eprintln!("fathom: {notice}");
     }
@@ -137,26 +168,9 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
     Ok(session)
 }
 
+/// The database of a session, in its newest state.
 pub fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
-    while_live(session, |session| Db::open(session, limits.clone()))
-}
-
-/// Opens something of a session: while it is recorded, a part that was listed may
-/// have been merged into another one since.
-pub fn while_live<T>(
-    session: &mut Session,
-    open: impl Fn(&Session) -> Result<T, QueryError>,
-) -> Result<T, Failure> {
-    const TRIES: u32 = 5;
-    for _ in 1..TRIES {
-        match open(session) {
-            Err(QueryError::Table { .. }) if session.is_live() => {
-                session.refresh().map_err(Failure::input)?;
-            }
-            result => return result.map_err(Failure::input),
-        }
-    }
-    open(session).map_err(Failure::input)
+    Db::open_latest(session, &limits).map_err(Failure::input)
 }
 
 /// Width of the terminal.

@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fathom_session::Share;
 
 use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
 use crate::args_top::TopArgs;
 #[cfg(feature = "analyse")]
 use crate::args_ui::{RecordUiOptions, UiArgs};
+use crate::help;
 
 /// What an application really asks of storage.
 #[derive(Debug, Parser)]
@@ -81,6 +83,10 @@ pub enum Action {
     Repair(RepairArgs),
     /// Make a session from a raw capture (record --raw); needs no privilege
     Replay(ReplayArgs),
+    /// What runs a user's SQL for another fathom
+    #[cfg(feature = "analyse")]
+    #[command(name = fathom_query::worker::ARGUMENT, hide = true)]
+    SqlWorker,
 }
 
 /// How much is read of each call.
@@ -135,16 +141,11 @@ pub struct RecordArgs {
     /// Record everything on this machine, fathom apart
     #[arg(long, conflicts_with = "command")]
     pub all: bool,
-    /// Calls and operations of io_uring and AIO to record: names, classes (data,
-    /// metadata, directory, xattr, memory, async), `storage`: all of them, on files and directories only;
-    /// `all`: on sockets and pipes too; !NAME leaves out
-    #[arg(long, value_name = "LIST", default_value = "storage")]
+    /// Calls and operations to record.
+    #[arg(long, value_name = "LIST", default_value = "storage", help = help::syscalls())]
     pub syscalls: Vec<String>,
-    /// Layers to record: syscall (always), pagecache (page faults on mapped files and
-    /// their write-back, hits and misses), fs (parts of file systems), block (requests
-    /// to devices), sched (waits), irq (interrupts); `all`. Without it all, but
-    /// pagecache not where --syscalls leaves out mmap
-    #[arg(long, value_name = "LIST")]
+    /// Layers to record.
+    #[arg(long, value_name = "LIST", help = help::layers())]
     pub layers: Vec<String>,
     /// How much to read of each call
     #[arg(long, value_enum, default_value = "full")]
@@ -163,10 +164,8 @@ pub struct RecordArgs {
     /// there is debug information. Costs more than all the rest (docs/guide.md)
     #[arg(long)]
     pub stacks: bool,
-    /// Counters of perf to read of each call, five at most: cycles, instructions,
-    /// cache-references, cache-misses, branch-misses (where the processor counts them);
-    /// task-clock, page-faults, context-switches, cpu-migrations
-    #[arg(long, value_name = "LIST")]
+    /// Counters of perf to read of each call.
+    #[arg(long, value_name = "LIST", help = help::counters())]
     pub counters: Vec<String>,
     /// Stop recording after SECONDS; the command goes on
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -175,12 +174,19 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MIB", default_value_t = 32,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ring_mib: u32,
-    /// Run the command as this user
+    /// Run the command as this user, in that user's environment; it cannot type into this
+    /// terminal
     #[arg(long, value_name = "NAME", requires = "command")]
     pub user: Option<String>,
+    /// With --user: keep the environment of fathom, with all secrets that are in it
+    #[arg(long, requires = "user")]
+    pub preserve_env: bool,
     /// Keep the kernel's records in FILE as well, for `fathom replay`
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
+    /// Who may read the session (and --raw's file) besides its owner.
+    #[command(flatten)]
+    pub share: ShareOption,
     /// Look for what is wrong while recording, and say so as soon as it is found; see
     /// diagnose
     #[cfg(feature = "analyse")]
@@ -235,12 +241,11 @@ pub struct FilterOptions {
     #[arg(long, value_name = "NAME|ID")]
     pub container: Vec<String>,
     /// Calls on a file, or on what lies in a directory and below: '/var/lib/mysql',
-    /// '!/proc'; need not exist yet
+    /// '!/proc'; need not exist yet; no patterns: '\*' for a name with a '*'
     #[arg(long, value_name = "PATH")]
     pub path: Vec<OsString>,
-    /// Calls on files of a type: regular, directory, symlink, block, char, fifo,
-    /// socket, anonymous; '!directory'
-    #[arg(long, value_name = "TYPE")]
+    /// Calls on files of a type.
+    #[arg(long, value_name = "TYPE", help = help::file_types())]
     pub file_type: Vec<String>,
     /// Only calls that fail
     #[arg(long)]
@@ -248,6 +253,36 @@ pub struct FilterOptions {
     /// Only calls that take at least TIME: 250us, 10ms, 1.5s
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub min_duration: Option<std::time::Duration>,
+}
+
+/// Who may read what is made.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ShareOption {
+    /// Let others read it, too: a group by name or number, or all. Without it only its owner can
+    /// (under sudo: the user who called that)
+    #[arg(long = "share", value_name = "GROUP|all", value_parser = share)]
+    with: Option<SharedWith>,
+}
+
+/// What `--share` names.
+#[derive(Clone, Debug)]
+struct SharedWith {
+    given: String,
+    share: Share,
+}
+
+impl ShareOption {
+    /// Who may read it.
+    pub fn share(&self) -> Share {
+        self.with.as_ref().map_or(Share::Private, |with| with.share)
+    }
+
+    /// The option as on the command line.
+    pub fn as_given(&self) -> Option<String> {
+        self.with
+            .as_ref()
+            .map(|with| format!("--share {}", with.given))
+    }
 }
 
 /// Options of `replay`.
@@ -261,6 +296,9 @@ pub struct ReplayArgs {
     /// Replace a session that is there
     #[arg(long)]
     pub force: bool,
+    /// Who may read it.
+    #[command(flatten)]
+    pub share: ShareOption,
 }
 
 /// Form of a report.
@@ -315,22 +353,18 @@ pub struct DiagnoseArgs {
 /// Options of `query`.
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Tables: syscalls, faults, writeback, block, bios, waits, irqs, pagecache, slices, stacks,
-frames, perf_counters, files, file_paths, processes, losses, counters.
-Views: by_syscall, by_class, by_file, by_thread, by_process, by_second,
-by_mapped_file, events, session.
-`fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
-The statement can read this session only and write nothing."
-)]
+#[command(after_help = help::relations())]
 pub struct QueryArgs {
     /// Directory of the session
     pub session: PathBuf,
     /// One SQL statement (DuckDB's dialect)
     pub sql: String,
-    /// Form of the result: table, csv, json, ndjson, arrow (IPC stream) or parquet
-    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    /// Form of the result.
+    #[arg(long, default_value = "table", value_name = "FORMAT", help = help::result_formats())]
     pub format: fathom_query::output::Format,
+    /// Text as it was recorded.
+    #[arg(long, help = help::EXACT)]
+    pub exact: bool,
     /// Memory that the statement may use, MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub memory_mib: u64,
@@ -410,24 +444,18 @@ pub struct ZoomArgs {
     /// Make the session's pyramid of sums anew first
     #[arg(long)]
     pub rebuild: bool,
-    /// Form of the result: table, csv, json, arrow (IPC stream) or parquet
-    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    /// Form of the result.
+    #[arg(long, default_value = "table", value_name = "FORMAT", help = help::result_formats())]
     pub format: fathom_query::output::Format,
+    /// Text as it was recorded.
+    #[arg(long, help = help::EXACT)]
+    pub exact: bool,
 }
 
 /// Options of `export`.
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
-#[command(after_help = "Formats:
-  perfetto      slices, flows and counters for ui.perfetto.dev and trace_processor
-  chrome        JSON trace events for chrome://tracing and its like
-  strace        text as by strace -f -y -s 0 with nanoseconds
-  dio           DIO's JSON documents, one a line
-  iolog         fio's log of I/O, version 2, to replay; iolog3: version 3, with times
-  csv, json, ndjson   table syscalls
-
-Times: 1.5s, 250ms, 10us since the recording began; 2026-01-31T12:00:05.25Z;
-@NANOSECONDS as column ts_ns has them.")]
+#[command(after_help = help::export_formats())]
 pub struct ExportArgs {
     /// Directory of the session
     pub session: PathBuf,
@@ -447,6 +475,9 @@ pub struct ExportArgs {
     /// "class = 'data' AND dur_ns > 1e6"
     #[arg(long = "where", value_name = "SQL")]
     pub condition: Option<String>,
+    /// Text as it was recorded.
+    #[arg(long, help = help::EXACT)]
+    pub exact: bool,
 }
 
 /// Options of `import`.
@@ -460,12 +491,15 @@ pub struct ImportArgs {
     /// Directory of the session [default: FILE.fathom]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Format of the log: strace or dio [default: found out]
-    #[arg(long)]
+    /// Format of the log.
+    #[arg(long, help = help::import_formats())]
     pub format: Option<fathom_import::Format>,
     /// Replace a session that is there
     #[arg(long)]
     pub force: bool,
+    /// Who may read it.
+    #[command(flatten)]
+    pub share: ShareOption,
 }
 
 /// Options of `doctor`.
@@ -491,6 +525,22 @@ fn bytes(text: &str) -> Result<u32, String> {
         .and_then(|n| n.checked_mul(unit))
         .filter(|n| *n > 0)
         .ok_or_else(|| "not a positive number of bytes, such as 256, 64K or 1M".to_string())
+}
+
+fn share(text: &str) -> Result<SharedWith, String> {
+    let share = match (text, text.parse::<u32>()) {
+        ("all", _) => Share::All,
+        // The last id stands for "unchanged" in chown(2).
+        (_, Ok(id)) if id != u32::MAX => Share::Group(id),
+        _ => match fathom_probe::group_id(text) {
+            Some(id) => Share::Group(id),
+            None => return Err("no such group; `getent group` lists them".to_string()),
+        },
+    };
+    Ok(SharedWith {
+        given: text.to_owned(),
+        share,
+    })
 }
 
 /// A positive number of seconds.

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use fathom_top::{Column, Dimension};
 
 use crate::args::{FilterOptions, seconds};
+use crate::help;
 
 /// By what is added up.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -57,8 +58,9 @@ pub struct TopArgs {
     /// What to show first
     #[arg(long, value_enum, default_value = "files")]
     pub by: TopByArg,
-    /// Column to sort by: time, calls, errors, read, written, p50, p99, max, name
-    #[arg(long, value_name = "COLUMN", default_value = "time", value_parser = column)]
+    /// Column to sort by.
+    #[arg(long, value_name = "COLUMN", default_value = "time", value_parser = column,
+          help = help::sort())]
     pub sort: Column,
     /// Numbers since the start, not of the last interval
     #[arg(long)]

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use fathom_diff::{Metric, Options, Profile};
-use fathom_query::{Limits, escape};
+use fathom_query::{Db, Limits, escape};
+use fathom_session::on_latest;
 
 use crate::analyse::{self, DEFAULT_WIDTH};
 use crate::exit::Failure;
+use crate::help;
 
 /// Form of a comparison.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -50,9 +52,9 @@ pub struct DiffArgs {
     /// Exit with 1 when something is worse by more than PERCENT, and by more than noise
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub fail_above: f64,
-    /// What guards: calls, bytes, time, p99, errors, findings [default: all of them, but
-    /// time and p99 with three sessions a side or more only]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric)]
+    /// What guards.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric,
+          help = help::metrics())]
     pub metric: Vec<Metric>,
     /// Form of the result
     #[arg(long, value_enum, default_value = "text")]
@@ -127,9 +129,12 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
 fn profiles(paths: &[PathBuf]) -> Result<Vec<Profile>, Failure> {
     let profile = |path: &PathBuf| {
         let mut session = analyse::open(path)?;
-        let db = analyse::database(&mut session, Limits::default())?;
         let name = path.to_string_lossy();
-        Profile::gather(&db, &session, &name).map_err(|error| {
+        let profile = on_latest(&mut session, |session| {
+            let db = Db::open(session, Limits::default())?;
+            Ok::<_, anyhow::Error>(Profile::gather(&db, session, &name)?)
+        });
+        profile.map_err(|error| {
             Failure::input(anyhow!("cannot compare {}: {error}", escape::text(&name)))
         })
     };

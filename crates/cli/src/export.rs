@@ -1,13 +1,14 @@
 //! `fathom export`: a session in the format of another tool.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
-use anyhow::Context;
-use fathom_export::{Format, Outcome, Selection, export, parse_time};
+use anyhow::{Context, anyhow};
+use fathom_export::{Format, Outcome, Selection, Text, export, parse_time};
 use fathom_query::{Db, Limits};
-use fathom_session::Session;
+use fathom_session::{NewFile, Session, is_ours};
 
 use crate::analyse;
 use crate::args::ExportArgs;
@@ -30,7 +31,13 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
         condition: args.condition.clone(),
     };
     let outcome = match &args.output {
-        Some(path) => to_file(&db, &session, args.to, &selection, path)?,
+        Some(path) => {
+            let text = Text {
+                terminal: false,
+                exact: args.exact,
+            };
+            to_file(&db, &session, args.to, &selection, text, path)?
+        }
         None => {
             let stdout = std::io::stdout();
             let terminal = stdout.is_terminal();
@@ -40,7 +47,11 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
                     args.to.name()
                 )));
             }
-            write(&db, &session, args.to, &selection, terminal, stdout).map_err(Failure::input)?
+            let text = Text {
+                terminal,
+                exact: args.exact,
+            };
+            write(&db, &session, args.to, &selection, text, stdout).map_err(Failure::input)?
         }
     };
     for note in &outcome.notes {
@@ -54,11 +65,11 @@ fn write(
     session: &Session,
     format: Format,
     selection: &Selection,
-    terminal: bool,
+    text: Text,
     out: impl Write + Send,
 ) -> fathom_export::Result<Outcome> {
     // Where the output itself goes to a terminal a bar would be in its way.
-    let bar = (!terminal).then(|| Progress::new("exporting", Unit::Rows));
+    let bar = (!text.terminal).then(|| Progress::new("exporting", Unit::Rows));
     let mut progress = |done, total| {
         if let Some(bar) = &bar {
             bar.set(done, total);
@@ -70,7 +81,7 @@ fn write(
         session.meta(),
         format,
         selection,
-        terminal,
+        text,
         &mut out,
         &mut progress,
     )
@@ -84,38 +95,37 @@ fn to_file(
     session: &Session,
     format: Format,
     selection: &Selection,
+    text: Text,
     path: &Path,
 ) -> Result<Outcome, Failure> {
-    let in_place = fs::metadata(path).is_ok_and(|info| !info.is_file());
-    let target = if in_place {
-        path.to_path_buf()
-    } else {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        PathBuf::from(name)
-    };
-    let failed = |what: &str, path: &Path| format!("cannot {what} {}", path.display());
-    let file = if in_place {
-        File::options().write(true).open(&target)
-    } else {
-        File::create(&target)
-    };
-    let file = file
-        .with_context(|| failed("write", path))
-        .map_err(Failure::input)?;
-    let result = write(db, session, format, selection, false, file).map_err(Failure::input);
-    if in_place {
-        return result;
+    let failed = || format!("cannot write {}", path.display());
+    let input = |error: io::Error| Failure::input(anyhow::Error::new(error).context(failed()));
+    if fs::metadata(path).is_ok_and(|info| !info.is_file() && !info.is_dir()) {
+        trust(path).with_context(failed).map_err(Failure::input)?;
+        let file = File::options().write(true).open(path).map_err(input)?;
+        return write(db, session, format, selection, text, file).map_err(Failure::input);
     }
-    let result = result.and_then(|outcome| {
-        fs::rename(&target, path)
-            .with_context(|| failed("write", path))
-            .map_err(Failure::input)?;
-        Ok(outcome)
-    });
-    if result.is_err() {
-        // The error that is told is the one before.
-        let _ = fs::remove_file(&target);
+    let (new, file) = NewFile::begin(path).map_err(input)?;
+    let outcome = write(db, session, format, selection, text, file).map_err(Failure::input)?;
+    new.finish().map_err(input)?;
+    Ok(outcome)
+}
+
+/// Whether a pipe or device is one that the user can mean: another user who has put a pipe, or a
+/// link to one, where a file was to be would get the export.
+fn trust(path: &Path) -> anyhow::Result<()> {
+    let link = fs::symlink_metadata(path)?;
+    let target = fs::metadata(path)?;
+    let devices = target.file_type().is_char_device() || target.file_type().is_block_device();
+    let owners = match devices {
+        // Only root can make them.
+        true => vec![link.uid()],
+        false => vec![link.uid(), target.uid()],
+    };
+    match owners.into_iter().find(|uid| *uid != 0 && !is_ours(*uid)) {
+        None => Ok(()),
+        Some(uid) => Err(anyhow!(
+            "it is no file, and belongs to user {uid}; remove it, or choose another name"
+        )),
     }
-    result
 }

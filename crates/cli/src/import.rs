@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use fathom_session::WriterOptions;
+
 use crate::args::ImportArgs;
 use crate::exit::Failure;
 use crate::progress::{Progress, Unit};
@@ -21,10 +23,15 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
             PathBuf::from(name)
         }
     };
+    let options = WriterOptions {
+        force: args.force,
+        share: args.share.share(),
+        ..WriterOptions::default()
+    };
     let outcome = {
         let bar = Progress::new("importing", Unit::Bytes);
         let mut progress = |done, total| bar.set(done, total);
-        fathom_import::import(&args.files, args.format, &output, args.force, &mut progress)
+        fathom_import::import(&args.files, args.format, &output, options, &mut progress)
             .map_err(Failure::input)?
     };
     let source = &outcome.source;

@@ -8,6 +8,7 @@ mod args_top;
 mod args_ui;
 mod doctor;
 mod exit;
+mod help;
 mod import;
 mod progress;
 mod record;
@@ -21,6 +22,7 @@ mod top;
 mod analyse;
 #[cfg(feature = "analyse")]
 mod diff;
+#[cfg(feature = "analyse")]
 mod export;
 #[cfg(feature = "analyse")]
 mod patience;
@@ -65,9 +67,12 @@ fn main() -> ExitCode {
         #[cfg(feature = "analyse")]
         Action::Query(options) => analyse::query(&options),
         #[cfg(feature = "analyse")]
+        Action::SqlWorker => analyse::sql_worker(),
+        #[cfg(feature = "analyse")]
         Action::Zoom(options) => zoom::run(&options),
         #[cfg(feature = "analyse")]
         Action::Ui(options) => ui::run(&options),
+        #[cfg(feature = "analyse")]
         Action::Export(options) => export::run(&options),
         Action::Import(options) => import::run(&options),
     };

@@ -8,21 +8,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fathom_probe::Signals;
-use fathom_query::arrow::datatypes::SchemaRef;
-use fathom_query::arrow::record_batch::RecordBatch;
-use fathom_query::{Batches, Interrupter, QueryError};
+use fathom_query::QueryError;
+use fathom_query::worker::Killer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::exit::Failure;
 
 /// How long a query may take before anything is said of it.
 const QUIET: Duration = Duration::from_secs(1);
+/// How long what is written may keep this process from ending.
+const GRACE: Duration = Duration::from_secs(2);
 /// How often the signals are looked at.
 const TURN: Duration = Duration::from_millis(50);
-/// How long the database may take to give the query up.
-const GRACE: Duration = Duration::from_secs(2);
 
-/// Signals, from before the database starts its threads: those inherit the mask.
+/// Signals, from before any thread is started: those inherit the mask.
 pub struct Patience(Signals);
 
 impl Patience {
@@ -32,12 +31,12 @@ impl Patience {
     }
 
     /// Watches over a query until what is returned is dropped.
-    pub fn watch(self, interrupter: Interrupter) -> Result<Watch, Failure> {
+    pub fn watch(self, query: Killer) -> Result<Watch, Failure> {
         let state = Arc::new(State::default());
         let shared = state.clone();
         let thread = std::thread::Builder::new()
             .name("query-watch".into())
-            .spawn(move || run(self.0, &interrupter, &shared))
+            .spawn(move || run(self.0, &query, &shared))
             .map_err(Failure::input)?;
         Ok(Watch {
             state,
@@ -72,9 +71,9 @@ impl Watch {
         }
     }
 
-    /// `rows`, the first of which end the display.
-    pub fn rows<R>(&self, rows: R) -> Watched<'_, R> {
-        Watched { rows, watch: self }
+    /// Rows are there: ends the display.
+    pub fn rows_are_there(&self) {
+        self.state.rows.store(true, Ordering::Relaxed);
     }
 }
 
@@ -88,25 +87,7 @@ impl Drop for Watch {
     }
 }
 
-/// Rows of a query that is watched over.
-pub struct Watched<'a, R> {
-    rows: R,
-    watch: &'a Watch,
-}
-
-impl<R: Batches> Batches for Watched<'_, R> {
-    fn schema(&self) -> SchemaRef {
-        self.rows.schema()
-    }
-
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
-        let batch = self.rows.next_batch();
-        self.watch.state.rows.store(true, Ordering::Relaxed);
-        batch
-    }
-}
-
-fn run(mut signals: Signals, interrupter: &Interrupter, state: &State) {
+fn run(mut signals: Signals, query: &Killer, state: &State) {
     let began = Instant::now();
     let mut display: Option<ProgressBar> = None;
     let mut stopped: Option<Instant> = None;
@@ -123,8 +104,7 @@ fn run(mut signals: Signals, interrupter: &Interrupter, state: &State) {
             stopped = Some(Instant::now());
         }
         if let Some(since) = stopped {
-            // Again and again: it is lost when it comes just before the query begins.
-            interrupter.interrupt();
+            query.kill();
             if since.elapsed() > GRACE {
                 finish(&mut display);
                 exit(128 + state.signal.load(Ordering::Relaxed));

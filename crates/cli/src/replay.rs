@@ -24,6 +24,7 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let mut meta = reader.meta().clone();
     let options = WriterOptions {
         force: args.force,
+        share: args.share.share(),
         ..WriterOptions::default()
     };
     let writer = SessionWriter::create(&args.output, meta.clone(), options)?;
@@ -58,7 +59,7 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         meta.totals.layers.add(cpu);
     }
     meta.totals.compat = losses.cpus.iter().map(|(_, cpu)| cpu.compat).sum();
-    let finished = stages.finish(meta, &losses.per_cpu, &losses.split)?;
+    let finished = stages.finish(meta, &losses.per_cpu, &losses.split, |_| None, |_| {})?;
     eprintln!(
         "fathom: {} calls, {} lost, in {}",
         finished.totals.stored,

@@ -169,12 +169,16 @@ impl Stages {
         self.writer.update_totals(totals);
     }
 
-    /// Writes what is left and closes the session with `meta`.
+    /// Writes what is left and closes the session with `meta`, into which `measured` puts what
+    /// is known only then. If there is a reason in the last rows to save what is kept, `save`
+    /// tells where.
     pub fn finish(
         mut self,
         mut meta: SessionMeta,
         lost: &[(u32, u32, ShedValue)],
         split: &[(ShedKey, ShedValue)],
+        save: impl FnOnce(Option<String>) -> Option<SaveRequest>,
+        measured: impl FnOnce(&mut SessionMeta),
     ) -> anyhow::Result<Finished> {
         self.push(Vec::new(), u64::MAX)?;
         let Self {
@@ -184,10 +188,10 @@ impl Stages {
             mut watch,
             ..
         } = self;
-        watch.save = None;
         merge.drain_all(|cpu, event| enricher.event(cpu, event));
         enricher.finish();
         hand_over(&mut enricher, &writer, &mut watch)?;
+        let wanted = watch.save.as_mut().and_then(Watch::take);
         // The rules end when nothing feeds them any more.
         drop(watch);
         let losses = enricher.losses(lost, split);
@@ -198,6 +202,9 @@ impl Stages {
         if let Some(damaged) = enricher.decode_losses(&stats) {
             writer.append(damaged)?;
         }
+        if let Some(request) = save(wanted) {
+            writer.save(request);
+        }
         if let Some(content) = &mut meta.content {
             let counts = enricher.content();
             content.calls = counts.calls;
@@ -205,13 +212,14 @@ impl Stages {
             content.unreadable = counts.unreadable;
             content.no_room = counts.no_room;
         }
+        meta.totals.offsets_unknown = enricher.offsets_unknown();
         let calls_lost: u64 = lost
             .iter()
             .filter(|(_, call, _)| !lost_is_other(*call))
             .map(|(_, _, value)| value.count)
             .sum();
         meta.totals.lost = calls_lost + stats.slot.damaged + stats.wide.damaged;
-        Ok(writer.finish(meta)?)
+        Ok(writer.finish_with(meta, measured)?)
     }
 }
 

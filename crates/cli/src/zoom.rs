@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fathom_query::Limits;
 use fathom_query::zoom::{By, Filter, Request, Zoom};
-use fathom_session::Session;
+use fathom_session::{Session, on_latest};
 
 use crate::analyse;
 use crate::args::{ByArg, ZoomArgs};
@@ -50,14 +50,14 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         pid: args.pid.map(|pid| vec![pid]),
         tid: args.tid.map(|tid| vec![tid]),
         file_id: args.file_id.map(|id| vec![id]),
-        condition: None,
+        ..Filter::default()
     };
     if let Some(limit) = args.events {
         let window = from.unwrap_or(0)..to.unwrap_or(i64::MAX);
         let rows = zoom
             .events(window, &filter, limit)
             .map_err(Failure::input)?;
-        return analyse::print(rows, args.format);
+        return analyse::print(rows, args.format, args.exact);
     }
     let answer = zoom
         .query(&Request {
@@ -73,7 +73,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         .map_err(Failure::input)?;
     eprintln!(
         "fathom: buckets of {}, from {} to {} of the recording{}; read {} blocks of the pyramid, \
-         {} parts",
+         {} parts{}",
         ns(answer.bucket_ns),
         ns(answer.window_ns.start - start),
         ns(answer.window_ns.end - start),
@@ -84,12 +84,16 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         },
         answer.blocks,
         answer.parts,
+        match answer.fault_parts {
+            0 => String::new(),
+            n => format!(" and, as the pyramid has no page faults, {n} of table faults"),
+        },
     );
-    analyse::print(std::iter::once(answer.rows), args.format)
+    analyse::print(std::iter::once(answer.rows), args.format, args.exact)
 }
 
 fn open(session: &mut Session) -> Result<Zoom, Failure> {
-    analyse::while_live(session, |session| Zoom::open(session, Limits::default()))
+    on_latest(session, |session| Zoom::open(session, Limits::default())).map_err(Failure::input)
 }
 
 fn by(by: ByArg) -> By {

@@ -34,8 +34,12 @@ pub enum Event<'a> {
         record: WideCallRecord,
         /// First path, or text of a symbolic link.
         string1: &'a [u8],
-        /// Second path, or name of an attribute.
+        /// Second path, or a text such as the name of an attribute.
         string2: &'a [u8],
+        /// A further text.
+        string3: &'a [u8],
+        /// The struct that an argument points to, or its beginning.
+        structure: &'a [u8],
     },
     /// A call that moved data, with its content, or a part of the content of
     /// a call that is still to come.
@@ -138,6 +142,20 @@ impl Event<'_> {
         }
     }
 
+    /// The latest of the event's times.
+    pub(crate) fn latest_ns(&self) -> u64 {
+        match self {
+            Event::Block {
+                record,
+                bios: moved,
+            } => bios(moved)
+                .map(|bio| bio.queued_ns)
+                .chain([record.started_ns, record.inserted_ns, record.issued_ns])
+                .fold(record.completed_ns, u64::max),
+            _ => self.time_ns(),
+        }
+    }
+
     /// Whether the event is a call or an operation.
     pub fn is_call(&self) -> bool {
         match self {
@@ -192,7 +210,14 @@ pub enum DecodeError {
     /// The record names a call that this version does not know.
     #[error("the record names call {0}, which this version does not know")]
     Syscall(u16),
+    /// The record is of a time that no clock has.
+    #[error("the record is of a time that no clock has")]
+    Time,
 }
+
+/// Later than any clock: 36 years after the machine was started. Times and durations up to it
+/// can be added.
+pub(crate) const NEVER_NS: u64 = 1 << 60;
 
 /// Decodes one record of `ring`. A record of the wide ring comes without its
 /// frame; bytes after the record's end are ignored.
@@ -224,10 +249,14 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
             };
             let string1 = rest.take(record.string1_len)?;
             let string2 = rest.take(record.string2_len)?;
+            let string3 = rest.take(record.string3_len)?;
+            let structure = rest.take(record.struct_len)?;
             Ok(Event::Wide {
                 record,
                 string1,
                 string2,
+                string3,
+                structure,
             })
         }
         (RECORD_DATA_CALL | RECORD_CONTENT_PART, Ring::Wide) => {
@@ -366,7 +395,16 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
     }
     let (times, _) = times.as_chunks::<8>();
     let at = |i: usize| times.get(i).map_or(0, |t| u64::from_ne_bytes(*t));
-    Ok(at(0).saturating_add(at(1)))
+    possible(at(0).saturating_add(at(1)))
+}
+
+/// A time, if it can be one.
+#[inline]
+pub(crate) fn possible(time_ns: u64) -> Result<u64, DecodeError> {
+    match time_ns < NEVER_NS {
+        true => Ok(time_ns),
+        false => Err(DecodeError::Time),
+    }
 }
 
 fn operation(record: &OperationRecord) -> Event<'static> {
@@ -586,6 +624,8 @@ mod tests {
             record,
             string1: b"12",
             string2: b"abc",
+            string3: b"",
+            structure: b"",
         };
         assert_eq!(decode(Ring::Wide, &bytes), Ok(expected));
 

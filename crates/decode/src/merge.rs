@@ -7,7 +7,7 @@ use std::collections::binary_heap::PeekMut;
 use fathom_model::abi::SLOT_BYTES;
 use fathom_model::raw::{RawChunk, Ring};
 
-use crate::event::{DecodeError, Event, decode, slot_time};
+use crate::event::{DecodeError, Event, decode, possible, slot_time};
 
 const SLOT: usize = SLOT_BYTES as usize;
 /// Length and zeros before each record of the wide ring.
@@ -16,6 +16,8 @@ const FRAME: usize = 8;
 const LONGEST_CHUNK: usize = u32::MAX as usize & !(SLOT - 1);
 /// Spent buffers that are kept for use again.
 const SPARE: usize = 64;
+/// Memory of a buffer that is kept: larger ones come from a full ring and seldom.
+const MAX_SPARE_BYTES: usize = 4 << 20;
 
 /// What one kind of ring delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -281,7 +283,7 @@ impl Merge {
             index.clear();
             self.spare_index.push(index);
         }
-        if self.spare_bytes.len() < SPARE {
+        if self.spare_bytes.len() < SPARE && bytes.capacity() <= MAX_SPARE_BYTES {
             bytes.clear();
             self.spare_bytes.push(bytes);
         }
@@ -324,7 +326,8 @@ fn index_frames(bytes: &[u8], index: &mut Vec<Entry>, stats: &mut DecodeStats) {
             damaged(&mut stats.wide, &mut stats.last_error, error, rest.len());
             break;
         };
-        match decode(Ring::Wide, record) {
+        let event = decode(Ring::Wide, record);
+        match event.and_then(|event| possible(event.latest_ns()).map(|_| event)) {
             Ok(event) => index.push(Entry {
                 key: key(event.time_ns(), event.is_request()),
                 at: (at + FRAME) as u32,

@@ -251,20 +251,29 @@ fn late_records_come_out_and_are_counted() {
 }
 
 #[test]
-fn times_at_the_end_of_the_range_are_drained() {
+fn times_that_no_clock_has_are_damage() {
+    const LAST: u64 = (1 << 60) - 1;
     let mut merge = Merge::new();
     merge.push(RawChunk {
         cpu: 0,
         ring: Ring::Slot,
-        bytes: call(u64::MAX, u64::MAX, 1),
+        bytes: [
+            call(LAST, 0, 1),
+            call(1, LAST, 3),
+            call(LAST, 1, 5),
+            call(u64::MAX, u64::MAX, 7),
+        ]
+        .concat(),
     });
     merge.push(RawChunk {
         cpu: 0,
         ring: Ring::Wide,
-        bytes: framed(&file(u64::MAX, 2)),
+        bytes: [framed(&file(LAST, 2)), framed(&file(u64::MAX, 2))].concat(),
     });
-    assert_eq!(all(&mut merge, Some(u64::MAX / 4)).len(), 0);
+    assert_eq!(all(&mut merge, Some(LAST - 1)).len(), 0);
     assert_eq!(all(&mut merge, None).len(), 2);
+    let stats = merge.stats();
+    assert_eq!((stats.slot.damaged, stats.wide.damaged), (3, 1));
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::hash::Hasher;
 
 use fathom_model::tables::SYSCALLS;
-use fathom_session::{Session, read_findings, write_findings};
+use fathom_session::{Session, on_latest, read_findings, write_findings};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
@@ -61,6 +61,17 @@ pub fn kept(session: &Session) -> Kept {
 /// [`DiagnoseError::Read`] when a part cannot be read.
 pub fn diagnose_once(session: &Session, wanted: &dyn Fn() -> bool) -> Result<Told, DiagnoseError> {
     once(session, wanted, LEAST_CALLS)
+}
+
+/// As [`diagnose_once`], of the session's newest state when parts are merged while they are read.
+///
+/// # Errors
+/// Those of [`diagnose_once`].
+pub fn diagnose_latest(
+    session: &mut Session,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Told, DiagnoseError> {
+    on_latest(session, |session| diagnose_once(session, wanted))
 }
 
 fn once(session: &Session, wanted: &dyn Fn() -> bool, least: u64) -> Result<Told, DiagnoseError> {

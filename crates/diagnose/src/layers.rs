@@ -370,13 +370,17 @@ impl Layers {
                     _ => {}
                 }
             }
+            // How long it took is what the rules of devices are about.
+            let Some(completed_ns) = columns.i64(6, i) else {
+                continue;
+            };
             row(&Row::Device(Request {
                 device: columns.text(1, i).unwrap_or(""),
                 op,
                 bytes: columns.i64(2, i).unwrap_or(0),
                 queued_ns: columns.i64(4, i),
                 issued_ns: columns.i64(5, i),
-                completed_ns: columns.i64(6, i).unwrap_or(0),
+                completed_ns,
                 pid: columns.i32(7, i),
                 tid: columns.i32(8, i),
                 comm: columns.text(9, i).unwrap_or(""),
@@ -414,8 +418,8 @@ fn faults(columns: &Columns, mut row: impl FnMut(&Row)) {
     }
 }
 
-/// How far a batch of a table of [`TABLES`] reaches: the last row's time, or id.
+/// How far a batch of a table of [`TABLES`] reaches: the last time, or id, of its rows.
 pub(crate) fn reaches(batch: &Batch, column: &str) -> Option<i64> {
-    let last = batch.len().checked_sub(1)?;
-    Columns::new(batch, &[column]).i64(0, last)
+    let columns = Columns::new(batch, &[column]);
+    (0..batch.len()).rev().find_map(|row| columns.i64(0, row))
 }

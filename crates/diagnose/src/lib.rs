@@ -44,7 +44,7 @@ pub use engine::{Diagnosis, Engine, More};
 pub use finding::{
     Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
 };
-pub use kept::{Kept, Told, diagnose_once, kept};
+pub use kept::{Kept, Told, diagnose_latest, diagnose_once, kept};
 pub use kind::{Kind, Kinds};
 pub use layers::{Below, Bio, Fault, Interrupt, Layer, Origin, Request, Row};
 pub use pages::pages;

@@ -15,8 +15,8 @@ use crate::profile::*;
 /// latest path known, calls without one by the path that was passed.
 const OPERATIONS: &str = "
     SELECT syscall, coalesce(class, 'unknown') AS class, coalesce(f.path, p) AS path,
-        sum(calls)::BIGINT AS calls, sum(errors)::BIGINT AS errors,
-        sum(asked)::BIGINT AS asked, sum(bytes)::BIGINT AS bytes, sum(total_ns)::BIGINT AS total_ns
+        bounded(sum(calls)) AS calls, bounded(sum(errors)) AS errors,
+        bounded(sum(asked)) AS asked, bounded(sum(bytes)) AS bytes, bounded(sum(total_ns)) AS total_ns
     FROM (
         SELECT syscall, file_id, CASE WHEN file_id IS NULL THEN coalesce(path, path_arg) END AS p,
             count(*) AS calls, count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes,
@@ -34,8 +34,8 @@ const OPERATIONS: &str = "
 /// Calls of each name by processes of each name.
 const PROCESSES: &str = "
     SELECT coalesce(comm, '') AS comm, syscall, '' AS class, NULL::VARCHAR AS path,
-        sum(calls)::BIGINT AS calls, sum(errors)::BIGINT AS errors, 0::BIGINT AS asked,
-        sum(bytes)::BIGINT AS bytes, sum(total_ns)::BIGINT AS total_ns
+        bounded(sum(calls)) AS calls, bounded(sum(errors)) AS errors, 0::BIGINT AS asked,
+        bounded(sum(bytes)) AS bytes, bounded(sum(total_ns)) AS total_ns
     FROM (
         SELECT pid, syscall, count(*) AS calls, count(errno) AS errors,
             coalesce(sum(bytes), 0) AS bytes, coalesce(sum(dur_ns), 0) AS total_ns
@@ -123,7 +123,7 @@ impl Profile {
             })?,
             layers: rows(
                 db,
-                "SELECT layer, name, count(*) AS visits, sum(self_ns)::BIGINT AS self_ns
+                "SELECT layer, name, count(*) AS visits, bounded(sum(self_ns)) AS self_ns
                  FROM slices WHERE layer <> 'syscall' GROUP BY ALL",
                 |row| {
                     Ok(LayerVisit {
@@ -194,7 +194,7 @@ fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
     let sql = format!(
         "SELECT syscall, ((ts_ns - first) * {BLOCKS} // (last - first + 1))::INTEGER AS block,
             floor(log2(greatest(dur_ns, 1)) * {STEPS})::INTEGER AS bucket,
-            count(*) AS calls, sum(dur_ns)::BIGINT AS sum_ns
+            count(*) AS calls, bounded(sum(dur_ns)) AS sum_ns
          FROM syscalls
          JOIN (SELECT syscall, min(ts_ns) AS first, max(ts_ns) AS last FROM syscalls GROUP BY ALL)
             USING (syscall)

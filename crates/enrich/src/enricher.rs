@@ -2,13 +2,13 @@
 
 use fathom_decode::{DecodeStats, Event};
 use fathom_model::abi::{
-    CALL_HAS_STAT, CALL_NO_CONTENT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION,
-    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, NO_OFFSET, NO_SIZE, RECORD_CONTENT_PART, ShedKey,
-    ShedValue,
+    ARG_STRING1_NULL, CALL_APPENDS, CALL_HAS_STAT, CALL_NO_CONTENT, CALL_PENDING,
+    CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
+    NO_OFFSET, RECORD_CONTENT_PART, ShedKey, ShedValue,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
-use fathom_model::syscalls::{Returns, SYSCALLS};
+use fathom_model::syscalls::{Number, Returns, SYSCALLS};
 use fathom_model::tables::SyscallRows;
 use fathom_model::{StrId, StringTable, errno};
 
@@ -17,15 +17,16 @@ use crate::cache::{self, FileMemo, Recent, Small, Texts};
 use crate::content::{self, ContentCounts, Contents};
 use crate::counters::Counters;
 use crate::faults::Faults;
-use crate::files::Files;
+use crate::files::{Files, Limit};
 use crate::layers::requests::{Key, Kind};
 use crate::layers::{Ended, Layers};
 use crate::losses::{self, Losses};
 use crate::operations;
 use crate::perf_counters::PerfCounters;
 use crate::plan::{Plan, String1, String2, plans};
-use crate::positions::{Positions, Raced};
+use crate::positions::{Moved, Positions, Use};
 use crate::stacks::Stacks;
+use crate::structs;
 use crate::tasks::Tasks;
 use crate::{id, paths, signed, vocab};
 
@@ -40,14 +41,20 @@ const MAX_RESERVED: usize = 1 << 20;
 /// Batches whose memory is kept.
 const MAX_SPARE: usize = 2;
 const ENOENT: i64 = 2;
+/// IORING_ENTER_REGISTERED_RING
+const ENTER_REGISTERED_RING: u64 = 16;
+/// IORING_REGISTER_USE_REGISTERED_RING
+const REGISTER_USE_REGISTERED_RING: u64 = 1 << 31;
 
 /// Limits of an [`Enricher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnrichOptions {
     /// Files that are remembered. Beyond that, the ones that were not used for
     /// longest are forgotten: such a file gets a new id when it is used again.
-    /// A file takes about 400 bytes and its path.
     pub max_files: usize,
+    /// Memory that they take with their paths, about: a file takes some 600 bytes and its path.
+    /// The same becomes of files beyond that.
+    pub max_file_bytes: usize,
     /// Threads that are remembered. Beyond that the oldest are forgotten: the
     /// rows of their further calls have no name of the thread.
     pub max_threads: usize,
@@ -63,6 +70,7 @@ impl Default for EnrichOptions {
     fn default() -> Self {
         Self {
             max_files: 1 << 20,
+            max_file_bytes: 512 << 20,
             max_threads: 1 << 18,
             calls_left_out: false,
             refresh_ns: None,
@@ -129,7 +137,11 @@ impl Enricher {
             strings: StringTable::new(),
             spare: Vec::new(),
             epoch: 1,
-            files: Files::new(options.max_files).refreshed_after(options.refresh_ns),
+            files: Files::new(Limit {
+                files: options.max_files,
+                bytes: options.max_file_bytes,
+            })
+            .refreshed_after(options.refresh_ns),
             tasks: Tasks::new(options.max_threads).refreshed_after(options.refresh_ns),
             positions: Positions::new(options.calls_left_out),
             losses: Losses::default(),
@@ -167,6 +179,8 @@ impl Enricher {
                         data: None,
                         string1: b"",
                         string2: b"",
+                        string3: b"",
+                        structure: b"",
                         operation: None,
                     },
                 );
@@ -183,6 +197,8 @@ impl Enricher {
                         wide: None,
                         string1: b"",
                         string2: b"",
+                        string3: b"",
+                        structure: b"",
                         data: None,
                         operation: Some((*op_flags, *user_data)),
                     },
@@ -192,6 +208,8 @@ impl Enricher {
                 record,
                 string1,
                 string2,
+                string3,
+                structure,
             } => {
                 self.call(
                     cpu,
@@ -201,6 +219,8 @@ impl Enricher {
                         data: None,
                         string1,
                         string2,
+                        string3,
+                        structure,
                         operation: operations::of_wide(record),
                     },
                 );
@@ -219,6 +239,8 @@ impl Enricher {
                         data: Some((record, content)),
                         string1: b"",
                         string2: b"",
+                        string3: b"",
+                        structure: b"",
                         operation: None,
                     },
                 );
@@ -312,12 +334,17 @@ impl Enricher {
 
     /// Bytes of strings of these rows.
     pub fn pending_bytes(&self) -> usize {
-        self.strings.bytes()
+        self.strings.bytes() + self.files.pending_bytes() + self.tasks.pending_bytes()
     }
 
     /// Of how many calls the content was recorded so far.
     pub fn content(&self) -> ContentCounts {
         self.contents.counts()
+    }
+
+    /// Calls that moved data, but not known where: their offset is null.
+    pub fn offsets_unknown(&self) -> u64 {
+        self.positions.unknown()
     }
 
     /// Rows of table `syscalls` that were made so far, taken or not.
@@ -444,7 +471,7 @@ impl Enricher {
             // Asked with size 0, getxattr and listxattr return the size that
             // there is.
             Returns::Bytes if !pending && r.ret >= 0 => {
-                if r.size == 0 {
+                if call.size(plan) == Some(0) {
                     0
                 } else {
                     r.ret
@@ -452,14 +479,19 @@ impl Enricher {
             }
             _ => NULL_I64,
         };
-        let size = if plan.has_size && r.size != NO_SIZE {
-            signed(r.size)
-        } else {
-            NULL_I64
+        // What a column does not hold stands in args.
+        let size = match call.size(plan).filter(|_| plan.has_size) {
+            Some(size) => plan.size.of(size).unwrap_or(NULL_I64),
+            None => NULL_I64,
         };
-        let mut offset = if plan.has_offset { r.offset } else { NULL_I64 };
-        if u32::from(r.flags) & (CALL_SHARED_POSITION | CALL_POSITION_RACED) != 0 && bytes > 0 {
-            offset = position(&mut self.positions, call, self.rows.rid.len());
+        let mut offset = match plan.offset {
+            _ if !plan.has_offset => NULL_I64,
+            Number::Unsigned if r.offset < 0 => NULL_I64,
+            _ => r.offset,
+        };
+        if u32::from(r.flags) & (CALL_SHARED_POSITION | CALL_POSITION_RACED) != 0 && !pending {
+            let row = (bytes > 0).then_some(self.rows.rid.len());
+            offset = position(&mut self.positions, plan, call, row);
         }
         let fd = if plan.has_fd { r.fd } else { NULL_I32 };
         let strings = &mut self.strings;
@@ -482,13 +514,16 @@ impl Enricher {
             }
             (None, _) => StrId::NULL,
         };
-        let args = if plan.args.is_empty() && call.wide.is_none() {
+        let args = if plan.args.is_empty() && call.wide.is_none() && plan.fits(call) {
             StrId::NULL
-        } else if plan.args_from_aux && call.wide.is_none() {
+        } else if plan.args_from_aux && call.wide.is_none() && plan.fits(call) {
             let key = (ARGS_KEYS | r.syscall, u64::from(r.aux));
-            texts.get(key, epoch, strings, |out| args::write(plan, call, out))
+            texts.get(key, epoch, strings, |out| {
+                args::write(plan, call, [None; 2], out);
+            })
         } else {
-            texts.once(strings, |out| args::write(plan, call, out))
+            let directories = self.files.directories(call);
+            texts.once(strings, |out| args::write(plan, call, directories, out))
         };
         let api = self.apis.get(index, epoch, strings, || plan.api.name());
         let (op_flags, user_data) = match call.operation {
@@ -500,7 +535,9 @@ impl Enricher {
             texts.get(key, epoch, strings, |out| operations::write(flags, out))
         });
         let call_name = plan.name;
-        let named = if plan.string1 == String1::None && call.wide.is_none() {
+        let named = if plan.has_ring {
+            self.ring(call)
+        } else if plan.string1 == String1::None && call.wide.is_none() {
             let file = self.file(r.file);
             Named {
                 file,
@@ -571,6 +608,28 @@ impl Enricher {
         rows.content.push(content.content);
     }
 
+    /// Of a call on a ring: what its descriptor stands for, unless it is the index of a
+    /// registered one.
+    fn ring(&mut self, call: &Call<'_>) -> Named {
+        let plan = self.plans.get(usize::from(call.record.syscall));
+        let registered = plan.is_some_and(|plan| {
+            let set = |name: &str, bit: u64| {
+                plan.value(name)
+                    .and_then(|v| call.value(v.place))
+                    .is_some_and(|value| value & bit != 0)
+            };
+            set("flags", ENTER_REGISTERED_RING) || set("opcode", REGISTER_USE_REGISTERED_RING)
+        });
+        Named {
+            // The descriptor of a ring: what is done to the ring is done to no file.
+            file: self.file(0),
+            path: self
+                .file(if registered { 0 } else { call.record.file })
+                .path,
+            ..Named::default()
+        }
+    }
+
     /// Paths and file of a call with strings or a second file.
     #[inline(never)]
     fn named(&mut self, call: &Call<'_>, error: Option<i64>) -> Named {
@@ -578,8 +637,9 @@ impl Enricher {
         let Some(plan) = self.plans.get(usize::from(r.syscall)) else {
             return Named::default();
         };
-        let (string1, string2) = (plan.string1, plan.string2);
+        let (string1, string2, structure) = (plan.string1, plan.string2, plan.structure);
         let (dir1, dir2, file2) = call.wide.map_or((0, 0, 0), |w| (w.dir1, w.dir2, w.file2));
+        let root = call.wide.map_or(0, |w| w.root);
         let partial1 = call.has(CALL_STRING1_PARTIAL);
         let partial2 = call.has(CALL_STRING2_PARTIAL);
         // A path that is empty (AT_EMPTY_PATH) is the directory's descriptor.
@@ -593,14 +653,20 @@ impl Enricher {
             file: self.file(if empty { dir1 } else { r.file }),
             ..Named::default()
         };
-        if string1 != String1::None && !(partial1 && call.string1.is_empty()) {
+        if string1 != String1::None
+            && !(partial1 && call.string1.is_empty())
+            && !call.passed(ARG_STRING1_NULL)
+        {
             named.path_arg = self.strings.intern(lossless(call.string1).as_bytes());
         }
         let mut resolved = false;
-        if string1 == String1::Path && !partial1 {
-            resolved = paths::absolute(self.files.path_of(dir1), call.string1, &mut self.path);
+        // One that is empty leads nowhere otherwise.
+        if string1 == String1::Path && !partial1 && (empty || !call.string1.is_empty()) {
+            let (root, base) = (self.files.path_of(root), self.files.path_of(dir1));
+            resolved = paths::absolute(root, base, call.string1, &mut self.path);
         }
         if call.has(CALL_HAS_STAT)
+            && string1 == String1::Path
             && r.file == 0
             && !empty
             && error.is_none()
@@ -608,7 +674,10 @@ impl Enricher {
         {
             let path = resolved.then_some(self.path.as_slice());
             let now = r.ts_ns.saturating_add(r.dur_ns);
-            named.file.file_id = self.files.by_stat(wide.stat_dev, wide.stat_ino, path, now);
+            let mode = structs::mode(structure, call.structure);
+            named.file.file_id =
+                self.files
+                    .by_stat((wide.stat_dev, wide.stat_ino), mode, path, now);
         }
         // A call by path that has a file opened it, or went there (chdir).
         let own = r.file != 0 && named.file.path != StrId::NULL;
@@ -624,13 +693,14 @@ impl Enricher {
                 if !(partial2 && call.string2.is_empty()) {
                     named.path_arg2 = self.strings.intern(lossless(call.string2).as_bytes());
                 }
-                let base = self.files.path_of(dir2);
-                if !partial2 && paths::absolute(base, call.string2, &mut self.path) {
+                let (root, base) = (self.files.path_of(root), self.files.path_of(dir2));
+                let leads = !(partial2 || call.string2.is_empty() && error.is_some());
+                if leads && paths::absolute(root, base, call.string2, &mut self.path) {
                     named.path2 = self.strings.intern(lossless(&self.path).as_bytes());
                 }
             }
-            String2::None | String2::Name if file2 != 0 => named.path2 = self.file(file2).path,
-            String2::None | String2::Name => {}
+            String2::None | String2::Text if file2 != 0 => named.path2 = self.file(file2).path,
+            String2::None | String2::Text => {}
         }
         named
     }
@@ -680,35 +750,45 @@ impl Enricher {
     }
 }
 
-/// The offset of I/O at the position of a descriptor that may be shared, as far
-/// as it is certain.
-fn position(positions: &mut Positions, call: &Call<'_>, row: usize) -> i64 {
+/// The derived offset of I/O at the position of a descriptor that may be shared, which
+/// [`Positions::resolve`] may replace. `row`: of a call that moved data.
+fn position(positions: &mut Positions, plan: &Plan, call: &Call<'_>, row: Option<usize>) -> i64 {
     let r = call.record;
-    if r.offset == NO_OFFSET {
-        return NULL_I64;
-    }
-    let description = if call.has(CALL_SHARED_POSITION) {
-        r.aux
-    } else {
-        0
+    let offset = match row {
+        Some(_) if r.offset == NO_OFFSET => {
+            // What moved the position or the end of the file meanwhile is not known.
+            positions.count_unknown();
+            return NULL_I64;
+        }
+        Some(_) => r.offset,
+        None if plan.has_offset => r.offset,
+        None => NULL_I64,
     };
-    match call.entry_position() {
-        Some(entry) => {
-            let raced = Raced {
-                row,
-                entry,
-                derived: r.offset,
-                bytes: r.ret,
+    if call.has(CALL_SHARED_POSITION) {
+        let moved = row.map(|row| Moved {
+            row,
+            entry: call.entry_position().unwrap_or(r.offset),
+            derived: r.offset,
+            bytes: r.ret,
+            appends: call.has(CALL_APPENDS),
+        });
+        // lseek(fd, 0, SEEK_CUR) asks for the position.
+        let stays = plan.seeks && r.offset == 0 && r.aux == SEEK_CUR;
+        let id = if plan.seeks { r.size as u32 } else { r.aux };
+        if !stays {
+            let noted = Use {
+                begin_ns: r.ts_ns as i64,
+                end_ns: r.ts_ns.saturating_add(r.dur_ns) as i64,
+                moved,
             };
-            positions.raced(description, r.file, raced);
-            NULL_I64
-        }
-        None => {
-            positions.certain(description, r.file, r.offset, r.ret);
-            r.offset
+            positions.note(id, r.file, noted);
         }
     }
+    offset
 }
+
+/// include/uapi/linux/fs.h
+const SEEK_CUR: u32 = 1;
 
 fn error_name(number: i64) -> Vec<u8> {
     match errno::name(number) {

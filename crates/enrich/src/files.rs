@@ -17,6 +17,7 @@ use fathom_model::{StrId, StringTable};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
 
+use crate::args::Call;
 use crate::fs::{self, ANON_INODE_FS, FileType, NS_FS, PID_FS, PIPE_FS, SOCK_FS};
 use crate::mounts::Mounts;
 use crate::tasks::{namespace, put};
@@ -28,6 +29,13 @@ use aliases::Aliases;
 
 /// Paths of one file that are remembered as already written.
 const MAX_KNOWN_PATHS: usize = 64;
+/// Memory of a file without its paths: itself, and its entries in the maps, which are filled to a
+/// half on average.
+const FILE_BYTES: usize = size_of::<File>() + 2 * (size_of::<Identity>() + 48);
+/// Memory of a handle without its path.
+const HANDLE_BYTES: usize = 2 * (size_of::<Handle>() + 8);
+/// Of an allocation: what a reference count and the allocator take.
+const ALLOCATION_BYTES: usize = 32;
 
 /// Device (as st_dev), inode, generation; without one when the file was only
 /// described by stat.
@@ -60,6 +68,19 @@ struct File {
     written_ns: u64,
     /// Used since it was last considered for being forgotten.
     used: bool,
+    /// Memory that it takes, about, as counted in [`Files`].
+    bytes: usize,
+}
+
+impl File {
+    fn memory(&self) -> usize {
+        let elsewhere = self.elsewhere.as_ref().map(|(_, path)| path);
+        let paths = [self.path.as_ref(), elsewhere, self.host_path.as_ref()];
+        let paths = paths.into_iter().flatten();
+        FILE_BYTES
+            + paths.map(|p| p.len() + ALLOCATION_BYTES).sum::<usize>()
+            + self.known_paths.capacity() * size_of::<u64>()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +89,8 @@ struct Handle {
     /// Tells whether the slot still holds the same file.
     file_id: i64,
     path: Option<Arc<[u8]>>,
+    /// Whether that name was removed.
+    deleted: bool,
 }
 
 /// A file as a row refers to it.
@@ -76,6 +99,15 @@ pub(crate) struct FileRef {
     pub id: i64,
     /// Path by which the handle reaches it.
     pub path: Option<Arc<[u8]>>,
+}
+
+/// How much is remembered of files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    /// Files, and half as many handles.
+    pub files: usize,
+    /// Memory that they take with their paths, about.
+    pub bytes: usize,
 }
 
 /// The files that are known.
@@ -92,7 +124,10 @@ pub(crate) struct Files {
     inodes: HashMap<(u64, u64), u32>,
     aliases: Aliases,
     mounts: Mounts,
-    limit: usize,
+    limit: Limit,
+    /// Memory of the files and of the handles, about.
+    file_bytes: usize,
+    handle_bytes: usize,
     refresh_ns: Option<u64>,
     last_id: i64,
     epoch: u32,
@@ -107,7 +142,7 @@ pub(crate) struct Files {
 pub(crate) type Taken<T> = (T, StringTable);
 
 impl Files {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: Limit) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
@@ -117,7 +152,12 @@ impl Files {
             inodes: HashMap::new(),
             aliases: Aliases::default(),
             mounts: Mounts::default(),
-            limit: limit.clamp(1, u32::MAX as usize),
+            limit: Limit {
+                files: limit.files.clamp(1, u32::MAX as usize),
+                ..limit
+            },
+            file_bytes: 0,
+            handle_bytes: 0,
             refresh_ns: None,
             last_id: 0,
             epoch: 0,
@@ -139,6 +179,10 @@ impl Files {
     pub(crate) fn event(&mut self, record: &FileRecord, components: &[u8], fs_path: &[u8]) {
         if record.handle == 0 {
             return;
+        }
+        // One more name of a file that is known takes memory, too.
+        if self.file_bytes + self.handle_bytes > self.limit.bytes {
+            self.make_room();
         }
         let dev = fs::st_dev(record.dev);
         let identity = (dev, record.ino, Some(record.generation));
@@ -177,7 +221,8 @@ impl Files {
         }
         let path: Arc<[u8]> = display_path(record, components).into();
         let partial = u32::from(record.flags) & FILE_PATH_PARTIAL != 0;
-        let hash = self.hasher.hash_one((&path, record.mnt_ns));
+        let deleted = u32::from(record.flags) & FILE_DELETED != 0;
+        let hash = self.hasher.hash_one((&path, record.mnt_ns, deleted));
         let elsewhere: Option<(u32, Arc<[u8]>)> = (!fs_path.is_empty()
             && !self.mounts.is_own(record.mnt_ns))
         .then(|| (record.fs_dev, absolute_path(fs_path).into()));
@@ -198,8 +243,13 @@ impl Files {
         if file.path.as_deref() != Some(&*path) {
             file.path = Some(path.clone());
         }
-        if !file.known_paths.contains(&hash) {
-            if file.known_paths.len() < MAX_KNOWN_PATHS {
+        let changed = self
+            .handles
+            .get(&record.handle)
+            .is_some_and(|h| h.file_id == file.id && h.deleted != deleted);
+        let known = file.known_paths.contains(&hash);
+        if !known || changed {
+            if !known && file.known_paths.len() < MAX_KNOWN_PATHS {
                 file.known_paths.push(hash);
             }
             let text = lossless(&path);
@@ -209,18 +259,38 @@ impl Files {
                 .path
                 .push(self.path_strings.intern(text.as_bytes()));
             self.path_rows.path_complete.push(!partial);
-            self.path_rows
-                .deleted
-                .push(u32::from(record.flags) & FILE_DELETED != 0);
+            self.path_rows.deleted.push(deleted);
             self.path_rows.mnt_ns.push(namespace(record.mnt_ns));
         }
         let handle = Handle {
             slot,
             file_id: file.id,
             path: Some(path),
+            deleted,
         };
         self.put_handle(record.handle, handle);
+        self.count(slot);
         self.write(slot);
+    }
+
+    /// Counts the memory of a file anew.
+    fn count(&mut self, slot: u32) {
+        if let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) {
+            let bytes = file.memory();
+            self.file_bytes = self.file_bytes - file.bytes + bytes;
+            file.bytes = bytes;
+        }
+    }
+
+    /// Memory of a handle: its path apart from that of the file, when that is another one.
+    fn handle_memory(slots: &[Option<File>], handle: &Handle) -> usize {
+        let file = slots.get(handle.slot as usize).and_then(Option::as_ref);
+        let shared = file.and_then(|f| f.path.as_ref());
+        let own = handle
+            .path
+            .as_ref()
+            .filter(|path| !shared.is_some_and(|shared| Arc::ptr_eq(shared, path)));
+        HANDLE_BYTES + own.map_or(0, |path| path.len() + ALLOCATION_BYTES)
     }
 
     /// Takes note of a mount of the recorder's.
@@ -244,6 +314,7 @@ impl Files {
             };
             file.host_path = self.mounts.path(*dev, path);
             if file.host_path.is_some() {
+                self.count(slot as u32);
                 self.write(slot as u32);
             }
         }
@@ -276,6 +347,7 @@ impl Files {
                 slot,
                 file_id: id,
                 path: None,
+                deleted: false,
             },
         );
         self.write(slot);
@@ -296,6 +368,7 @@ impl Files {
         let (id, complete, mnt_ns) = (file.id, file.path_complete, file.mnt_ns);
         self.write(slot);
         let known = self.handles.get(&handle).filter(|_| has_path);
+        let deleted = known.is_some_and(|handle| handle.deleted);
         if let Some(path) = known.and_then(|handle| handle.path.clone()) {
             let text = lossless(&path);
             self.path_rows.file_id.push(id);
@@ -304,7 +377,7 @@ impl Files {
                 .path
                 .push(self.path_strings.intern(text.as_bytes()));
             self.path_rows.path_complete.push(complete);
-            self.path_rows.deleted.push(false);
+            self.path_rows.deleted.push(deleted);
             self.path_rows.mnt_ns.push(namespace(mnt_ns));
         }
     }
@@ -316,10 +389,33 @@ impl Files {
         known.path.as_deref()
     }
 
+    /// Paths of what the descriptors before the paths of a call stand for.
+    pub(crate) fn directories(&self, call: &Call<'_>) -> [Option<&[u8]>; 2] {
+        let Some(wide) = call.wide else {
+            return [None; 2];
+        };
+        // Of operations only the directory is known that a relative path starts from.
+        let of = |at: u32, dir: u32, path: &[u8]| match at {
+            0 if path.starts_with(b"/") => None,
+            0 => self.path_of(dir),
+            at => self.path_of(at),
+        };
+        [
+            of(wide.at1, wide.dir1, call.string1),
+            of(wide.at2, wide.dir2, call.string2),
+        ]
+    }
+
     /// The file that stat described by device (as st_dev) and inode: the latest
     /// generation that is known, or a new one whose generation is not known.
-    /// `path` may lead to it by symbolic links.
-    pub(crate) fn by_stat(&mut self, dev: u64, ino: u64, path: Option<&[u8]>, now_ns: u64) -> i64 {
+    /// `path` may lead to it by symbolic links; `mode` is its st_mode.
+    pub(crate) fn by_stat(
+        &mut self,
+        (dev, ino): (u64, u64),
+        mode: Option<u32>,
+        path: Option<&[u8]>,
+        now_ns: u64,
+    ) -> i64 {
         if let Some(slot) = self.inodes.get(&(dev, ino)).copied()
             && let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut)
         {
@@ -339,7 +435,11 @@ impl Files {
             return NULL_I64;
         };
         file.path = path.map(Arc::from);
+        if let Some(mode) = mode {
+            file.file_type = FileType::of(mode, 0);
+        }
         let id = file.id;
+        self.count(slot);
         self.write(slot);
         id
     }
@@ -461,10 +561,7 @@ impl Files {
         }
         self.write(placeholder);
         // Nothing refers to it any longer.
-        if let Some(file) = self.slots.get_mut(placeholder as usize) {
-            *file = None;
-            self.free.push(placeholder);
-        }
+        self.forget(placeholder);
     }
 
     fn add(&mut self, now_ns: u64) -> u32 {
@@ -487,6 +584,7 @@ impl Files {
             row: None,
             written_ns: now_ns,
             used: false,
+            bytes: 0,
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -498,6 +596,7 @@ impl Files {
         if let Some(place) = self.slots.get_mut(slot as usize) {
             *place = Some(file);
         }
+        self.count(slot);
         self.order.push_back((slot, self.last_id));
         // Ids that were given twice leave their entries behind.
         if self.order.len() > 2 * self.slots.len() + 1024 {
@@ -510,12 +609,36 @@ impl Files {
         slot
     }
 
-    /// Forgets the oldest files that were not used lately.
+    fn remembered(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Forgets the oldest files that were not used lately, and their handles: an eighth at a
+    /// time, as looking for the handles takes as long as there are handles.
     fn make_room(&mut self) {
-        while self.slots.len() - self.free.len() >= self.limit {
-            let Some((slot, id)) = self.order.pop_front() else {
+        let bytes = self.file_bytes + self.handle_bytes;
+        if self.remembered() < self.limit.files && bytes <= self.limit.bytes {
+            return;
+        }
+        let files = self.limit.files - self.limit.files.div_ceil(8);
+        let bytes = self.limit.bytes - self.limit.bytes / 8;
+        while self.remembered() > files || self.file_bytes + self.handle_bytes > bytes {
+            let before = self.remembered();
+            while self.remembered() > files || self.file_bytes + self.handle_bytes > bytes {
+                if !self.forget_oldest() {
+                    break;
+                }
+            }
+            self.forget_handles();
+            if self.remembered() == before {
                 break;
-            };
+            }
+        }
+    }
+
+    /// Forgets the oldest file that was not used lately; false when there is none.
+    fn forget_oldest(&mut self) -> bool {
+        while let Some((slot, id)) = self.order.pop_front() {
             let Some(place) = self.slots.get_mut(slot as usize) else {
                 continue;
             };
@@ -536,24 +659,59 @@ impl Files {
                     }
                 }
             }
-            *place = None;
+            // Its handles go later: about as much as all have on average.
+            self.handle_bytes -= self.handle_bytes / self.remembered().max(1);
+            self.forget(slot);
+            return true;
+        }
+        false
+    }
+
+    fn forget(&mut self, slot: u32) {
+        if let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::take) {
+            self.file_bytes -= file.bytes;
             self.free.push(slot);
         }
     }
 
+    /// Forgets the handles of forgotten files.
+    fn forget_handles(&mut self) {
+        let slots = &self.slots;
+        let mut bytes = 0;
+        self.handles.retain(|_, h| {
+            let file = slots.get(h.slot as usize).and_then(Option::as_ref);
+            let stays = file.is_some_and(|f| f.id == h.file_id);
+            if stays {
+                bytes += Self::handle_memory(slots, h);
+            }
+            stays
+        });
+        self.handle_bytes = bytes;
+    }
+
     fn put_handle(&mut self, handle: u32, to: Handle) {
-        // Handles of forgotten files, and many handles of one file.
-        if self.handles.len() >= 2 * self.limit && !self.handles.contains_key(&handle) {
-            let slots = &self.slots;
-            self.handles.retain(|_, h| {
-                let file = slots.get(h.slot as usize).and_then(Option::as_ref);
-                file.is_some_and(|f| f.id == h.file_id)
-            });
-            if self.handles.len() >= 2 * self.limit {
+        // Many handles of one file.
+        let many =
+            self.handles.len() >= 2 * self.limit.files || self.handle_bytes > self.limit.bytes / 2;
+        if many && !self.handles.contains_key(&handle) {
+            self.forget_handles();
+            if self.handles.len() >= 2 * self.limit.files
+                || self.handle_bytes > self.limit.bytes / 2
+            {
                 self.handles.clear();
+                self.handle_bytes = 0;
             }
         }
-        self.handles.insert(handle, to);
+        self.handle_bytes += Self::handle_memory(&self.slots, &to);
+        if let Some(before) = self.handles.insert(handle, to) {
+            let bytes = Self::handle_memory(&self.slots, &before);
+            self.handle_bytes = self.handle_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// Memory of the rows that were not taken: their strings.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.strings.bytes() + self.path_strings.bytes()
     }
 
     /// Brings the row of a file up to date.
@@ -625,8 +783,12 @@ fn display_path(record: &FileRecord, components: &[u8]) -> Vec<u8> {
         SOCK_FS => format!("socket:[{ino}]").into_bytes(),
         // As /proc/PID/fd shows it.
         PID_FS => b"anon_inode:[pidfd]".to_vec(),
-        // There the kind of the namespace stands before its number.
-        NS_FS => format!("ns:[{ino}]").into_bytes(),
+        // Its kind, as in "mnt", in the place of a name.
+        NS_FS => {
+            let kind = components.split(|b| *b == b'/').next().unwrap_or_default();
+            let kind = if kind.is_empty() { b"ns" } else { kind };
+            [kind, format!(":[{ino}]").as_bytes()].concat()
+        }
         ANON_INODE_FS => {
             let name = components.split(|b| *b == b'/').next().unwrap_or_default();
             [b"anon_inode:", name].concat()

@@ -19,15 +19,16 @@
 //!   generation known of that inode; when there is none, a new one with
 //!   generation null, which the first record of that inode completes. Its path
 //!   is the one that was passed, marked as not complete, since it may lead there
-//!   by symbolic links.
+//!   by symbolic links. Its type is that which stat tells.
 //! - Ids are forgotten beyond [`EnrichOptions::max_files`]; the file gets a new
 //!   id when it is used again, and its rows share the identity.
 //!
 //! # Paths
 //! The path of a row is that of the call's file when the call has one, else the
 //! absolute form of the path that was passed. `..` behind a name stays as it
-//! is, because the name may be a symbolic link. A path of which the kernel could
-//! not read the beginning starts with `...`.
+//! is, because the name may be a symbolic link; one that would lead above the
+//! task's root goes. A path of which the kernel could not read the beginning starts
+//! with `...`. A path that is null, empty, unreadable or cut leads nowhere.
 
 mod args;
 mod cache;
@@ -53,6 +54,12 @@ mod vocab;
 
 pub use content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher};
+
+/// What `command` of fcntl (F_GETFL) returned as strace writes it, with a comment; `None` when
+/// that is a number and nothing else.
+pub fn fcntl_result(command: &str, value: u64) -> Option<String> {
+    vocab::fcntl_result(command, value)
+}
 
 /// A process, thread or processor as a column holds it: the kernel's ids are
 /// below 2^31, and a damaged one must not become null.

@@ -1,7 +1,10 @@
 //! What to do with each call, worked out once from the call table.
 
-use fathom_model::syscalls::{Api, Arg, Class, Place, Returns, SYSCALLS, Syscall};
+use fathom_model::abi::CALL_PENDING;
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::syscalls::{Api, Arg, Class, Number, Place, Returns, SYSCALLS, Syscall};
 
+use crate::args::Call;
 use crate::vocab::Kind;
 
 /// Role of the first string of a record.
@@ -18,8 +21,8 @@ pub(crate) enum String1 {
 pub(crate) enum String2 {
     None,
     Path,
-    /// Name of an extended attribute.
-    Name,
+    /// A text, such as the name of an extended attribute.
+    Text,
 }
 
 /// A numeric argument.
@@ -50,11 +53,46 @@ pub(crate) enum ArgText {
     Offset2,
     Seek,
     Length,
-    Name,
+    /// The second text of a record, and the third, by name.
+    Text(&'static str),
+    Text3(&'static str),
+    /// The value of an extended attribute.
+    AttrValue,
     How,
     /// Two times, with the digits of the second half's unit.
     Times(TimeUnit),
+    /// Another struct, by name.
+    Struct(&'static str, Struct),
     Value(Value),
+}
+
+/// A struct of which a record has the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Struct {
+    Stat,
+    Statx,
+    Statfs,
+    Timespec,
+    XattrArgs,
+    MountAttr,
+    FileAttr,
+    CachestatRange,
+    FileHandle,
+}
+
+impl Struct {
+    fn of(kind: &str) -> Option<Struct> {
+        Some(match kind {
+            "statfs" => Struct::Statfs,
+            "timespec" => Struct::Timespec,
+            "xattr_args" => Struct::XattrArgs,
+            "mount_attr" => Struct::MountAttr,
+            "file_attr" => Struct::FileAttr,
+            "cachestat_range" => Struct::CachestatRange,
+            "file_handle" => Struct::FileHandle,
+            _ => return None,
+        })
+    }
 }
 
 /// One call.
@@ -66,6 +104,8 @@ pub(crate) struct Plan {
     pub returns: Returns,
     /// Column fd is the record's fd.
     pub has_fd: bool,
+    /// That is the descriptor of a ring, which is not the file of the call.
+    pub has_ring: bool,
     pub string1: String1,
     pub string2: String2,
     pub flags: Option<Value>,
@@ -75,15 +115,86 @@ pub(crate) struct Plan {
     pub args_from_aux: bool,
     /// Column size is the record's size.
     pub has_size: bool,
+    /// How the size is taken.
+    pub size: Number,
+    /// The size is an argument: every number stands for itself.
+    pub size_is_passed: bool,
+    /// Positions are passed by pointer.
+    pub has_offset_pointers: bool,
     /// Column offset is the record's offset.
     pub has_offset: bool,
+    /// How the offset is taken.
+    pub offset: Number,
+    /// The offset is an argument, not a position.
+    pub offset_is_passed: bool,
+    /// The size adds up segments.
+    pub has_segments: bool,
+    /// The struct that a record has.
+    pub structure: Option<Struct>,
     /// struct open_how takes the place of flags.
     pub has_how: bool,
+    /// lseek: the record's offset is the one passed, its size the description.
+    pub seeks: bool,
+}
+
+impl Plan {
+    /// Whether columns hold all that they are to hold of the arguments: the rest
+    /// stands in args.
+    pub(crate) fn fits(&self, call: &Call<'_>) -> bool {
+        !self.has_segments
+            && !self.wide_fd(call)
+            && self.wide_size(call).is_none()
+            && self.wide_offset(call).is_none()
+    }
+
+    /// The descriptor is the number that stands for null.
+    pub(crate) fn wide_fd(&self, call: &Call<'_>) -> bool {
+        self.has_fd && call.record.fd == NULL_I32
+    }
+
+    /// A size that is too large for its column.
+    pub(crate) fn wide_size(&self, call: &Call<'_>) -> Option<u64> {
+        let size = call.size(self).filter(|_| self.has_size)?;
+        let fits = self.size.of(size).is_some_and(|size| size != NULL_I64);
+        (!fits).then_some(size)
+    }
+
+    /// An offset that is too large for its column, or the number that stands for
+    /// null there: no I/O takes place at either.
+    pub(crate) fn wide_offset(&self, call: &Call<'_>) -> Option<i64> {
+        let offset = call.record.offset;
+        let no_column = match self.offset {
+            Number::Unsigned => offset < 0,
+            _ => offset == NULL_I64 && call.record.ret <= 0 && !call.has(CALL_PENDING),
+        };
+        (self.offset_is_passed && no_column).then_some(offset)
+    }
+}
+
+impl Plan {
+    /// The numeric argument `name`.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        let others = self.args.iter().filter_map(|arg| match arg {
+            ArgText::Value(value) => Some(value),
+            _ => None,
+        });
+        self.flags
+            .iter()
+            .filter(|_| name == "flags")
+            .chain(others)
+            .find(|value| value.name == name)
+    }
 }
 
 /// The plans of all calls, in the order of the call table.
 pub(crate) fn plans() -> Vec<Plan> {
     SYSCALLS.iter().map(plan).collect()
+}
+
+/// The text that a record has as its second string.
+fn first_text(call: &Syscall) -> Option<Arg> {
+    let is_text = |a: &&Arg| matches!(a, Arg::Name | Arg::Text(_));
+    call.args.iter().find(is_text).copied()
 }
 
 fn plan(call: &'static Syscall) -> Plan {
@@ -109,7 +220,13 @@ fn plan(call: &'static Syscall) -> Plan {
             Arg::OffsetPtr2 | Arg::Offset2 => Some(ArgText::Offset2),
             Arg::Seek => Some(ArgText::Seek),
             Arg::Length => Some(ArgText::Length),
-            Arg::Name => Some(ArgText::Name),
+            Arg::Name => Some(ArgText::Text("name")),
+            Arg::Text(name) if first_text(call) == Some(*arg) => Some(ArgText::Text(name)),
+            Arg::Text(name) => Some(ArgText::Text3(name)),
+            Arg::AttrValue => Some(ArgText::AttrValue),
+            Arg::Stat => Some(ArgText::Struct("stat", Struct::Stat)),
+            Arg::Statx => Some(ArgText::Struct("statx", Struct::Statx)),
+            Arg::Struct { name, kind } => Struct::of(kind).map(|s| ArgText::Struct(name, s)),
             Arg::How => Some(ArgText::How),
             Arg::Utimbuf => Some(ArgText::Times(TimeUnit::Seconds)),
             Arg::Timevals => Some(ArgText::Times(TimeUnit::Microseconds)),
@@ -126,21 +243,33 @@ fn plan(call: &'static Syscall) -> Plan {
         class: call.class,
         returns: call.returns,
         has_fd: has(Arg::Fd) || has(Arg::Ring),
+        has_ring: has(Arg::Ring) && !has(Arg::Path) && call.returns != Returns::Fd,
         string1: match (has(Arg::Path), has(Arg::Target)) {
             (true, _) => String1::Path,
             (false, true) => String1::Target,
             (false, false) => String1::None,
         },
-        string2: match (has(Arg::Path2), has(Arg::Name)) {
+        string2: match (has(Arg::Path2), first_text(call).is_some()) {
             (true, _) => String2::Path,
-            (false, true) => String2::Name,
+            (false, true) => String2::Text,
             (false, false) => String2::None,
         },
         flags: value("flags"),
         args_from_aux: args.iter().all(from_aux),
+        structure: args.iter().find_map(|a| match a {
+            ArgText::Struct(_, s) => Some(*s),
+            _ => None,
+        }),
         args,
-        has_size: !has(Arg::Length) && !has(Arg::How),
+        has_size: !has(Arg::Length) && !has(Arg::How) && !has(Arg::Seek),
+        size: call.size,
+        size_is_passed: has(Arg::Size),
+        has_offset_pointers: has(Arg::OffsetPtr),
         has_offset: !has(Arg::Seek),
+        offset: call.offset,
+        offset_is_passed: call.api == Api::Syscall && has(Arg::Offset) && !has(Arg::Iov),
+        has_segments: call.api == Api::Syscall && has(Arg::Iov),
         has_how: has(Arg::How),
+        seeks: has(Arg::Seek),
     }
 }

@@ -1,93 +1,95 @@
 //! Where I/O at the position of a shared descriptor took place.
 //!
-//! The kernel side derives the offset of a read or write from the position at
-//! the call's end. When several threads use one open file description, another
-//! may have moved the position between the I/O and that moment, so that the
-//! derived offset is too high; the position at the call's entry may be too low
-//! for the same reason. When both agree the offset is certain. Otherwise the
-//! I/O took place at one of them or in between, and this is what is known:
+//! The kernel side derives the offset of such a read or write from the position that it finds
+//! at the return, and notes the lowest offset possible at the entry: the position then, or the
+//! size of a file opened with O_APPEND. Where both agree the offset is certain. Where another
+//! thread or process used the same open file description meanwhile, they may differ: the
+//! I/O took place at one of them or in between. No lock is held at either moment, so one call
+//! alone says no more. All calls on the description that overlap in time (a burst) say more:
 //!
-//! - the kernel serialises such I/O by a lock on the position, so the ranges
-//!   `[offset, offset + ret)` never overlap;
-//! - every position that was ever read, at an entry or at an end, is a boundary
-//!   between two ranges, so no range contains one.
+//! - the kernel serialises I/O at a position by a lock (`f_pos_lock`, file_needs_f_pos_lock() in
+//!   fs/file.c), so the ranges `[offset, offset + ret)` are disjoint;
+//! - each position that was read is a boundary between two ranges. The boundaries cut the bytes
+//!   that a burst moved into cells, and each range is inside one cell;
+//! - when the ranges of all calls add up to the distance between the first and the last position,
+//!   no call is missing, and each cell is filled.
 //!
-//! The calls without a certain offset are placed from left to right into the
-//! ranges that the others leave, the one with the lowest derived offset first,
-//! with a bounded search backwards when a choice turns out impossible. A call
-//! for which no place is left gets no offset rather than a wrong one. All calls
-//! together then come out as the ranges that were really transferred; when more
-//! than one order of racing calls explains what was seen, which of them moved
-//! which range is one of the possible answers.
+//! A call gets an offset when these facts leave one possibility, and none otherwise. Ranges that
+//! two calls may have moved in either order stay without an owner. When the facts contradict each
+//! other, or when lseek() moved the position or close() gave it up meanwhile, no call of the burst
+//! has an offset. A call that was alone on its description keeps the derived offset under
+//! O_APPEND, where another description moves the end of the file and not this position; else
+//! a program that is not recorded moved the position, and the offset is not known.
 //!
-//! When filters have left calls out, what they moved is not known, and no such
-//! call is placed.
-//!
-//! A range that overlaps one that is taken means that the position was moved
-//! (lseek): what was known of the description before is then forgotten.
+//! When filters leave calls out, bursts are incomplete, and only certain offsets are kept.
 
 use hashbrown::HashMap;
 
-/// Taken ranges that are kept of a description while a batch is gathered.
-const MAX_CLAIMS: usize = 1024;
-/// Taken ranges that are kept of a description from one batch to the next.
-const KEPT_CLAIMS: usize = 64;
-/// Descriptions that are followed at a time.
+/// Calls of one description that wait for the end of their burst.
+const MAX_WAITING: usize = 4096;
+/// Descriptions whose calls wait.
 const MAX_DESCRIPTIONS: usize = 65_536;
-/// Calls of one description that wait to be placed.
-const MAX_WAITING: usize = 1024;
-/// Steps of the search per call that is to be placed.
-const STEPS_PER_CALL: usize = 16;
+/// Cells in which the calls of a burst may be, of each call in the mean: beyond that the burst
+/// is not settled.
+const MAX_CELLS_PER_CALL: usize = 64;
 
-/// Bytes from `start` up to, not including, `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    start: i64,
-    end: i64,
-}
-
-/// A call whose offset is not certain.
+/// A call on an open file description that others may use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Raced {
-    /// Row that waits for the offset.
-    pub row: usize,
-    /// Position at entry: the lowest offset possible.
-    pub entry: i64,
-    /// Offset derived from the position at the end: the highest possible.
-    pub derived: i64,
-    /// Bytes moved, more than 0.
-    pub bytes: i64,
+pub(crate) struct Use {
+    /// Entry, nanoseconds.
+    pub begin_ns: i64,
+    /// Return, nanoseconds.
+    pub end_ns: i64,
+    /// None of a call that moves the position without moving data (lseek), or gives a
+    /// descriptor up (close), after which the kernel may use the description's address again.
+    pub moved: Option<Moved>,
 }
 
-impl Raced {
-    fn lowest(&self) -> i64 {
-        // The position was moved back when it was higher at the entry.
-        self.entry.min(self.derived)
+/// What a call moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved {
+    /// Row that the offset belongs to.
+    pub row: usize,
+    /// The lowest offset possible.
+    pub entry: i64,
+    /// Offset derived from the position at the return: the highest possible.
+    pub derived: i64,
+    /// Bytes, more than 0.
+    pub bytes: i64,
+    /// Under O_APPEND: `entry` is a size of the file, not a position.
+    pub appends: bool,
+}
+
+impl Moved {
+    fn is_certain(&self) -> bool {
+        self.entry == self.derived
+    }
+
+    /// The position at the return.
+    fn position(&self) -> Option<i64> {
+        self.derived.checked_add(self.bytes)
     }
 }
 
-#[derive(Debug, Default)]
-struct Description {
-    /// Ascending, without overlaps; neighbours that touch are one range.
-    claims: Vec<Range>,
-    waiting: Vec<Raced>,
-    /// When it was last used.
-    epoch: u32,
+impl Use {
+    fn is_certain(&self) -> bool {
+        self.moved.is_some_and(|m| m.is_certain())
+    }
 }
 
-/// The descriptions in use. A description is named by the kernel side's id and
-/// the file, since ids are used again.
+/// The calls since the last resolution, by description: the kernel side's id and the file. Ids
+/// are addresses, which the kernel uses again: calls on two descriptions of one address do not
+/// overlap, as the first is closed before the second is opened.
 #[derive(Debug, Default)]
 pub(crate) struct Positions {
-    descriptions: HashMap<(u32, u32), Description>,
+    descriptions: HashMap<(u32, u32), Vec<Use>>,
     resolved: Vec<(usize, Option<i64>)>,
-    epoch: u32,
-    /// Calls are missing that may have moved positions.
     calls_left_out: bool,
+    unknown: u64,
 }
 
 impl Positions {
-    /// Descriptions of which nothing is known yet.
+    /// No calls yet. `calls_left_out`: filters leave out calls that may move positions.
     pub(crate) fn new(calls_left_out: bool) -> Self {
         Self {
             calls_left_out,
@@ -95,327 +97,241 @@ impl Positions {
         }
     }
 
-    /// Notes a call whose offset is certain.
-    pub(crate) fn certain(&mut self, id: u32, file: u32, offset: i64, bytes: i64) {
-        let Some(range) = range(offset, bytes) else {
-            return;
-        };
-        let epoch = self.epoch;
-        self.make_room(id, file);
-        let description = self.descriptions.entry((id, file)).or_default();
-        description.epoch = epoch;
-        if !description.claim(range) {
-            description.settle(&mut self.resolved);
-            description.claims.clear();
-            description.claim(range);
-        }
+    /// Calls whose offset is not known, so far.
+    pub(crate) fn unknown(&self) -> u64 {
+        self.unknown
     }
 
-    /// Notes a call whose offset is not certain; [`Positions::resolve`] tells
-    /// it.
-    pub(crate) fn raced(&mut self, id: u32, file: u32, call: Raced) {
+    /// Counts a call whose offset the kernel side found not to be known.
+    pub(crate) fn count_unknown(&mut self) {
+        self.unknown += 1;
+    }
+
+    /// Notes a call on the description `id`. Its row has the derived offset until
+    /// [`Positions::resolve`] says otherwise.
+    pub(crate) fn note(&mut self, id: u32, file: u32, call: Use) {
         if self.calls_left_out {
-            self.resolved.push((call.row, None));
+            if let Some(moved) = call.moved.filter(|m| !m.is_certain()) {
+                self.resolved.push((moved.row, None));
+            }
             return;
         }
-        let epoch = self.epoch;
-        self.make_room(id, file);
-        let description = self.descriptions.entry((id, file)).or_default();
-        description.epoch = epoch;
-        description.waiting.push(call);
-        if description.waiting.len() >= MAX_WAITING {
-            description.settle(&mut self.resolved);
+        if self.descriptions.len() >= MAX_DESCRIPTIONS
+            && !self.descriptions.contains_key(&(id, file))
+        {
+            self.settle();
+        }
+        let calls = self.descriptions.entry((id, file)).or_default();
+        calls.push(call);
+        if calls.len() >= MAX_WAITING {
+            self.settle();
         }
     }
 
-    /// Places all calls that wait: row and offset of each. Descriptions that
-    /// were not used since the last time are forgotten.
+    /// Settles the calls since the last time: `sink` gets each row whose offset is another than
+    /// the derived one, and the offset.
     pub(crate) fn resolve(&mut self, mut sink: impl FnMut(usize, Option<i64>)) {
-        let epoch = self.epoch;
-        let resolved = &mut self.resolved;
-        self.descriptions.retain(|_, description| {
-            description.settle(resolved);
-            description.trim(KEPT_CLAIMS);
-            description.epoch == epoch
-        });
-        self.epoch = self.epoch.wrapping_add(1);
+        self.settle();
         for (row, offset) in self.resolved.drain(..) {
+            self.unknown += u64::from(offset.is_none());
             sink(row, offset);
         }
     }
 
-    fn make_room(&mut self, id: u32, file: u32) {
-        if self.descriptions.len() >= MAX_DESCRIPTIONS
-            && !self.descriptions.contains_key(&(id, file))
-        {
-            for (_, mut description) in self.descriptions.drain() {
-                description.settle(&mut self.resolved);
+    fn settle(&mut self) {
+        for (_, mut calls) in self.descriptions.drain() {
+            if calls.iter().all(Use::is_certain) {
+                continue;
+            }
+            calls.sort_by_key(|c| c.begin_ns);
+            let mut rest = calls.as_slice();
+            while let Some(first) = rest.first() {
+                let mut end_ns = first.end_ns;
+                let mut count = 1;
+                while let Some(next) = rest.get(count).filter(|c| c.begin_ns <= end_ns) {
+                    end_ns = end_ns.max(next.end_ns);
+                    count += 1;
+                }
+                let (burst, behind) = rest.split_at(count);
+                settle_burst(burst, &mut self.resolved);
+                rest = behind;
             }
         }
     }
 }
 
-fn range(start: i64, bytes: i64) -> Option<Range> {
-    let end = start.checked_add(bytes)?;
-    (start >= 0 && end > start).then_some(Range { start, end })
+/// Adds the rows of a burst whose offset is not the derived one.
+fn settle_burst(burst: &[Use], out: &mut Vec<(usize, Option<i64>)>) {
+    if burst.iter().all(Use::is_certain) {
+        return;
+    }
+    // In the order in which they began.
+    let moved: Vec<Moved> = burst.iter().filter_map(|c| c.moved).collect();
+    let last = burst.iter().max_by_key(|c| c.end_ns).and_then(|c| c.moved);
+    let offsets = match (last, moved.as_slice()) {
+        // Its position or its description may be another one now.
+        _ if moved.len() < burst.len() => None,
+        // Alone: this description's position was moved by this call only.
+        (_, [call]) => (call.appends && call.derived >= 0).then(|| vec![Some(call.derived)]),
+        (Some(last), calls) => Cells::new(calls, last).and_then(Cells::settle),
+        (None, _) => None,
+    };
+    let offsets = offsets.unwrap_or_else(|| vec![None; moved.len()]);
+    let changed = moved.iter().zip(offsets);
+    out.extend(
+        changed
+            .filter(|(call, offset)| *offset != Some(call.derived))
+            .map(|(call, offset)| (call.row, offset)),
+    );
 }
 
-impl Description {
-    /// Takes `range`; false when part of it is taken.
-    fn claim(&mut self, range: Range) -> bool {
-        let at = self.claims.partition_point(|c| c.end < range.start);
-        // The first that touches or overlaps `range`, or lies behind it.
-        match self.claims.get_mut(at) {
-            Some(before) if before.end == range.start => {
-                let next = self.claims.get(at + 1).copied();
-                if next.is_some_and(|n| n.start < range.end) {
+/// The cells of a burst, and in which of them each call may be.
+struct Cells<'a> {
+    burst: &'a [Moved],
+    /// Positions that were read, ascending: cell `i` is between `bounds[i]` and `bounds[i + 1]`.
+    bounds: Vec<i64>,
+    /// Cells that a call may be in; empty once it has an offset.
+    of_call: Vec<Vec<usize>>,
+    /// Calls that may be in a cell; empty once it is filled.
+    of_cell: Vec<Vec<usize>>,
+    filled: Vec<bool>,
+    offsets: Vec<Option<i64>>,
+    /// No call is missing: each cell is filled.
+    complete: bool,
+}
+
+/// What is to be looked at again, since possibilities went.
+enum Changed {
+    Call(usize),
+    Cell(usize),
+}
+
+impl<'a> Cells<'a> {
+    /// None when what was seen contradicts itself.
+    /// `burst` in the order in which the calls began; `last` is the one that ended last.
+    fn new(burst: &'a [Moved], last: Moved) -> Option<Self> {
+        let mut bounds = Vec::with_capacity(2 * burst.len());
+        for call in burst {
+            if call.entry < 0 || call.derived < call.entry {
+                return None;
+            }
+            bounds.push(call.position()?);
+            // The size of a file grows while another call appends: then it is no boundary.
+            if !call.appends || call.is_certain() {
+                bounds.push(call.entry);
+            }
+        }
+        let first = burst.iter().map(|c| c.entry).min()?;
+        bounds.push(first);
+        bounds.sort_unstable();
+        bounds.dedup();
+        let begin = burst.first()?.entry;
+        let end = last.position()?;
+        let moved = burst
+            .iter()
+            .try_fold(0i64, |sum, c| sum.checked_add(c.bytes))?;
+        let complete =
+            first == begin && bounds.last() == Some(&end) && end.checked_sub(begin) == Some(moved);
+        let mut cells = Self {
+            burst,
+            of_call: Vec::with_capacity(burst.len()),
+            of_cell: vec![Vec::new(); bounds.len().saturating_sub(1)],
+            filled: vec![false; bounds.len().saturating_sub(1)],
+            offsets: vec![None; burst.len()],
+            bounds,
+            complete,
+        };
+        cells.find_possibilities().then_some(cells)
+    }
+
+    /// False when there are too many.
+    fn find_possibilities(&mut self) -> bool {
+        let mut left = self.burst.len().saturating_mul(MAX_CELLS_PER_CALL);
+        for (number, call) in self.burst.iter().enumerate() {
+            let mut possible = Vec::new();
+            let from = self.bounds.partition_point(|b| *b <= call.entry);
+            let pairs = self.bounds.windows(2).enumerate();
+            for (cell, bounds) in pairs.skip(from.saturating_sub(1)) {
+                let &[start, end] = bounds else { break };
+                if start > call.derived {
+                    break;
+                }
+                let Some(rest) = left.checked_sub(1) else {
                     return false;
-                }
-                let joined = next.filter(|n| n.start == range.end);
-                if let Some(before) = self.claims.get_mut(at) {
-                    before.end = joined.map_or(range.end, |n| n.end);
-                }
-                if joined.is_some() {
-                    self.claims.remove(at + 1);
-                }
-            }
-            Some(behind) if behind.start == range.end => behind.start = range.start,
-            Some(behind) if behind.start < range.end => return false,
-            _ => {
-                self.claims.insert(at, range);
-                if self.claims.len() > MAX_CLAIMS {
-                    self.trim(MAX_CLAIMS / 2);
+                };
+                left = rest;
+                // A range [o, o + bytes) in this cell with entry <= o <= derived.
+                if start.max(call.entry) <= call.derived.min(end.saturating_sub(call.bytes)) {
+                    possible.push(cell);
+                    if let Some(calls) = self.of_cell.get_mut(cell) {
+                        calls.push(number);
+                    }
                 }
             }
+            self.of_call.push(possible);
         }
         true
     }
 
-    /// Keeps the `count` ranges that lie highest.
-    fn trim(&mut self, count: usize) {
-        let excess = self.claims.len().saturating_sub(count);
-        self.claims.drain(..excess);
-    }
-
-    /// Where the range that contains `at` ends.
-    fn taken(&self, at: i64) -> Option<i64> {
-        let i = self.claims.partition_point(|c| c.end <= at);
-        self.claims.get(i).filter(|c| c.start <= at).map(|c| c.end)
-    }
-
-    fn is_free(&self, range: Range) -> bool {
-        let i = self.claims.partition_point(|c| c.end <= range.start);
-        self.claims.get(i).is_none_or(|c| c.start >= range.end)
-    }
-
-    /// Places the calls that wait.
-    fn settle(&mut self, resolved: &mut Vec<(usize, Option<i64>)>) {
-        let mut calls = std::mem::take(&mut self.waiting);
-        calls.sort_by_key(|c| (c.lowest(), c.derived));
-        // Calls whose ranges cannot meet are placed on their own.
-        let mut rest = calls.as_slice();
-        while let Some(first) = rest.first() {
-            let mut end = first.derived.saturating_add(first.bytes);
-            let mut count = 1;
-            while let Some(next) = rest.get(count).filter(|c| c.lowest() < end) {
-                end = end.max(next.derived.saturating_add(next.bytes));
-                count += 1;
+    /// Offsets of the calls that have one possibility; None when one has none.
+    fn settle(mut self) -> Option<Vec<Option<i64>>> {
+        let mut changed: Vec<Changed> = (0..self.of_call.len()).map(Changed::Call).collect();
+        changed.extend((0..self.of_cell.len()).map(Changed::Cell));
+        while let Some(next) = changed.pop() {
+            match next {
+                Changed::Call(call) => self.look_at_call(call, &mut changed)?,
+                Changed::Cell(cell) => self.look_at_cell(cell, &mut changed)?,
             }
-            let (group, behind) = rest.split_at(count);
-            self.place(group, resolved);
-            rest = behind;
+        }
+        Some(self.offsets)
+    }
+
+    fn look_at_call(&mut self, call: usize, changed: &mut Vec<Changed>) -> Option<()> {
+        if self.offsets.get(call)?.is_some() {
+            return Some(());
+        }
+        match self.of_call.get(call)?.as_slice() {
+            [] => None,
+            &[cell] if self.fills(call, cell) => self.place(call, cell, changed),
+            _ => Some(()),
         }
     }
 
-    fn place(&mut self, calls: &[Raced], resolved: &mut Vec<(usize, Option<i64>)>) {
-        let offsets = Search::new(self, calls).run();
-        for (call, offset) in calls.iter().zip(offsets) {
-            if let Some(range) = offset.and_then(|o| range(o, call.bytes)) {
-                self.claim(range);
-            }
-            resolved.push((call.row, offset));
+    fn look_at_cell(&mut self, cell: usize, changed: &mut Vec<Changed>) -> Option<()> {
+        if !self.complete || *self.filled.get(cell)? {
+            return Some(());
         }
-    }
-}
-
-/// The search for places of a group of calls, from left to right.
-struct Search<'a> {
-    description: &'a Description,
-    calls: &'a [Raced],
-    /// Positions that were read: no range contains one.
-    boundaries: Vec<i64>,
-    states: Vec<State>,
-    /// Calls that are still open.
-    open: usize,
-}
-
-/// What the search has decided on a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Open,
-    At(i64),
-    /// There is no place for it.
-    Dropped,
-}
-
-/// One step: at `at`, `candidates` were possible; `next` of them is the one to
-/// try next.
-struct Step {
-    at: i64,
-    candidates: Vec<usize>,
-    next: usize,
-}
-
-impl<'a> Search<'a> {
-    fn new(description: &'a Description, calls: &'a [Raced]) -> Self {
-        let mut boundaries: Vec<i64> = calls
-            .iter()
-            .flat_map(|c| [c.entry, c.derived.saturating_add(c.bytes)])
-            .collect();
-        boundaries.sort_unstable();
-        boundaries.dedup();
-        let states = vec![State::Open; calls.len()];
-        Self {
-            description,
-            calls,
-            boundaries,
-            states,
-            open: calls.len(),
+        match self.of_cell.get(cell)?.as_slice() {
+            [] => None,
+            // It fills the cell, or nothing can.
+            &[call] => match self.fills(call, cell) {
+                true => self.place(call, cell, changed),
+                false => None,
+            },
+            _ => Some(()),
         }
     }
 
-    /// Offsets of the calls, in their order.
-    fn run(mut self) -> Vec<Option<i64>> {
-        let mut budget = self.calls.len().saturating_mul(STEPS_PER_CALL);
-        let mut at = self
-            .calls
-            .iter()
-            .map(Raced::lowest)
-            .min()
-            .unwrap_or_default();
-        while self.open > 0 {
-            at = self.fill(at, &mut budget);
-            // Stuck: a record is missing. Leave a gap.
-            let Some(next) = self.skip(at) else { break };
-            at = next;
-        }
-        let offset = |state| match state {
-            State::At(offset) => Some(offset),
-            State::Open | State::Dropped => None,
+    fn fills(&self, call: usize, cell: usize) -> bool {
+        let length = match self.bounds.get(cell..) {
+            Some([start, end, ..]) => end.saturating_sub(*start),
+            _ => return false,
         };
-        self.states.into_iter().map(offset).collect()
+        self.burst.get(call).is_some_and(|c| c.bytes == length)
     }
 
-    /// Places as many calls as possible one behind the other from `from`,
-    /// without gaps and without passing by a call. Returns where the last ends.
-    fn fill(&mut self, from: i64, budget: &mut usize) -> i64 {
-        let mut best = (self.open, from, self.states.clone());
-        let mut steps = vec![self.step(from)];
-        while let Some(step) = steps.last_mut() {
-            // Take back what was tried at this step.
-            if let Some(tried) = step
-                .next
-                .checked_sub(1)
-                .and_then(|i| step.candidates.get(i))
-            {
-                if let Some(state) = self.states.get_mut(*tried) {
-                    *state = State::Open;
-                }
-                self.open += 1;
-            }
-            let Some(&index) = step.candidates.get(step.next) else {
-                steps.pop();
-                continue;
-            };
-            step.next += 1;
-            let at = step.at;
-            let (Some(call), Some(state)) = (self.calls.get(index), self.states.get_mut(index))
-            else {
-                break;
-            };
-            *state = State::At(at);
-            self.open -= 1;
-            let end = at.saturating_add(call.bytes);
-            if self.open < best.0 {
-                best = (self.open, end, self.states.clone());
-            }
-            *budget = budget.saturating_sub(1);
-            if self.open == 0 || *budget == 0 {
-                break;
-            }
-            let step = self.step(end);
-            steps.push(step);
+    fn place(&mut self, call: usize, cell: usize, changed: &mut Vec<Changed>) -> Option<()> {
+        *self.offsets.get_mut(call)? = Some(*self.bounds.get(cell)?);
+        *self.filled.get_mut(cell)? = true;
+        for other in std::mem::take(self.of_cell.get_mut(cell)?) {
+            self.of_call.get_mut(other)?.retain(|c| *c != cell);
+            changed.push(Changed::Call(other));
         }
-        (self.open, self.states) = (best.0, best.2);
-        best.1
-    }
-
-    /// What can be placed at `at`, or behind the ranges that are taken there;
-    /// nothing when a call would be passed by.
-    fn step(&self, mut at: i64) -> Step {
-        while let Some(end) = self.description.taken(at) {
-            at = end;
+        for other in std::mem::take(self.of_call.get_mut(call)?) {
+            self.of_cell.get_mut(other)?.retain(|c| *c != call);
+            changed.push(Changed::Cell(other));
         }
-        let candidates = if self.passed(at) {
-            Vec::new()
-        } else {
-            self.candidates(at)
-        };
-        Step {
-            at,
-            candidates,
-            next: 0,
-        }
-    }
-
-    fn passed(&self, at: i64) -> bool {
-        self.calls
-            .iter()
-            .zip(&self.states)
-            .any(|(c, s)| *s == State::Open && c.derived < at)
-    }
-
-    /// The next place, from `at` on, where a call can be placed. Calls that are
-    /// passed by are dropped.
-    fn skip(&mut self, mut at: i64) -> Option<i64> {
-        loop {
-            while let Some(end) = self.description.taken(at) {
-                at = end;
-            }
-            for (call, state) in self.calls.iter().zip(&mut self.states) {
-                if *state == State::Open && call.derived < at {
-                    *state = State::Dropped;
-                    self.open -= 1;
-                }
-            }
-            if !self.candidates(at).is_empty() {
-                return Some(at);
-            }
-            let next = self.boundaries.partition_point(|b| *b <= at);
-            at = *self.boundaries.get(next)?;
-        }
-    }
-
-    /// Calls that can take place at `at`, those that cannot wait long first.
-    fn candidates(&self, at: i64) -> Vec<usize> {
-        let next = self.boundaries.partition_point(|b| *b <= at);
-        let boundary = self.boundaries.get(next).copied().unwrap_or(i64::MAX);
-        let mut candidates: Vec<(i64, usize)> = Vec::new();
-        for (i, (call, state)) in self.calls.iter().zip(&self.states).enumerate() {
-            // They ascend by their lowest possible offset.
-            if call.lowest() > at {
-                break;
-            }
-            let possible = at <= call.derived
-                && *state == State::Open
-                && range(at, call.bytes)
-                    .is_some_and(|r| r.end <= boundary && self.description.is_free(r));
-            if possible {
-                candidates.push((call.derived, i));
-            }
-        }
-        candidates.sort_unstable();
-        candidates.into_iter().map(|(_, i)| i).collect()
+        Some(())
     }
 }
 

@@ -285,6 +285,11 @@ impl Tasks {
         );
     }
 
+    /// Memory of the rows that were not taken: their strings.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.strings.bytes()
+    }
+
     /// The rows that changed, with their strings. Threads that ended before the
     /// last time are forgotten: calls of theirs may have come until then.
     pub(crate) fn take(&mut self) -> (ProcessRows, StringTable) {

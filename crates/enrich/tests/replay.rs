@@ -253,17 +253,10 @@ fn random_records_of_every_call() {
                 bytes[2..4].copy_from_slice(&rng.u16(0..calls).to_ne_bytes());
                 if rng.bool() {
                     // Short strings, so that the record is whole.
-                    let at = fathom_model::abi::WideCallRecord::SIZE - 8;
-                    bytes[at..at + 8].copy_from_slice(&[
-                        rng.u8(0..9),
-                        0,
-                        rng.u8(0..9),
-                        0,
-                        0,
-                        0,
-                        0,
-                        0,
-                    ]);
+                    let at = fathom_model::abi::WideCallRecord::STRING1_LEN_AT;
+                    bytes[at..at + 4].copy_from_slice(&[rng.u8(0..9), 0, rng.u8(0..9), 0]);
+                    let at = fathom_model::abi::WideCallRecord::STRING3_LEN_AT;
+                    bytes[at..at + 4].copy_from_slice(&[rng.u8(0..9), 0, rng.u8(0..150), 0]);
                 }
                 slots.extend_from_slice(&bytes[..64]);
                 records.push(bytes);

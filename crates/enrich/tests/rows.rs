@@ -8,9 +8,9 @@ use common::*;
 use fathom_decode::{Event, decode};
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{
-    CALL_HAS_HOW, CALL_HAS_STAT, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION,
-    CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, CallRecord, FileRecord, OP_FIXED_FILE, OP_WORKER,
-    WideCallRecord,
+    ARG_SEGMENTS, ARG_STRING1_NULL, ARG_STRUCT_NULL, CALL_HAS_HOW, CALL_HAS_STAT, CALL_PENDING,
+    CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
+    CallRecord, FileRecord, OP_FIXED_FILE, OP_WORKER, WideCallRecord,
 };
 use fathom_model::raw::Ring;
 
@@ -266,14 +266,216 @@ fn opens() {
     let columns = ["flags", "args", "size"];
     assert_eq!(
         wide_row(&columns, how, [b"x", b""], |r| r.extra = [0x42, 0o640, 8]),
-        "O_RDWR|O_CREAT | dirfd=AT_FDCWD, mode=0640, resolve=RESOLVE_BENEATH | -"
+        "O_RDWR|O_CREAT | dirfd=AT_FDCWD, mode=0640, resolve=RESOLVE_BENEATH, size=24 | -"
     );
     assert_eq!(
         wide_row(&columns, CallRecord { flags: 0, ..how }, [b"x", b""], |r| {
             r.extra = [1, 1, 1]
         }),
-        "- | dirfd=AT_FDCWD | -"
+        "- | dirfd=AT_FDCWD, size=24 | -"
     );
+    // The kernel takes all 64 bits of the mode, and refuses what it does not know.
+    let odd = CallRecord {
+        size: 32,
+        ret: -7,
+        ..how
+    };
+    assert_eq!(
+        wide_row(&columns, odd, [b"x", b""], |r| r.extra =
+            [0, 0x100_0000_01ff, 0]),
+        "O_RDONLY | dirfd=AT_FDCWD, mode=020000000000777, resolve=0, tail=?, size=32 | -"
+    );
+}
+
+/// Null, unreadable, empty and cut paths are four things.
+#[test]
+fn paths_that_are_none() {
+    let columns = ["errno", "path_arg", "path", "file_id", "args"];
+    let null = CallRecord {
+        flags: CALL_STRING1_PARTIAL as u8,
+        ..call("chdir", 9, -14)
+    };
+    assert_eq!(
+        wide_row(&columns, null, [b"", b""], |r| r.arg_flags =
+            ARG_STRING1_NULL),
+        "EFAULT | - | - | - | path_arg=NULL"
+    );
+    assert_eq!(
+        wide_row(&columns, null, [b"", b""], |_| ()),
+        "EFAULT | - | - | - | path_arg=partial"
+    );
+    assert_eq!(
+        wide_row(&columns, call("chdir", 9, -2), [b"", b""], |r| r.dir1 = 1),
+        "ENOENT |  | - | - | -"
+    );
+    let long = CallRecord {
+        flags: CALL_STRING1_PARTIAL as u8,
+        ..call("chdir", 9, -36)
+    };
+    assert_eq!(
+        wide_row(&columns, long, [b"/aaa", b""], |_| ()),
+        "ENAMETOOLONG | /aaa | - | - | path_arg=partial"
+    );
+    // The descriptor itself.
+    assert_eq!(
+        wide_row(&columns, call("utimensat", 9, 0), [b"", b""], |r| {
+            (r.arg_flags, r.dir1, r.dirfd1) = (ARG_STRING1_NULL | ARG_STRUCT_NULL, 2, 3);
+        }),
+        "- | - | /home/u/f | 2 | dirfd=3</home/u/f>, times=NULL, path_arg=NULL"
+    );
+}
+
+#[test]
+fn no_path_leads_out_of_a_jail() {
+    // The jail is /home/u.
+    let columns = ["path", "path2"];
+    assert_eq!(
+        wide_row(
+            &columns,
+            call("rename", 9, 0),
+            [b"../x", b"/s/../../y"],
+            |r| {
+                (r.root, r.dir1, r.dir2) = (1, 1, 1);
+            }
+        ),
+        "/home/u/x | /home/u/s/../y"
+    );
+}
+
+/// As the kernel takes them, whatever else a register holds.
+#[test]
+fn numbers_have_width_and_sign() {
+    let columns = ["size", "args"];
+    let sized = |name, size| {
+        plain_row(
+            &columns,
+            CallRecord {
+                size,
+                ..call(name, 9, -22)
+            },
+        )
+    };
+    let huge = 16_045_691_002_485_145_299_u64;
+    for (name, size, expected) in [
+        ("fallocate", -5_i64 as u64, "-5 | -"),
+        ("fallocate", -1_i64 as u64, "-1 | -"),
+        (
+            "sync_file_range",
+            i64::MIN as u64,
+            "- | size=-9223372036854775808",
+        ),
+        ("read", huge, "- | size=16045691002485145299"),
+        ("read", u64::MAX, "- | size=18446744073709551615"),
+        ("munmap", u64::MAX, "- | size=18446744073709551615"),
+        ("read", i64::MAX as u64, "9223372036854775807 | -"),
+        ("getdents64", 0xdef_aced_0000_2000, "8192 | -"),
+        ("readlink", 0xffff_ffff, "-1 | -"),
+        ("ftruncate", -7_i64 as u64, "- | length=-7"),
+    ] {
+        assert_eq!(sized(name, size), expected, "{name} {size:#x}");
+    }
+    let odd = CallRecord {
+        fd: i32::MIN,
+        offset: i64::MIN,
+        size: 3,
+        ..call("readahead", 9, -9)
+    };
+    assert_eq!(
+        plain_row(&["fd", "offset", "size", "args"], odd),
+        "- | - | 3 | fd=-2147483648, offset=-9223372036854775808"
+    );
+    let getevents = wide_row(&["args"], call("io_getevents", 9, -22), [b"", b""], |r| {
+        r.extra = [0, -3_855_172_618_362_687_475_i64 as u64, 5]
+    });
+    assert_eq!(getevents, "ctx=NULL, min=-3855172618362687475, max=5");
+}
+
+#[test]
+fn segments() {
+    let columns = ["size", "bytes", "args"];
+    let readv = CallRecord {
+        size: 3 << 48 | 128,
+        ..call("readv", 9, 100)
+    };
+    assert_eq!(plain_row(&columns, readv), "128 | 100 | iovcnt=3");
+    let many = CallRecord {
+        size: u64::MAX,
+        ..call("writev", 9, -22)
+    };
+    assert_eq!(
+        wide_row(&columns, many, [b"", b""], |r| {
+            (r.arg_flags, r.extra[1]) = (ARG_SEGMENTS, u64::MAX);
+        }),
+        "- | - | iovcnt=18446744073709551615"
+    );
+}
+
+#[test]
+fn descriptors_before_paths() {
+    let open = CallRecord {
+        aux: 0,
+        ..call("openat", 1000, 3)
+    };
+    // Where the path starts, and what stands before an absolute one.
+    let from = |path: &'static [u8], dir1, at1, dirfd1| {
+        wide_row(&["path", "args"], open, [path, b""], |r| {
+            (r.dir1, r.at1, r.dirfd1) = (dir1, at1, dirfd1);
+            if path.starts_with(b"/") {
+                r.root = dir1;
+            }
+        })
+    };
+    assert_eq!(
+        from(b"x", 1, 1, -100),
+        "/home/u/x | dirfd=AT_FDCWD</home/u>"
+    );
+    assert_eq!(from(b"/x", 0, 1, 5), "/x | dirfd=5</home/u>");
+    // Another root.
+    assert_eq!(from(b"/x", 1, 3, 5), "/home/u/x | dirfd=5</data/g>");
+    // An operation: what an absolute path stands behind is not known.
+    assert_eq!(from(b"x", 1, 0, 5), "/home/u/x | dirfd=5</home/u>");
+    assert_eq!(from(b"/x", 1, 0, 5), "/home/u/x | dirfd=5");
+    assert_eq!(
+        wide_row(&["args"], call("renameat", 9, 0), [b"/f", b"/g"], |r| {
+            (r.at1, r.at2, r.dirfd2) = (1, 3, 4);
+        }),
+        "dirfd=AT_FDCWD</home/u>, dirfd2=4</data/g>"
+    );
+    assert_eq!(
+        wide_row(&["args"], call("symlinkat", 9, 0), [b"../f", b"/s"], |r| {
+            (r.at2, r.dirfd2) = (1, 6);
+        }),
+        "dirfd=6</home/u>"
+    );
+}
+
+#[test]
+fn rings_are_no_files_of_calls() {
+    let columns = ["fd", "path", "file_id", "args"];
+    let enter = |flags| CallRecord {
+        fd: 4,
+        file: 3,
+        aux: flags,
+        ..call("io_uring_enter", 9, 1)
+    };
+    assert_eq!(
+        wide_row(&columns, enter(1), [b"", b""], |_| ()),
+        "4 | /data/g | - | submit=0, complete=0"
+    );
+    // IORING_ENTER_REGISTERED_RING: no descriptor, so nothing stands behind it.
+    assert_eq!(
+        wide_row(&columns, enter(1 | 16), [b"", b""], |_| ()),
+        "4 | - | - | submit=0, complete=0"
+    );
+    let register = |opcode| CallRecord {
+        fd: 4,
+        file: 3,
+        aux: opcode,
+        ..call("io_uring_register", 9, 0)
+    };
+    let path = |opcode| wide_row(&["path"], register(opcode), [b"", b""], |_| ());
+    assert_eq!(path(2), "/data/g");
+    assert_eq!(path(2 | 1 << 31), "-");
 }
 
 #[test]
@@ -372,7 +574,7 @@ fn descriptions_of_files() {
     let failed = CallRecord { ret: -2, ..stat };
     assert_eq!(
         wide_row(PATHS, failed, [b"", b""], |r| r.dir1 = 3),
-        "newfstatat |  | - | /data/g | - | -"
+        "newfstatat |  | - | - | - | -"
     );
     let new = wide_row(PATHS, stat, [b"/q", b""], |r| {
         (r.stat_dev, r.stat_ino) = (0x801, 5000)

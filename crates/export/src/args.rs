@@ -8,8 +8,8 @@ pub(crate) fn value<'a>(args: Option<&'a str>, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// The parts of a list between the commas that stand outside of quotes and
-/// brackets.
+/// The parts of a list between the commas that stand outside of quotes, of brackets and
+/// of the angle brackets behind a descriptor, in which angle brackets are escaped.
 struct Parts<'a>(&'a str);
 
 impl<'a> Iterator for Parts<'a> {
@@ -20,13 +20,16 @@ impl<'a> Iterator for Parts<'a> {
         if text.is_empty() {
             return None;
         }
-        let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+        let (mut depth, mut quoted, mut escaped, mut behind) = (0usize, false, false, false);
+        let bytes = text.as_bytes();
         for (at, byte) in text.bytes().enumerate() {
             match byte {
+                _ if behind => behind = byte != b'>',
                 _ if escaped => escaped = false,
                 b'\\' if quoted => escaped = true,
                 b'"' => quoted = !quoted,
                 _ if quoted => {}
+                b'<' => behind = is_descriptor(bytes.get(..at), bytes.get(at + 1)),
                 b'{' | b'[' | b'(' => depth += 1,
                 b'}' | b']' | b')' => depth = depth.saturating_sub(1),
                 b',' if depth == 0 => {
@@ -42,6 +45,13 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
+/// Whether a `<` between the two stands behind a descriptor, and is no sign of a shift.
+fn is_descriptor(before: Option<&[u8]>, next: Option<&u8>) -> bool {
+    let before = before.unwrap_or_default();
+    (before.last().is_some_and(u8::is_ascii_digit) || before.ends_with(b"=AT_FDCWD"))
+        && next != Some(&b'<')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +64,11 @@ mod tests {
         assert_eq!(value(args, "times"), Some("[{a=1, b=2}, UTIME_NOW]"));
         assert_eq!(value(args, "mode"), Some("0644"));
         assert_eq!(value(args, "b"), None);
+        let args = Some(r#"dirfd=AT_FDCWD</a, mode=1"{>, dirfd2=3</b\>, flags=21<<X, mode=0644"#);
+        assert_eq!(value(args, "dirfd"), Some(r#"AT_FDCWD</a, mode=1"{>"#));
+        assert_eq!(value(args, "dirfd2"), Some(r"3</b\>"));
+        assert_eq!(value(args, "flags"), Some("21<<X"));
+        assert_eq!(value(args, "mode"), Some("0644"));
         assert_eq!(value(None, "b"), None);
     }
 }

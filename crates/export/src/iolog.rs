@@ -1,5 +1,6 @@
 //! fio's log of I/O (`read_iolog`): reads, writes and syncs at the offsets and
-//! with the sizes that took place, in the order in which they began.
+//! with the sizes that took place, in the order in which they began. A page fault on a mapping of
+//! a file is a read or write of the page that it is for, as fio has no mapped files in its log.
 //!
 //! fio reads a name up to the first blank and at most 255 bytes of it, and works
 //! with offsets only, so that some calls have no line; they are counted.
@@ -10,7 +11,8 @@ use std::io::Write;
 use fathom_model::syscalls::{SYSCALLS, Syscall};
 
 use crate::error::Result;
-use crate::row::Row;
+use crate::row::{Layer, Row};
+use crate::source::Tables;
 use crate::{Exporter, counted};
 
 /// Bytes of a name that fio reads.
@@ -19,19 +21,24 @@ const MAX_NAME: usize = 255;
 #[derive(Default)]
 pub(crate) struct Iolog {
     times: bool,
+    /// Names are escaped: fio could not open all of them.
+    terminal: bool,
     start_ns: Option<i64>,
     /// Files that the log has opened.
     names: HashSet<Vec<u8>>,
     no_name: u64,
     no_offset: u64,
+    /// Page faults that have a line.
+    faults: u64,
     unknown: u64,
 }
 
 impl Iolog {
-    /// Version 3, which has times, or 2.
-    pub fn new(times: bool) -> Self {
+    /// Version 3, which has times, or 2; for a terminal or for fio.
+    pub fn new(times: bool, terminal: bool) -> Self {
         Iolog {
             times,
+            terminal,
             ..Iolog::default()
         }
     }
@@ -42,6 +49,20 @@ impl Iolog {
         }
         let start = *self.start_ns.get_or_insert(row.start_ns());
         format!("{} ", row.start_ns().saturating_sub(start) / 1_000_000)
+    }
+}
+
+/// Bytes of a page of the machines that sessions are recorded on.
+const PAGE: i64 = 4096;
+
+/// What fio does for a page fault. A write to a private mapping does not reach the file: it reads
+/// the page.
+fn fault_action(flags: &str) -> &'static str {
+    let has = |word: &str| flags.split(' ').any(|w| w == word);
+    if has("write") && has("shared") {
+        "write"
+    } else {
+        "read"
     }
 }
 
@@ -87,6 +108,10 @@ fn moves_otherwise(row: &Row<'_>) -> bool {
 }
 
 impl Exporter for Iolog {
+    fn tables(&self) -> Tables {
+        Tables::CallsAndFaults
+    }
+
     fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
         let version = if self.times { 3 } else { 2 };
         writeln!(out, "fio version {version} iolog")?;
@@ -94,15 +119,28 @@ impl Exporter for Iolog {
     }
 
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
-        if row.ret.is_none_or(|ret| ret < 0) {
-            return Ok(());
-        }
-        let Some(action) = action(row) else {
-            self.unknown += u64::from(moves_otherwise(row));
+        let fault = row.layer() == Layer::Fault;
+        let flags = row.flags.unwrap_or("");
+        let action = if fault {
+            // SIGBUS: there is no such page.
+            if flags.split(' ').any(|word| word == "failed") {
+                return Ok(());
+            }
+            fault_action(flags)
+        } else if matches!(row.layer(), Layer::Call | Layer::Operation) {
+            if row.ret.is_none_or(|ret| ret < 0) {
+                return Ok(());
+            }
+            let Some(action) = action(row) else {
+                self.unknown += u64::from(moves_otherwise(row));
+                return Ok(());
+            };
+            action
+        } else {
             return Ok(());
         };
         let moves = matches!(action, "read" | "write");
-        if moves && row.bytes.unwrap_or(0) <= 0 {
+        if !fault && moves && row.bytes.unwrap_or(0) <= 0 {
             return Ok(());
         }
         let path = fathom_model::bytes::of_text(row.path.unwrap_or(""));
@@ -117,28 +155,41 @@ impl Exporter for Iolog {
         }
         let (offset, bytes) = match (moves, row.offset) {
             (false, _) => (0, 0),
+            (true, Some(offset)) if fault => (offset - offset.rem_euclid(PAGE), PAGE),
             (true, Some(offset)) => (offset, row.bytes.unwrap_or(0)),
             (true, None) => {
                 self.no_offset += 1;
                 return Ok(());
             }
         };
+        self.faults += u64::from(fault);
         let time = self.time(row);
+        let name = if self.terminal {
+            fathom_model::escape::bytes(&path).into_bytes()
+        } else {
+            path.to_vec()
+        };
         if self.names.insert(path.to_vec()) {
             for what in ["add", "open"] {
                 out.write_all(time.as_bytes())?;
-                out.write_all(&path)?;
+                out.write_all(&name)?;
                 writeln!(out, " {what}")?;
             }
         }
         out.write_all(time.as_bytes())?;
-        out.write_all(&path)?;
+        out.write_all(&name)?;
         writeln!(out, " {action} {offset} {bytes}")?;
         Ok(())
     }
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.faults > 0 {
+            notes.push(format!(
+                "{} on mapped files are reads and writes of pages of {PAGE} bytes",
+                counted(self.faults, "page fault", "page faults")
+            ));
+        }
         if self.no_name > 0 {
             notes.push(format!(
                 "{} left out: fio's log holds absolute names of at most {MAX_NAME} bytes without \

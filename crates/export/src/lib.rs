@@ -6,7 +6,9 @@
 //! a format cannot hold is counted and told ([`Outcome::notes`]).
 //!
 //! Everything that a traced program controls (names, contents) is encoded as the
-//! format asks for: JSON's escapes, CSV's quotes, C's escapes in strace's text.
+//! format asks for: JSON's escapes, C's escapes in strace's text, in CSV quotes and what keeps
+//! spreadsheets and terminals from acting on it. fio's log has names as they are, since fio opens
+//! them; for a terminal they are escaped.
 
 mod args;
 mod chrome;
@@ -16,6 +18,7 @@ mod iolog;
 mod json;
 mod lanes;
 mod perfetto;
+mod removed;
 mod row;
 mod source;
 mod strace;
@@ -87,6 +90,23 @@ impl Format {
         }
     }
 
+    /// What it is, for the help.
+    pub fn what(self) -> &'static str {
+        match self {
+            Format::Perfetto => {
+                "slices, flows and counters for ui.perfetto.dev and trace_processor"
+            }
+            Format::Chrome => "JSON trace events for chrome://tracing and viewers like it",
+            Format::Strace => "text as by strace -f -y -s 0 with nanoseconds",
+            Format::Dio => "DIO's JSON documents, one a line",
+            Format::Iolog => "fio's log of I/O, version 2, to replay",
+            Format::Iolog3 => "the same, version 3: with times",
+            Format::Csv => "table syscalls, comma-separated",
+            Format::Json => "table syscalls, one array of objects",
+            Format::Ndjson => "table syscalls, an object a line",
+        }
+    }
+
     /// Whether the output is no text: nothing for a terminal.
     pub fn is_binary(self) -> bool {
         self == Format::Perfetto
@@ -108,6 +128,16 @@ impl FromStr for Format {
                 )
             })
     }
+}
+
+/// How text of a traced program is written in the formats that do not escape it by themselves:
+/// CSV and fio's log.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Text {
+    /// A terminal shows it: control characters are escaped.
+    pub terminal: bool,
+    /// CSV has the text as it was recorded (`fathom_query::output::Options::exact`).
+    pub exact: bool,
 }
 
 /// How an export ended.
@@ -148,9 +178,7 @@ pub(crate) trait Exporter {
 }
 
 /// Writes what `selection` selects of a session to `out`. `progress` is told
-/// from time to time how many rows are done, and how many there are. For a
-/// terminal (`terminal`) control characters are escaped where the format does
-/// not escape them by itself.
+/// from time to time how many rows are done, and how many there are.
 ///
 /// # Errors
 /// When the condition is wrong, the session cannot be read, or `out` fails, as
@@ -160,23 +188,23 @@ pub fn export(
     meta: &SessionMeta,
     format: Format,
     selection: &Selection,
-    terminal: bool,
+    text: Text,
     out: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
     let mut exporter: Box<dyn Exporter + '_> = match format {
         Format::Csv | Format::Json | Format::Ndjson => {
-            return table::write(db, format, selection, terminal, out, progress);
+            return table::write(db, format, selection, text, out, progress);
         }
         Format::Perfetto => Box::new(perfetto::Perfetto::new(
             meta,
             !db.columns("block")?.is_empty(),
         )),
         Format::Chrome => Box::new(chrome::Chrome::new(meta)),
-        Format::Strace => Box::new(strace::Strace::new(meta)),
+        Format::Strace => Box::new(strace::Strace::new(db, meta)?),
         Format::Dio => Box::new(dio::Dio::new(db, meta)?),
-        Format::Iolog => Box::new(iolog::Iolog::new(false)),
-        Format::Iolog3 => Box::new(iolog::Iolog::new(true)),
+        Format::Iolog => Box::new(iolog::Iolog::new(false, text.terminal)),
+        Format::Iolog3 => Box::new(iolog::Iolog::new(true, text.terminal)),
     };
     let source = Source::new(db, selection, exporter.tables())?;
     let total = source.total();

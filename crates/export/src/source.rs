@@ -36,6 +36,8 @@ pub struct Selection {
 pub(crate) enum Tables {
     /// Table `syscalls`.
     Calls,
+    /// And page faults.
+    CallsAndFaults,
     /// And page faults, write-back and requests to devices, where there are any.
     All,
 }
@@ -59,6 +61,9 @@ impl<'db> Source<'db> {
     pub fn new(db: &'db Db, selection: &Selection, tables: Tables) -> Result<Self> {
         check_condition(db, selection)?;
         let mut parts = vec![calls(selection)];
+        if tables != Tables::Calls {
+            parts.extend(faults(selection));
+        }
         if tables == Tables::All {
             parts.extend(others(db, selection)?);
         }
@@ -243,6 +248,26 @@ fn calls(selection: &Selection) -> String {
     format!("SELECT {columns} FROM syscalls WHERE {}", selection.sql())
 }
 
+/// The query for page faults; none with a condition, which is on columns that they do not have.
+fn faults(selection: &Selection) -> Option<String> {
+    if selection.condition.is_some() {
+        return None;
+    }
+    let columns = select(|column| match column {
+        "layer" => "'fault'".into(),
+        "syscall" => "'page fault'".into(),
+        "class" => "'memory'".into(),
+        "flags" => "concat_ws(' ', kind, access, mapping, origin)".into(),
+        "rid" | "ts_ns" | "dur_ns" | "pid" | "tid" | "comm" | "cpu" | "file_id" | "offset"
+        | "path" => format!("\"{column}\""),
+        _ => null(column),
+    });
+    Some(format!(
+        "SELECT {columns} FROM faults WHERE {}",
+        selection.window()
+    ))
+}
+
 /// Queries for the other tables, where the session has them.
 fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
     // A condition is on columns that they do not have. Rows that belong to a
@@ -257,19 +282,6 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
     };
     let mut parts = Vec::new();
     if selection.condition.is_none() {
-        let faults = select(|column| match column {
-            "layer" => "'fault'".into(),
-            "syscall" => "'page fault'".into(),
-            "class" => "'memory'".into(),
-            "flags" => "concat_ws(' ', kind, access, mapping, origin)".into(),
-            "rid" | "ts_ns" | "dur_ns" | "pid" | "tid" | "comm" | "cpu" | "file_id" | "offset"
-            | "path" => format!("\"{column}\""),
-            _ => null(column),
-        });
-        parts.push(format!(
-            "SELECT {faults} FROM faults WHERE {}",
-            selection.window()
-        ));
         let writeback = select(|column| match column {
             "layer" => "'writeback'".into(),
             "syscall" => "'writeback'".into(),

@@ -10,14 +10,17 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
+use fathom_enrich::fcntl_result;
 use fathom_model::bytes::{self, quote_like_strace};
 use fathom_model::errno;
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Arg, Returns, SYSCALLS, Syscall};
+use fathom_query::Db;
 
 use crate::args::value;
 use crate::error::Result;
 use crate::lanes::Ends;
+use crate::removed::Removed;
 use crate::row::{Layer, Row};
 use crate::{Exporter, counted};
 
@@ -25,6 +28,8 @@ use crate::{Exporter, counted};
 const RESULT_COLUMN: usize = 40;
 /// Bytes of a buffer that are shown, as strace does without -s.
 const SHOWN_BYTES: usize = 32;
+/// Stands behind a name that was removed.
+const DELETED: &str = "(deleted)";
 
 /// The end of a call that has begun.
 struct Rest {
@@ -41,11 +46,12 @@ pub(crate) struct Strace {
     /// The thread whose line is not finished, and its length.
     open: Option<(i32, usize)>,
     operations: u64,
+    removed: Removed,
 }
 
 impl Strace {
-    pub fn new(meta: &SessionMeta) -> Self {
-        Strace {
+    pub fn new(db: &Db, meta: &SessionMeta) -> Result<Self> {
+        Ok(Strace {
             wall_ns: meta
                 .clock
                 .start_realtime_ns
@@ -53,7 +59,8 @@ impl Strace {
             ends: Ends::default(),
             open: None,
             operations: 0,
-        }
+            removed: Removed::new(db)?,
+        })
     }
 
     fn leader(&self, tid: i32, ns: i64) -> String {
@@ -122,7 +129,7 @@ impl Exporter for Strace {
         let tid = row.tid.unwrap_or(0);
         let mut line = self.leader(tid, row.start_ns());
         let _ = write!(line, "{name}(");
-        let (at_entry, at_return) = arguments(row, call);
+        let (at_entry, at_return) = arguments(row, call, &self.removed);
         line.push_str(&at_entry.join(", "));
         if !at_entry.is_empty() && !at_return.is_empty() {
             line.push_str(", ");
@@ -136,7 +143,7 @@ impl Exporter for Strace {
                 Some(_) => at_return.join(", ") + ")",
                 None => String::new(),
             },
-            result: result(row, call),
+            result: result(row, call, &self.removed),
         };
         self.ends.push(row.end_ns(), rest);
         Ok(())
@@ -160,7 +167,11 @@ impl Exporter for Strace {
 
 /// The arguments that strace prints as the call begins, and those that it prints
 /// as it returns.
-fn arguments(row: &Row<'_>, call: Option<&'static Syscall>) -> (Vec<String>, Vec<String>) {
+fn arguments(
+    row: &Row<'_>,
+    call: Option<&'static Syscall>,
+    removed: &Removed,
+) -> (Vec<String>, Vec<String>) {
     let Some(call) = call else {
         return (vec!["?".into()], Vec::new());
     };
@@ -173,14 +184,15 @@ fn arguments(row: &Row<'_>, call: Option<&'static Syscall>) -> (Vec<String>, Vec
         }
         let from_kernel = match role {
             Arg::Buf | Arg::Iov => !call.writes(),
-            Arg::Stat | Arg::Statx | Arg::Stat64 => true,
+            Arg::Stat | Arg::Statx | Arg::Stat64 | Arg::Struct { kind: "statfs", .. } => true,
+            Arg::AttrValue => !call.name.contains("setxattr"),
             Arg::Ignored => !call.name.starts_with("set") && !call.name.contains("setxattr"),
             _ => false,
         };
         if from_kernel && first_result.is_none() {
             first_result = Some(all.len());
         }
-        match argument(row, call, *role) {
+        match argument(row, call, *role, removed) {
             Some(text) => all.push(text),
             // Values at the end that the call has no use for.
             None if call
@@ -196,7 +208,7 @@ fn arguments(row: &Row<'_>, call: Option<&'static Syscall>) -> (Vec<String>, Vec
     }
     // Arguments that are not recorded at all.
     let unrecorded = match call.name {
-        "ioctl" => 1,
+        "ioctl" => usize::from(takes_argument(value(row.args, "cmd"))),
         "io_uring_enter" => 2,
         _ => 0,
     };
@@ -208,45 +220,69 @@ fn arguments(row: &Row<'_>, call: Option<&'static Syscall>) -> (Vec<String>, Vec
     (all, rest)
 }
 
-fn argument(row: &Row<'_>, call: &Syscall, role: Arg) -> Option<String> {
+fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Option<String> {
     let failed = row.ret.is_none_or(|r| (-4095..0).contains(&r));
     let number = |n: Option<i64>| n.map(|n| n.to_string());
     let named = |name: &str| value(row.args, name).map(str::to_string);
+    let descriptor = |fd: i64, path: Option<&str>, file_id: Option<i64>| {
+        let mut text = fd.to_string();
+        if let Some(path) = path.filter(|_| fd >= 0) {
+            behind(path, removed.is(path, file_id, row.end_ns()), &mut text);
+        }
+        text
+    };
+    // A descriptor before a path has what it stands for in column args.
+    let directory = |name: &str| {
+        let text = value(row.args, name)?;
+        let Some((number, path)) = text.strip_suffix('>').and_then(|t| t.split_once('<')) else {
+            return Some(text.to_string());
+        };
+        Some(match removed.is_escaped(path, row.end_ns()) {
+            // strace takes this from another place.
+            true if number == "AT_FDCWD" => format!("{number}<{path} {DELETED}>"),
+            true => format!("{text}{DELETED}"),
+            false => text.to_string(),
+        })
+    };
     match role {
-        Arg::Fd => Some(descriptor(i64::from(row.fd?), row.path)),
+        Arg::Fd | Arg::Ring if row.fd.is_none() => named("fd"),
+        Arg::Fd | Arg::Ring => Some(descriptor(i64::from(row.fd?), row.path, row.file_id)),
         Arg::Fd2 => {
             let text = value(row.args, "fd_out")?;
             Some(match text.parse() {
-                Ok(fd) => descriptor(fd, row.path2),
+                Ok(fd) => descriptor(fd, row.path2, None),
                 Err(_) => text.to_string(),
             })
         }
-        Arg::Ring => number(row.fd.map(i64::from)),
-        Arg::Dirfd => named("dirfd"),
-        Arg::Dirfd2 if call.position(Arg::Target).is_some() => named("dirfd"),
-        Arg::Dirfd2 => named("dirfd2"),
-        // The file behind the descriptor itself.
-        Arg::Path
-            if matches!(call.name, "utimensat" | "futimesat")
-                && row.path_arg == Some("")
-                && row.ret != Some(-2) =>
-        {
-            Some("NULL".into())
-        }
-        Arg::Path | Arg::Target => row.path_arg.map(quoted),
-        Arg::Path2 => row.path_arg2.map(quoted),
+        Arg::Dirfd => directory("dirfd"),
+        Arg::Dirfd2 if call.position(Arg::Target).is_some() => directory("dirfd"),
+        Arg::Dirfd2 => directory("dirfd2"),
+        Arg::Path | Arg::Target => path(row.path_arg, value(row.args, "path_arg")),
+        Arg::Path2 => path(row.path_arg2, value(row.args, "path_arg2")),
         Arg::Name => named("name"),
-        // Of openat2 the size of its structure.
-        Arg::Size if call.position(Arg::How).is_some() => None,
-        Arg::Size => number(row.size),
+        Arg::Text(name) | Arg::Struct { name, .. } => named(name),
+        Arg::Size => number(row.size).or_else(|| named("size")),
+        Arg::Iovcnt => named("iovcnt"),
+        Arg::AttrValue => named("value"),
         Arg::Buf if failed && !call.writes() => None,
         Arg::Buf => Some(buffer(row)),
         Arg::Iov => Some("[...]".into()),
-        Arg::Offset | Arg::Pages if call.name == "mmap" => row.offset.map(|offset| match offset {
-            0 => "0".into(),
-            offset => format!("{offset:#x}"),
+        Arg::Offset | Arg::Pages if call.name == "mmap" => match row.offset {
+            Some(0) => Some("0".into()),
+            Some(offset) => Some(format!("{offset:#x}")),
+            None => named("offset"),
+        },
+        Arg::Offset | Arg::Pages => number(row.offset).or_else(|| named("offset")),
+        Arg::OffsetPtr if named("offset_ptr").is_some() => named("offset_ptr"),
+        Arg::OffsetPtr2 if named("off_out_ptr").is_some() => named("off_out_ptr"),
+        // Where it stands afterwards.
+        Arg::OffsetPtr if call.name == "sendfile" && row.ret > Some(0) => Some(match row.offset {
+            Some(offset) => {
+                let after = offset.saturating_add(row.ret.unwrap_or(0));
+                format!("[{offset}] => [{after}]")
+            }
+            None => "?".into(),
         }),
-        Arg::Offset | Arg::Pages => number(row.offset),
         Arg::OffsetPtr => Some(match row.offset {
             Some(offset) => format!("[{offset}]"),
             None => "?".into(),
@@ -267,19 +303,82 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg) -> Option<String> {
             }
             Some(text + "}")
         }
-        Arg::Stat | Arg::Statx | Arg::Stat64 if !failed => Some("{...}".into()),
+        Arg::Stat | Arg::Statx | Arg::Stat64 if !failed => Some(status(row.args)),
+        Arg::Stat => named("stat"),
+        Arg::Statx => named("statx"),
         Arg::Value { name: "flags", .. } => row.flags.map(str::to_string),
         Arg::Value { name, .. } => named(name),
         _ => None,
     }
 }
 
-fn descriptor(fd: i64, path: Option<&str>) -> String {
-    let mut text = fd.to_string();
-    if let Some(path) = path.filter(|_| fd >= 0) {
-        bytes::angle_like_strace(&bytes::of_text(path), &mut text);
+/// A path argument, of which `note` says what is odd.
+fn path(text: Option<&str>, note: Option<&str>) -> Option<String> {
+    match (text, note) {
+        (_, Some("NULL")) => Some("NULL".into()),
+        (Some(text), Some(_)) => Some(quoted(text) + "..."),
+        (text, _) => text.map(quoted),
     }
-    text
+}
+
+/// What stat(2) or statx(2) says, as far as strace shows it without -v.
+fn status(args: Option<&str>) -> String {
+    let shown = [
+        "st_mode",
+        "st_rdev",
+        "st_size",
+        "stx_mask",
+        "stx_attributes",
+        "stx_mode",
+        "stx_size",
+    ];
+    let said = value(args, "stat").or_else(|| value(args, "statx"));
+    let inside = said.and_then(|s| s.strip_prefix('{')?.strip_suffix('}'));
+    let mut text = "{".to_string();
+    for name in shown {
+        if let Some(value) = value(inside, name) {
+            let _ = write!(text, "{name}={value}, ");
+        }
+    }
+    text + "...}"
+}
+
+/// Appends the path behind a descriptor.
+fn behind(path: &str, removed: bool, out: &mut String) {
+    bytes::angle_like_strace(&bytes::of_text(path), out);
+    if removed {
+        out.push_str(DELETED);
+    }
+}
+
+/// Whether a request of ioctl has an argument.
+fn takes_argument(request: Option<&str>) -> bool {
+    !matches!(
+        request,
+        Some(
+            "BLKRRPART"
+                | "BLKFLSBUF"
+                | "BLKTRACESTART"
+                | "BLKTRACESTOP"
+                | "BLKTRACETEARDOWN"
+                | "FIFREEZE"
+                | "FITHAW"
+                | "FIOCLEX"
+                | "FIONCLEX"
+                | "LOOP_CLR_FD"
+                | "LOOP_SET_CAPACITY"
+                | "LOOP_CTL_GET_FREE"
+                | "NBD_CLEAR_QUE"
+                | "NBD_CLEAR_SOCK"
+                | "NBD_DISCONNECT"
+                | "NBD_DO_IT"
+                | "NBD_PRINT_DEBUG"
+                | "SG_GET_TIMEOUT"
+                | "TIOCNOTTY"
+                | "UBI_IOCVOLCRBLK"
+                | "UBI_IOCVOLRMBLK"
+        )
+    )
 }
 
 fn quoted(text: &str) -> String {
@@ -302,20 +401,16 @@ fn buffer(row: &Row<'_>) -> String {
 }
 
 /// What stands behind ` = `; empty for a call that has not returned.
-fn result(row: &Row<'_>, call: Option<&'static Syscall>) -> String {
+fn result(row: &Row<'_>, call: Option<&'static Syscall>, removed: &Removed) -> String {
     let Some(ret) = row.ret else {
         return String::new();
     };
     let mut text = match errno::of_return(ret) {
         Some(number) => failure(number),
-        None => {
-            let path = row.path;
-            match call.map(|c| (c.returns, c.position(Arg::Fd).is_some())) {
-                Some((Returns::Fd, _)) => descriptor(ret, path),
-                Some((Returns::Addr, _)) => format!("{ret:#x}"),
-                _ => ret.to_string(),
-            }
-        }
+        None => match call {
+            Some(call) => success(row, call, ret, removed),
+            None => ret.to_string(),
+        },
     };
     let dur = row.dur_ns.unwrap_or(0).max(0);
     if row.dur_ns.is_some() {
@@ -325,6 +420,28 @@ fn result(row: &Row<'_>, call: Option<&'static Syscall>) -> String {
             dur / 1_000_000_000,
             dur % 1_000_000_000
         );
+    }
+    text
+}
+
+/// What a call returned that did not fail.
+fn success(row: &Row<'_>, call: &Syscall, ret: i64, removed: &Removed) -> String {
+    let mut text = match call.returns {
+        Returns::Addr => return format!("{ret:#x}"),
+        _ => ret.to_string(),
+    };
+    let command = match call.name {
+        "fcntl" => value(row.args, "cmd"),
+        _ => None,
+    };
+    match command {
+        Some("F_DUPFD" | "F_DUPFD_CLOEXEC") => {}
+        Some(command) => return fcntl_result(command, ret as u64).unwrap_or(text),
+        None if call.returns == Returns::Fd => {}
+        None => return text,
+    }
+    if let Some(path) = row.path {
+        behind(path, removed.is(path, row.file_id, row.end_ns()), &mut text);
     }
     text
 }

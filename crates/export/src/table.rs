@@ -1,4 +1,4 @@
-//! CSV and JSON: the columns of table `syscalls` as they are.
+//! CSV and JSON: the columns of table `syscalls`.
 
 use std::io::Write;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use fathom_query::{Batches, Db, QueryError, Rows};
 
 use crate::error::{ExportError, Result};
 use crate::source::{Source, Tables};
-use crate::{Format, Outcome, Selection};
+use crate::{Format, Outcome, Selection, Text};
 
 pub(crate) fn write(
     db: &Db,
     format: Format,
     selection: &Selection,
-    terminal: bool,
+    text: Text,
     out: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
@@ -29,7 +29,8 @@ pub(crate) fn write(
         _ => output::Format::Json,
     };
     let options = Options {
-        terminal,
+        terminal: text.terminal,
+        exact: text.exact,
         ..Options::default()
     };
     let mut observe = |done| progress(done, total);

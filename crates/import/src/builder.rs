@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
 use fathom_model::errno;
-use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, Source, State, Totals};
+use fathom_model::meta::{
+    Clock, Cost, Host, LAYERS, Options, RecordedLayer, SessionMeta, Source, State, Totals,
+};
 use fathom_model::syscalls::Syscall;
 use fathom_model::tables::{FilePathRows, FileRows, ProcessRows, SCHEMA_VERSION, SyscallRows};
 use fathom_model::{StrId, StringTable};
@@ -41,6 +43,12 @@ pub(crate) struct Call {
     pub path: Option<Vec<u8>>,
     pub path2: Option<Vec<u8>>,
     pub args: String,
+    /// XXH64 of the bytes moved.
+    pub hash: Option<i64>,
+    /// The first bytes moved.
+    pub content: Option<Vec<u8>>,
+    /// Bytes that hash or content covers.
+    pub content_bytes: Option<i64>,
 }
 
 /// What is known of a file.
@@ -141,14 +149,18 @@ impl Builder {
         rows.path_arg2.push(bytes(call.path_arg2.as_deref()));
         rows.path.push(bytes(call.path.as_deref()));
         rows.path2.push(bytes(call.path2.as_deref()));
-        rows.hash.push(NULL_I64);
+        rows.hash.push(call.hash.unwrap_or(NULL_I64));
         let args = (!call.args.is_empty()).then_some(call.args.as_bytes());
         rows.args.push(bytes(args));
         rows.api.push(bytes(Some(syscall.api.name().as_bytes())));
         rows.op_flags.push(StrId::NULL);
         rows.user_data.push(NULL_I64);
-        rows.content_bytes.push(NULL_I64);
-        rows.content.push(StrId::NULL);
+        rows.content_bytes
+            .push(call.content_bytes.unwrap_or(NULL_I64));
+        rows.content.push(match &call.content {
+            Some(content) => self.strings.intern(content),
+            None => StrId::NULL,
+        });
         if self.calls.rid.len() >= BATCH_ROWS || self.strings.bytes() >= BATCH_BYTES {
             self.flush()?;
         }
@@ -383,6 +395,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         host: Host::default(),
         clock: Clock::default(),
         hooks: Vec::new(),
+        layers: LAYERS.map(|name| layer(name, format)).to_vec(),
         totals: Totals::default(),
         exit_status: None,
         cost: Cost::default(),
@@ -394,6 +407,19 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
             files: names,
             ..Source::default()
         }),
+    }
+}
+
+/// A log has calls.
+fn layer(name: &str, format: Format) -> RecordedLayer {
+    let recorded = name == "syscall";
+    RecordedLayer {
+        name: name.into(),
+        recorded,
+        reason: match recorded {
+            true => String::new(),
+            false => format!("a log of {} does not tell", format.name()),
+        },
     }
 }
 

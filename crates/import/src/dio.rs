@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use fathom_model::bytes::of_text;
 use fathom_model::errno;
-use fathom_model::meta::SessionMeta;
+use fathom_model::meta::{Content, SessionMeta};
 use fathom_model::syscalls::{Api, Arg, Returns, SYSCALLS, Syscall};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
@@ -60,6 +61,9 @@ struct Args {
     count: Option<u64>,
     whence: Option<String>,
     bytes_requested: Option<u64>,
+    signature: Option<String>,
+    captured_buffer: Option<String>,
+    captured_size: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -115,6 +119,7 @@ pub(crate) fn read(
         other: 0,
         examples: Vec::new(),
         unpathed: false,
+        content: Kept::default(),
     };
     for file in files {
         each(file, &mut |document| reader.document(document))?;
@@ -125,6 +130,8 @@ pub(crate) fn read(
         .map(|m| m.len())
         .sum();
     progress(total);
+    meta.content = reader.content.described();
+    let not_kept = reader.content.not_kept();
     let mut threads: Vec<ThreadInfo> = reader.threads.into_values().collect();
     threads.sort_by_key(|t| (t.start_ns, t.tid));
     reader.builder.threads(&threads)?;
@@ -143,6 +150,7 @@ pub(crate) fn read(
                 .not_observable
                 .push("paths of files whose tag no path document tells".into());
         }
+        source.not_observable.extend(not_kept);
     }
     Ok(reader.examples)
 }
@@ -251,6 +259,104 @@ struct Reader<'a> {
     other: u64,
     examples: Vec<String>,
     unpathed: bool,
+    content: Kept,
+}
+
+/// What the documents hold of the bytes that calls moved.
+#[derive(Debug, Default)]
+struct Kept {
+    hashes: u64,
+    buffers: u64,
+    /// Calls with either.
+    calls: u64,
+    /// Signatures that are no number of 64 bits.
+    odd_signatures: u64,
+    /// Buffers whose text is not the bytes that were captured.
+    altered_buffers: u64,
+    /// Most bytes of a call.
+    max_bytes: u64,
+}
+
+impl Kept {
+    /// Takes hash, bytes, and how many bytes these are of.
+    fn take(&mut self, args: &Args, call: &mut Call) {
+        if let Some(signature) = args.signature.as_deref().filter(|s| !s.is_empty()) {
+            let digits = signature.strip_prefix("0x").unwrap_or(signature);
+            let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+            match u64::from_str_radix(digits, 16) {
+                Ok(hash) if is_hex => {
+                    call.hash = Some(hash as i64);
+                    self.hashes += 1;
+                }
+                _ => self.odd_signatures += 1,
+            }
+        }
+        if let Some(text) = args.captured_buffer.as_deref() {
+            call.content = captured(text, args.captured_size);
+            match call.content {
+                Some(_) => self.buffers += 1,
+                None => self.altered_buffers += 1,
+            }
+        }
+        if call.hash.is_some() || call.content.is_some() {
+            let len = call.content.as_ref().map(|c| c.len() as u64);
+            let bytes = args.captured_size.or(len);
+            call.content_bytes = bytes.and_then(|n| i64::try_from(n).ok());
+            self.calls += 1;
+            self.max_bytes = self.max_bytes.max(bytes.unwrap_or(0));
+        }
+    }
+
+    /// What the session says of it.
+    fn described(&self) -> Option<Content> {
+        let mode = match (self.buffers, self.hashes) {
+            (0, 0) => return None,
+            (0, _) => "hash",
+            _ => "plain",
+        };
+        Some(Content {
+            mode: mode.into(),
+            max_bytes: u32::try_from(self.max_bytes).unwrap_or(u32::MAX),
+            calls: self.calls,
+            ..Content::default()
+        })
+    }
+
+    /// What the session does not have.
+    fn not_kept(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.hashes > 0 {
+            lines.push(
+                "the function that made the signatures: column hash has them as DIO wrote them"
+                    .to_string(),
+            );
+        }
+        if self.odd_signatures > 0 {
+            let n = self.odd_signatures;
+            lines.push(format!(
+                "{n} signatures that are no hexadecimal number of 64 bits"
+            ));
+        }
+        if self.altered_buffers > 0 {
+            lines.push(format!(
+                "{} captured buffers whose text has not as many bytes as were captured: what is \
+                 not UTF-8 was replaced in it",
+                self.altered_buffers
+            ));
+        }
+        lines
+    }
+}
+
+/// The bytes behind the text of a buffer of `size` bytes: the text itself, or with `\xHH` for
+/// what is not UTF-8, as fathom exports it. `None` when neither has as many bytes.
+fn captured(text: &str, size: Option<u64>) -> Option<Vec<u8>> {
+    let fits = |bytes: &[u8]| size.is_none_or(|size| size == bytes.len() as u64);
+    if fits(text.as_bytes()) {
+        return Some(text.as_bytes().to_vec());
+    }
+    let bytes = of_text(text);
+    fits(&bytes).then(|| bytes.into_owned())
 }
 
 impl Reader<'_> {
@@ -342,7 +448,7 @@ impl Reader<'_> {
         let newname = d.args.newname.clone().map(String::into_bytes);
         let fd = d.args.file_descriptor.filter(|_| !opens);
         let size = d.args.bytes_requested.or(d.args.count);
-        Some(Call {
+        let mut call = Call {
             ts_ns: ts,
             dur_ns: d
                 .execution_time
@@ -366,7 +472,10 @@ impl Reader<'_> {
             path_arg2: newname,
             path,
             args: arguments(known, &d.args),
-        })
+            ..Call::default()
+        };
+        self.content.take(&d.args, &mut call);
+        Some(call)
     }
 
     fn file(&mut self, tag: &str, d: &Document, ts: i64) -> i64 {
@@ -455,6 +564,52 @@ mod tests {
         assert_eq!(error("EEXIST (File exists)"), Some(17));
         assert_eq!(error("no such file or directory"), Some(2));
         assert_eq!(error("what"), None);
+    }
+
+    #[test]
+    fn buffers_are_the_bytes_that_were_captured() {
+        let bytes = |text, size| captured(text, size);
+        assert_eq!(bytes("abc", Some(3)).as_deref(), Some(b"abc".as_slice()));
+        assert_eq!(bytes("abc", None).as_deref(), Some(b"abc".as_slice()));
+        // The four characters, and the byte that they stand for.
+        assert_eq!(
+            bytes(r"\xff", Some(4)).as_deref(),
+            Some(br"\xff".as_slice())
+        );
+        assert_eq!(bytes(r"\xff", Some(1)).as_deref(), Some([0xff].as_slice()));
+        assert_eq!(
+            bytes(r"a\\\xff", Some(3)).as_deref(),
+            Some([b'a', b'\\', 0xff].as_slice())
+        );
+        // A replacement character is not the byte that was there.
+        assert_eq!(bytes("a\u{fffd}", Some(2)), None);
+    }
+
+    #[test]
+    fn signatures_are_hexadecimal() {
+        let mut kept = Kept::default();
+        for (signature, hash) in [
+            ("ffffffffffffffff", Some(-1)),
+            ("1f", Some(31)),
+            ("", None),
+            ("+1f", None),
+            ("10000000000000000", None),
+            ("no hash", None),
+        ] {
+            let args = Args {
+                signature: Some(signature.into()),
+                captured_size: Some(7),
+                ..Args::default()
+            };
+            let mut call = Call::default();
+            kept.take(&args, &mut call);
+            assert_eq!(call.hash, hash, "{signature}");
+            assert_eq!(call.content_bytes, hash.map(|_| 7), "{signature}");
+        }
+        assert_eq!((kept.hashes, kept.odd_signatures, kept.calls), (2, 3, 2));
+        let content = kept.described().unwrap();
+        assert_eq!((content.mode.as_str(), content.max_bytes), ("hash", 7));
+        assert!(kept.not_kept()[1].starts_with("3 signatures"));
     }
 
     #[test]

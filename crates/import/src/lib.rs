@@ -77,7 +77,8 @@ pub struct Outcome {
 
 /// Makes a session in `output` of `files`: one log, or those that `strace -ff`
 /// writes for each thread. `format` is found out when it is not given. `progress`
-/// is told from time to time how many bytes are read, and how many there are.
+/// is told from time to time how many bytes are read, and how many there are; `options` say how
+/// the session is written.
 ///
 /// # Errors
 /// When a file cannot be read or has no known format or no times, and those of
@@ -86,7 +87,7 @@ pub fn import(
     files: &[PathBuf],
     format: Option<Format>,
     output: &Path,
-    force: bool,
+    options: WriterOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome, ImportError> {
     let files = expand(files)?;
@@ -104,10 +105,6 @@ pub fn import(
     let survey = match format {
         Format::Strace => Some(strace::survey(&files)?),
         Format::Dio => None,
-    };
-    let options = WriterOptions {
-        force,
-        ..WriterOptions::default()
     };
     let mut meta = builder::meta(format, &files);
     let writer = SessionWriter::create(output, meta.clone(), options)?;
@@ -148,7 +145,10 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, ImportError> {
             let pid = entry_name
                 .to_str()
                 .and_then(|n| n.strip_prefix(&*name)?.strip_prefix('.')?.parse().ok());
-            if let Some(pid) = pid {
+            // strace wrote files: another user's pipe of such a name would never end.
+            if let Some(pid) = pid
+                && entry.path().is_file()
+            {
                 found.push((pid, entry.path()));
             }
         }

@@ -5,6 +5,7 @@
 use std::fs;
 
 use fathom_import::{Format, ImportError, import};
+use fathom_session::WriterOptions;
 use proptest::prelude::*;
 
 /// Imports a text; none where it has no times.
@@ -13,7 +14,13 @@ fn imported(text: &[u8], format: Format) -> Option<fathom_import::Outcome> {
     let log = dir.path().join("log");
     fs::write(&log, text).unwrap();
     let session = dir.path().join("s.fathom");
-    match import(&[log], Some(format), &session, false, &mut |_, _| {}) {
+    match import(
+        &[log],
+        Some(format),
+        &session,
+        WriterOptions::default(),
+        &mut |_, _| {},
+    ) {
         Ok(outcome) => Some(outcome),
         Err(ImportError::NoTimes(_)) => None,
         Err(e) => panic!("{e}"),
@@ -77,7 +84,7 @@ proptest! {
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         array in any::<bool>(),
     ) {
-        let event = r#"{"system_call_name":"read","call_timestamp":5,"execution_time":1,"pid":7,"tid":7,"return_value":-1,"error_message":"EBADF","cpu":1,"args":{"file_descriptor":3,"offset":4,"bytes_requested":9},"file_tag":"1|2|3","fdata":{"file_path":"/a","file_type":"Regular file"}}"#;
+        let event = r#"{"system_call_name":"read","call_timestamp":5,"execution_time":1,"pid":7,"tid":7,"return_value":-1,"error_message":"EBADF","cpu":1,"args":{"file_descriptor":3,"offset":4,"bytes_requested":9,"signature":"ff","captured_buffer":"a\\xff","captured_size":2},"file_tag":"1|2|3","fdata":{"file_path":"/a","file_type":"Regular file"}}"#;
         let path = r#"{"doc_type":"EventPath","file_path":"/a","file_type":"Regular file","file_tag":"1|2|3"}"#;
         let text = if array { format!("[{event},{path},{event}]") } else { format!("{event}\n{path}\n{event}\n") };
         let mut text = text.into_bytes();

@@ -71,14 +71,7 @@ pub fn of_text(text: &str) -> Cow<'_, [u8]> {
 /// is not printable ASCII escaped as in C, octal where there is no letter.
 pub fn quote_like_strace(bytes: &[u8], out: &mut String) {
     out.push('"');
-    for part in bytes.split_inclusive(|b| *b == b'"') {
-        let quote = part.last() == Some(&b'"');
-        let inner = part.strip_suffix(b"\"").unwrap_or(part);
-        escape_like_strace(inner, b"", out);
-        if quote {
-            out.push_str("\\\"");
-        }
-    }
+    escape_like_strace(bytes, b"", out);
     out.push('"');
 }
 
@@ -95,6 +88,7 @@ fn escape_like_strace(bytes: &[u8], numbers: &[u8], out: &mut String) {
     for (i, &byte) in bytes.iter().enumerate() {
         match byte {
             b'\\' => out.push_str("\\\\"),
+            b'"' => out.push_str("\\\""),
             b'\n' => out.push_str("\\n"),
             b'\t' => out.push_str("\\t"),
             b'\r' => out.push_str("\\r"),
@@ -102,8 +96,8 @@ fn escape_like_strace(bytes: &[u8], numbers: &[u8], out: &mut String) {
             0x0c => out.push_str("\\f"),
             b' '..=b'~' if !numbers.contains(&byte) => out.push(char::from(byte)),
             _ => {
-                // A digit behind would be read as part of the number.
-                let digit_follows = bytes.get(i + 1).is_some_and(u8::is_ascii_digit);
+                // An octal digit behind would be read as part of the number.
+                let digit_follows = matches!(bytes.get(i + 1), Some(b'0'..=b'7'));
                 let _ = if digit_follows {
                     write!(out, "\\{byte:03o}")
                 } else {
@@ -154,7 +148,7 @@ mod tests {
     #[test]
     fn paths_as_strace_brackets_them() {
         let mut out = String::new();
-        angle_like_strace(b"/a>b\n<1\"", &mut out);
-        assert_eq!(out, r#"</a\76b\n\0741">"#);
+        angle_like_strace(b"/a>b\n<1\"<8", &mut out);
+        assert_eq!(out, r#"</a\76b\n\0741\"\748>"#);
     }
 }

@@ -39,6 +39,9 @@ pub struct SessionMeta {
     /// Hooks chosen and missing.
     #[serde(default)]
     pub hooks: Vec<Hook>,
+    /// Layers, and whether they were recorded; empty in a session of a fathom that did not say so.
+    #[serde(default)]
+    pub layers: Vec<RecordedLayer>,
     /// Counts; those of the last second when the recorder was killed.
     #[serde(default)]
     pub totals: Totals,
@@ -81,6 +84,21 @@ pub struct Source {
     /// What the log does not tell, a phrase each: such columns are null.
     #[serde(default)]
     pub not_observable: Vec<String>,
+}
+
+/// Names of the layers that can be recorded, from the calls down.
+pub const LAYERS: [&str; 7] = ["syscall", "vfs", "pagecache", "fs", "block", "sched", "irq"];
+
+/// A layer, and whether it was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedLayer {
+    /// Name, as `--layers` takes it.
+    pub name: String,
+    /// Whether it was recorded; not whether anything of it took place.
+    pub recorded: bool,
+    /// Why it was not.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// A counter of perf that was asked for.
@@ -269,6 +287,10 @@ pub struct Totals {
     /// Calls by 32-bit programs, which are not recorded and not in `seen`.
     #[serde(default)]
     pub compat: u64,
+    /// Of the stored calls those that moved data at an unknown place, as another thread or
+    /// process moved the position, or appended, at the same time: their `offset` is null.
+    #[serde(default)]
+    pub offsets_unknown: u64,
     /// Page faults on mapped files: table `faults`.
     #[serde(default)]
     pub faults: Counts,

@@ -4,7 +4,8 @@
 
 use crate::abi::{
     AIO_OPERATIONS, CallDesc, DESC_CHDIR, DESC_POSITION, DESC_RENAMES, DESC_RET_ADDR,
-    DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, WATCH_CALL,
+    DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, RESULT_ARG, SIGNED_ARG,
+    WATCH_CALL,
 };
 
 /// What kind of work a call asks for (papers: DIO, table 1; `memory` and
@@ -88,6 +89,41 @@ impl Api {
     }
 }
 
+/// How the kernel takes a number that a register holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// 32 bits with a sign.
+    Int,
+    /// 32 bits.
+    Uint,
+    /// 64 bits with a sign.
+    Signed,
+    /// 64 bits.
+    Unsigned,
+}
+
+impl Number {
+    /// The number that `register` holds, `None` when 64 bits with a sign do not
+    /// hold it.
+    pub fn of(self, register: u64) -> Option<i64> {
+        match self {
+            Number::Int => Some(i64::from(register as u32 as i32)),
+            Number::Uint => Some(i64::from(register as u32)),
+            Number::Signed => Some(register as i64),
+            Number::Unsigned => i64::try_from(register).ok(),
+        }
+    }
+
+    fn is_signed(self) -> bool {
+        matches!(self, Number::Int | Number::Signed)
+    }
+}
+
+/// Whether numbers of this kind have 64 bits; those of the others have 32.
+fn is_64_bit(kind: &str) -> bool {
+    ["hex", "long", "ulong", "lock", "map", "MOUNT", "FAN_EVENT"].contains(&kind)
+}
+
 /// The role of an argument; the words of `bpf/syscalls.def`, which explains
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +159,15 @@ pub enum Arg {
     Utimbuf,
     Timevals,
     Timespecs,
+    /// The value of an extended attribute.
+    AttrValue,
+    /// A text that is no path.
+    Text(&'static str),
+    /// A struct that is kept, or its beginning.
+    Struct {
+        name: &'static str,
+        kind: &'static str,
+    },
     /// A number: `flags` goes to column flags, others to args.
     Value {
         name: &'static str,
@@ -141,7 +186,8 @@ pub struct Syscall {
     pub x86_64: Option<u16>,
     /// Number on arm64.
     pub arm64: Option<u16>,
-    /// Recorded with all types of files only, although no descriptor tells.
+    /// Recorded with all types of files only, although no descriptor tells, or when
+    /// it is named.
     pub all_types: bool,
     /// Kind of work.
     pub class: Class,
@@ -149,6 +195,10 @@ pub struct Syscall {
     pub returns: Returns,
     /// Roles of the arguments, in order.
     pub args: &'static [Arg],
+    /// How the size is taken, [`Arg::Size`] or [`Arg::Length`].
+    pub size: Number,
+    /// How the position is taken, [`Arg::Offset`].
+    pub offset: Number,
 }
 
 /// A call of 32-bit x86 programs: a row of `bpf/i386.def`.
@@ -172,7 +222,13 @@ impl I386Call {
             args: self.args.unwrap_or(call.args),
             ..*call
         };
-        Some((index, own.desc(index)))
+        let mut desc = own.desc(index);
+        // Laid out as the call itself, whatever its arguments lack.
+        desc.flags = call.desc(index).flags;
+        if u32::from(desc.size_hi) == NO_ARG && call.size.is_signed() {
+            desc.size_hi = SIGNED_ARG as u8;
+        }
+        Some((index, desc))
     }
 }
 
@@ -244,8 +300,11 @@ impl Syscall {
             .any(|word| self.name.contains(word))
     }
 
-    /// Whether the call gives names to files.
+    /// Whether the call gives names to files, or mounts to directories.
     fn renames(&self) -> bool {
+        if ["mount", "umount2", "move_mount", "pivot_root"].contains(&self.name) {
+            return true;
+        }
         let verb = self.name.strip_prefix("IORING_OP_").unwrap_or(self.name);
         ["rename", "link", "RENAMEAT", "LINKAT"]
             .iter()
@@ -255,13 +314,52 @@ impl Syscall {
     /// Position of the address whose mapping tells the file of the call: of
     /// calls that leave the mapping as it is.
     fn mapped_address(&self) -> u8 {
-        let mut addresses = self.args.iter();
-        match self.name {
-            "msync" | "madvise" => addresses
-                .position(|a| matches!(a, Arg::Value { name: "addr", .. }))
-                .map_or(NO_ARG as u8, |i| i as u8),
-            _ => NO_ARG as u8,
+        // That of a mapping that was moved is where it is now.
+        if self.name == "mremap" {
+            return RESULT_ARG as u8;
         }
+        self.args
+            .iter()
+            .position(|a| matches!(a, Arg::Value { kind: "map", .. }))
+            .map_or(NO_ARG as u8, |i| i as u8)
+    }
+
+    /// The struct that the call keeps: its argument, how many bytes are kept, and
+    /// whether it is the call that fills it in.
+    fn structure(&self) -> Option<(u8, u8, bool)> {
+        self.args.iter().enumerate().find_map(|(at, arg)| {
+            let (bytes, filled) = match arg {
+                Arg::Utimbuf => (16, false),
+                Arg::Timevals | Arg::Timespecs => (32, false),
+                // Up to the time of the last change.
+                Arg::Stat => (104, true),
+                // Up to the device.
+                Arg::Statx => (144, true),
+                Arg::Struct { kind, .. } => match *kind {
+                    // Up to the flags.
+                    "statfs" => (88, true),
+                    "timespec" | "xattr_args" | "cachestat_range" => (16, false),
+                    "mount_attr" => (32, false),
+                    "file_attr" => (24, self.name == "file_getattr"),
+                    // Its beginning.
+                    "file_handle" => (8, false),
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            Some((at as u8, bytes, filled))
+        })
+    }
+
+    /// Position of the second text (`0`) or of the one after it: where they stand
+    /// in a record.
+    fn text(&self, which: usize) -> u8 {
+        let mut texts = self
+            .args
+            .iter()
+            .enumerate()
+            .filter(|(_, a)| matches!(a, Arg::Name | Arg::Text(_)));
+        texts.nth(which).map_or(NO_ARG as u8, |(at, _)| at as u8)
     }
 
     /// Whether the I/O takes place at the position of the descriptor and
@@ -273,17 +371,12 @@ impl Syscall {
     /// The numeric arguments and their places: flags in aux if there are any,
     /// else the first 32-bit one; the rest in extra.
     pub fn values(&self) -> Vec<Value> {
-        let is_64_bit =
-            |name: &str, kind: &str| kind == "lock" || (kind == "hex" && name != "flags");
+        let narrow = |a: &Arg| matches!(a, Arg::Value { kind, .. } if !is_64_bit(kind));
         let in_aux = self
             .args
             .iter()
-            .position(|a| matches!(a, Arg::Value { name: "flags", .. }))
-            .or_else(|| {
-                self.args
-                    .iter()
-                    .position(|a| matches!(a, Arg::Value { name, kind } if !is_64_bit(name, kind)))
-            });
+            .position(|a| matches!(a, Arg::Value { name: "flags", .. }) && narrow(a))
+            .or_else(|| self.args.iter().position(narrow));
         let mut extra = 0;
         let mut values = Vec::new();
         for (arg, role) in self.args.iter().enumerate() {
@@ -313,21 +406,26 @@ impl Syscall {
         let either = |a: u8, b: u8| if a == NO_ARG as u8 { b } else { a };
         let mut aux = NO_ARG as u8;
         let mut extra = [NO_ARG as u8; MAX_EXTRA as usize];
+        let mut signed_extra = 0;
         for value in self.values() {
             match value.place {
                 Place::Aux => aux = value.arg as u8,
                 Place::Extra(i) => {
                     if let Some(slot) = extra.get_mut(i) {
                         *slot = value.arg as u8;
+                        signed_extra |= u8::from(value.kind == "long") << i;
                     }
                 }
             }
         }
         let string1 = either(at(Arg::Path), at(Arg::Target));
-        let string2 = either(at(Arg::Path2), at(Arg::Name));
+        let string2 = either(at(Arg::Path2), self.text(0));
         let none = NO_ARG as u8;
+        let (structure, structure_bytes, structure_out) =
+            self.structure().unwrap_or((none, 0, false));
         let wide = string1 != none
             || string2 != none
+            || structure != none
             || at(Arg::Fd2) != none
             || at(Arg::OffsetPtr) != none
             || extra.iter().any(|e| *e != none);
@@ -340,7 +438,7 @@ impl Syscall {
         set(DESC_WIDE, wide);
         set(DESC_RENAMES, self.renames());
         set(DESC_WRITES, self.writes());
-        set(DESC_CHDIR, self.name == "chdir");
+        set(DESC_CHDIR, ["chdir", "chroot"].contains(&self.name));
         CallDesc {
             selected: WATCH_CALL as u8,
             syscall: index as u8,
@@ -366,6 +464,7 @@ impl Syscall {
             path1: u8::from(self.position(Arg::Path).is_some()),
             path2: u8::from(self.position(Arg::Path2).is_some()),
             releases: u8::from(self.name == "close"),
+            seeks: u8::from(self.position(Arg::Seek).is_some()),
             offset_hi: at(Arg::OffsetHi),
             offset_shift: if at(Arg::Pages) == none { 0 } else { 12 },
             size_hi: at(Arg::SizeHi),
@@ -379,13 +478,18 @@ impl Syscall {
                 .iter()
                 .position(|a| matches!(a, Arg::Value { kind: "lock", .. }))
                 .map_or(none, |i| i as u8),
-            times: either(
-                at(Arg::Utimbuf),
-                either(at(Arg::Timevals), at(Arg::Timespecs)),
-            ),
-            times_bytes: if at(Arg::Utimbuf) == none { 32 } else { 16 },
+            structure,
+            structure_bytes,
+            structure_out: structure_out.into(),
             credentials: 0,
-            reserved: [0; 2],
+            string3: self.text(1),
+            null_path: ["utimensat", "futimesat", "fanotify_mark"]
+                .contains(&self.name)
+                .into(),
+            chroots: u8::from(self.name == "chroot"),
+            signed_extra,
+            value: at(Arg::AttrValue),
+            reserved: [0; 3],
         }
     }
 }

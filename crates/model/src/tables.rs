@@ -261,20 +261,25 @@ tables! {
         fd: i32 null,
         /// File that the call worked on, in table files.
         file_id: i64 null,
-        /// Byte in the file where the I/O took place.
+        /// Byte in the file where the I/O took place; null when the call has none, or
+        /// when others used the same position so that it is not known.
         offset: i64 null,
-        /// Bytes asked for.
+        /// Bytes asked for, as the kernel takes them: below 0 where it takes a sign.
+        /// Null, and kept in args, when it is 2^63 or more.
         size: i64 null,
         /// Bytes moved.
         bytes: i64 null,
         /// Flags, decoded as in strace.
         flags: str null,
-        /// First path (or text of a symbolic link) as passed.
+        /// First path (or text of a symbolic link) as passed. Null with a note in args
+        /// when it was a null pointer (path_arg=NULL) or could not be read
+        /// (path_arg=partial); with that note, too, when it is cut after 4,095 bytes.
         path_arg: str null,
         /// Second path as passed.
         path_arg2: str null,
         /// Absolute path of the file at the time of the call: the file's own
-        /// when the call has an open file, else path_arg made absolute.
+        /// when the call has an open file, else path_arg made absolute. Null when
+        /// there is no path: a null, empty, unreadable or cut path_arg.
         path: str null,
         /// The same for the second path or file.
         path2: str null,
@@ -282,7 +287,12 @@ tables! {
         /// (recorded with --content hash), its 64 bits as a signed number;
         /// null when nothing was moved or the memory could not be read.
         hash: i64 null,
-        /// Further arguments, name=value, decoded as in strace.
+        /// Further arguments, name=value, decoded as in strace: also structs, the number
+        /// of segments (iovcnt), what stat and statfs return, what does not fit its
+        /// column, and null pointers in the place of a position (offset_ptr=NULL). A
+        /// descriptor before a path has behind it what it stood for at the time of the
+        /// call, as by strace -y: dirfd=3</etc>, dirfd=AT_FDCWD</home> with the working
+        /// directory.
         args: str null,
         /// By which interface: syscall, io_uring or aio (an iocb of io_submit).
         api: str set,
@@ -393,10 +403,12 @@ tables! {
         contiguous: bool set,
     }
 
-    /// One row a request to a device that was completed, whoever made it: other
-    /// processes' requests fill the queues of a device, too. Requests in flight as the
-    /// recording began lack their earlier times. Devices without requests of their
-    /// own (dm, md, zram) are seen through the devices below them.
+    /// One row per request to a device, whichever process made it: requests of other
+    /// processes fill the queues of a device, too. Requests in flight when the
+    /// recording began lack their earlier times. Requests whose end was not seen have
+    /// neither completed_ns, dur_ns, error nor cpu: they were in flight when the recording
+    /// ended, or the kernel ran no programs at that moment. Devices without requests of
+    /// their own (dm, md, zram) are seen through the devices below them.
     BLOCK block BlockRows key [] {
         /// Id of this row, unique in the session; table bios refers to it.
         block_id: i64 set,
@@ -405,22 +417,25 @@ tables! {
         rid: i64 null,
         /// When the first time below was taken, CLOCK_MONOTONIC nanoseconds.
         ts_ns: i64 set,
-        /// From then until it was completed, nanoseconds.
-        dur_ns: i64 set,
-        /// Name of the device: sda, nvme0n1, loop0.
+        /// From then until it was completed, nanoseconds; null when that was not seen.
+        dur_ns: i64 null,
+        /// Name of the device: sda, nvme0n1, loop0. Empty for a queue without a disk
+        /// (administration of an NVMe controller).
         device: str set,
-        /// Where it begins on the device, sectors of 512 bytes; null for a flush.
+        /// Where it begins on the device, sectors of 512 bytes; null for a flush and for
+        /// commands of a driver.
         sector: i64 null,
-        /// Bytes that were moved.
+        /// Bytes that were moved; those of the whole request when its end was not seen.
         bytes: i64 set,
-        /// read, write, flush, discard, secure_erase, zone_append, write_zeroes, or
-        /// the kernel's number.
+        /// read, write, flush, discard, secure_erase, zone_append, write_zeroes,
+        /// driver_in and driver_out (commands that a driver or a program passes through
+        /// to the device: what they mean is up to the device), or the kernel's number.
         op: str set,
         /// SYNC, META, PRIO, FUA, PREFLUSH, RAHEAD, BACKGROUND, NOWAIT, IDLE, joined
         /// by |; null when there are none.
         flags: str null,
-        /// The kernel's blk_status_t; 0 when it succeeded.
-        error: i32 set,
+        /// The kernel's blk_status_t; 0 when it succeeded, null when its end was not seen.
+        error: i32 null,
         /// When the first of its bios was submitted by the file system.
         queued_ns: i64 null,
         /// When the block layer had a request for it: waiting before that is for a
@@ -430,8 +445,8 @@ tables! {
         inserted_ns: i64 null,
         /// When it was given to the device's driver.
         issued_ns: i64 null,
-        /// When the device had completed it.
-        completed_ns: i64 set,
+        /// When the device had completed it; null when that was not seen.
+        completed_ns: i64 null,
         /// Process that submitted the first bio.
         pid: i32 null,
         /// Thread that submitted the first bio: the program's, or a worker of the
@@ -439,8 +454,8 @@ tables! {
         tid: i32 null,
         /// Name of that thread.
         comm: str null,
-        /// Processor on which it was completed.
-        cpu: i32 set,
+        /// Processor on which it was completed; null when that was not seen.
+        cpu: i32 null,
         /// File of the first bio, in table files; null when no recorded task has used
         /// that file, or there is none.
         file_id: i64 null,
@@ -452,8 +467,8 @@ tables! {
         /// Requests that the device had when it got this one, which counts; only
         /// those that were issued since the recording began.
         queue_depth: i64 null,
-        /// Bios that it was made of.
-        bios: i32 set,
+        /// Bios that it was made of; null when its end was not seen and it had several.
+        bios: i32 null,
         /// Times that it was taken back from the device and issued again.
         requeues: i32 set,
     }
@@ -507,16 +522,17 @@ tables! {
         rid: i64 null,
         /// When it left the CPU, CLOCK_MONOTONIC nanoseconds.
         ts_ns: i64 set,
-        /// Until it was back, nanoseconds.
-        dur_ns: i64 set,
+        /// Until it was back, nanoseconds; null when the kernel ran no programs as it came
+        /// back.
+        dur_ns: i64 null,
         /// Process (thread group) id.
         pid: i32 set,
         /// Thread id.
         tid: i32 set,
         /// Name of the thread.
         comm: str null,
-        /// Processor on which it went on.
-        cpu: i32 set,
+        /// Processor on which it went on; null when that was not seen.
+        cpu: i32 null,
         /// io: for I/O, as the kernel accounts it. uninterruptible: for something
         /// else that ends soon, as locks. interruptible: for an event. preempted: it
         /// could have run. other: another state of the kernel's.
@@ -606,7 +622,8 @@ tables! {
         ts_ns: i64 set,
         /// How long it took, nanoseconds.
         dur_ns: i64 set,
-        /// Without the layers above it that took the time meanwhile, nanoseconds.
+        /// The part of dur_ns that was spent in this visit and in none that lies deeper,
+        /// nanoseconds.
         self_ns: i64 set,
         /// 0 for the request itself, 1 for what lies in it, and so on.
         depth: i32 set,
@@ -728,7 +745,8 @@ tables! {
         host_path: str null,
     }
 
-    /// One row a path that a file had: renames and hard links give it more.
+    /// One row a path that a file had: renames and hard links give it more, and so does
+    /// a use of the file after its name was removed.
     FILE_PATHS file_paths FilePathRows key [] {
         /// The file, in table files.
         file_id: i64 set,

@@ -38,6 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             user: None,
             mask,
             nice: 0,
+            preserve_environment: false,
+            oom_score: None,
         },
         |pidfd| probe.record_from_exec(pidfd),
     )?;

@@ -1,42 +1,14 @@
 //! The command that is recorded: started so that recording begins with its
 //! first instruction, and otherwise left alone.
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ExitStatus};
 
-/// A user to run the command as.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// Name, for its groups.
-    name: CString,
-    uid: u32,
-    gid: u32,
-}
-
-impl User {
-    /// Looks `name` up.
-    pub fn named(name: &str) -> Result<Self, SpawnError> {
-        let unknown = || SpawnError::NoUser(name.to_string());
-        let c_name = CString::new(name).map_err(|_| unknown())?;
-        // SAFETY: getpwnam gets a terminated string; what it points to is
-        // valid until the next call, and is copied at once. No other thread of
-        // fathom looks users up.
-        let entry = unsafe { libc::getpwnam(c_name.as_ptr()).as_ref() }.ok_or_else(unknown)?;
-        Ok(User {
-            name: c_name,
-            uid: entry.pw_uid,
-            gid: entry.pw_gid,
-        })
-    }
-
-    /// Its number.
-    pub fn uid(&self) -> u32 {
-        self.uid
-    }
-}
+use crate::terminal;
+use crate::user::User;
 
 /// Why the command did not start.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +27,12 @@ pub enum SpawnError {
         /// Why.
         source: io::Error,
     },
+    /// The command could type into the terminal that it shares with whoever started fathom.
+    #[error(
+        "--user: cannot keep the command from typing into this terminal: {0}; run fathom as root \
+         with all capabilities, on a kernel with CONFIG_SECCOMP_FILTER"
+    )]
+    NoFilter(io::Error),
     /// The system did not give what is needed.
     #[error("can't start {program}: {source}")]
     System {
@@ -101,12 +79,16 @@ impl CommandExit {
 /// What the command is to find as it would without fathom.
 #[derive(Clone, Debug)]
 pub struct Conditions {
-    /// Run it as somebody else.
+    /// Run it as another user, in that user's environment.
     pub user: Option<User>,
+    /// In fathom's environment all the same.
+    pub preserve_environment: bool,
     /// Its signal mask.
     pub mask: libc::sigset_t,
     /// Its priority.
     pub nice: i32,
+    /// How readily the kernel ends it when memory runs out ([`crate::system::oom_score`]).
+    pub oom_score: Option<i32>,
 }
 
 /// A running command.
@@ -133,11 +115,30 @@ impl Command {
         };
         let (mut pid_reader, pid_writer) = io::pipe().map_err(system)?;
         let (go_reader, mut go_writer) = io::pipe().map_err(system)?;
-        let Conditions { user, mask, nice } = conditions;
+        let Conditions {
+            user,
+            preserve_environment,
+            mask,
+            nice,
+            oom_score,
+        } = conditions;
+        // Made before the fork: nothing is allocated behind it.
+        let oom_score = oom_score.map(|score| score.to_string());
         let mut command = std::process::Command::new(program);
         command.args(arguments);
+        let filter = terminal::filter();
+        if let Some(user) = &user {
+            // Said here what it is: behind the fork every error looks like the program's.
+            terminal::try_out(&filter).map_err(SpawnError::NoFilter)?;
+            if !preserve_environment {
+                command
+                    .env_clear()
+                    .envs(user.environment(std::env::vars_os()));
+            }
+        }
         // SAFETY: between fork and exec only calls that are safe there: reads
-        // and writes on pipes, ids, signal mask. initgroups is not on POSIX's
+        // and writes on pipes and of a file in /proc, ids, a filter that was made before, signal
+        // mask. initgroups is not on POSIX's
         // list, but no other thread of the parent holds its locks: users are
         // looked up before.
         unsafe {
@@ -147,7 +148,12 @@ impl Command {
                 let mut go = [0];
                 (&go_reader).read_exact(&mut go)?;
                 check(libc::setpriority(libc::PRIO_PROCESS, 0, nice))?;
+                if let Some(score) = &oom_score {
+                    set_oom_score(score.as_bytes());
+                }
                 if let Some(user) = &user {
+                    // While it is root: afterwards it could not without losing setuid programs.
+                    terminal::install(&filter)?;
                     check(libc::initgroups(user.name.as_ptr(), user.gid))?;
                     check(libc::setgid(user.gid))?;
                     check(libc::setuid(user.uid))?;
@@ -219,6 +225,21 @@ impl Command {
         // SAFETY: the process is ours and not yet waited for, so the id is its
         // own; a failure means that it has ended.
         unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+}
+
+/// Writes this process's `oom_score_adj`, as it was before fathom changed it. Where /proc is not
+/// there it has not been changed either.
+fn set_oom_score(score: &[u8]) {
+    // SAFETY: open gets a terminated string, write a slice with its length, and the descriptor
+    // that is closed is the one that was opened here.
+    unsafe {
+        let path = c"/proc/self/oom_score_adj".as_ptr();
+        let file = libc::open(path, libc::O_WRONLY | libc::O_CLOEXEC);
+        if file >= 0 {
+            libc::write(file, score.as_ptr().cast(), score.len());
+            libc::close(file);
+        }
     }
 }
 

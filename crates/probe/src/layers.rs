@@ -25,10 +25,54 @@ pub struct Layers {
 
 /// A word that names no layer.
 #[derive(Debug, thiserror::Error)]
-#[error("no layer is called {0:?}: use syscall, vfs, pagecache, fs, block, sched, irq or all")]
+#[error("no layer is called {0:?}: use syscall, {list} or all", list = Layers::ALL.list(", "))]
 pub struct LayersError(String);
 
+/// A layer as a user chooses it.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedLayer {
+    /// Its name.
+    pub name: &'static str,
+    /// What is recorded of it, for the help.
+    pub what: &'static str,
+    field: fn(&mut Layers) -> &mut bool,
+}
+
 impl Layers {
+    /// The layers besides the calls: the one list that parsing, printing and the help go by.
+    pub const NAMED: [NamedLayer; 6] = [
+        NamedLayer {
+            name: "pagecache",
+            what: "page faults on mapped files and their write-back, hits and misses",
+            field: |layers| &mut layers.pagecache,
+        },
+        NamedLayer {
+            name: "vfs",
+            what: "functions of VFS, file systems and the page cache",
+            field: |layers| &mut layers.vfs,
+        },
+        NamedLayer {
+            name: "fs",
+            what: "parts of file systems",
+            field: |layers| &mut layers.fs,
+        },
+        NamedLayer {
+            name: "block",
+            what: "requests to devices",
+            field: |layers| &mut layers.block,
+        },
+        NamedLayer {
+            name: "sched",
+            what: "waits",
+            field: |layers| &mut layers.sched,
+        },
+        NamedLayer {
+            name: "irq",
+            what: "interrupts",
+            field: |layers| &mut layers.irq,
+        },
+    ];
+
     /// Every layer.
     pub const ALL: Layers = Layers {
         pagecache: true,
@@ -60,14 +104,11 @@ impl Layers {
         for word in words.iter().flat_map(|words| words.split(',')) {
             match word.trim() {
                 "syscall" => {}
-                "pagecache" => layers.pagecache = true,
-                "vfs" => layers.vfs = true,
-                "fs" => layers.fs = true,
-                "block" => layers.block = true,
-                "sched" => layers.sched = true,
-                "irq" => layers.irq = true,
                 "all" => layers = Layers::ALL,
-                other => return Err(LayersError(other.to_string())),
+                other => match Layers::NAMED.iter().find(|layer| layer.name == other) {
+                    Some(layer) => *(layer.field)(&mut layers) = true,
+                    None => return Err(LayersError(other.to_string())),
+                },
             }
         }
         Ok(layers)
@@ -75,17 +116,24 @@ impl Layers {
 
     /// Names of the layers, separated by commas: what [`Layers::parse`] takes.
     pub fn names(&self) -> String {
-        let named = [
-            (true, "syscall"),
-            (self.pagecache, "pagecache"),
-            (self.vfs, "vfs"),
-            (self.fs, "fs"),
-            (self.block, "block"),
-            (self.sched, "sched"),
-            (self.irq, "irq"),
-        ];
-        let names: Vec<_> = named.iter().filter(|n| n.0).map(|n| n.1).collect();
-        names.join(",")
+        match self.list(",") {
+            names if names.is_empty() => "syscall".to_string(),
+            names => format!("syscall,{names}"),
+        }
+    }
+
+    /// Whether the layer is recorded.
+    pub fn has(mut self, layer: &NamedLayer) -> bool {
+        *(layer.field)(&mut self)
+    }
+
+    /// Names of the layers besides the calls.
+    fn list(self, separator: &str) -> String {
+        let named = Layers::NAMED.iter().filter(|layer| self.has(layer));
+        named
+            .map(|layer| layer.name)
+            .collect::<Vec<_>>()
+            .join(separator)
     }
 }
 
@@ -115,5 +163,13 @@ mod tests {
         assert_eq!(parse(&[&Layers::ALL.names()]).unwrap(), Layers::ALL);
         let error = parse(&["syscall,vfsx"]).unwrap_err().to_string();
         assert!(error.contains("vfsx"), "{error}");
+        // The list of names and the fields cover each other.
+        for layer in &Layers::NAMED {
+            let one = parse(&[layer.name]).unwrap();
+            assert_eq!(one.names(), format!("syscall,{}", layer.name));
+            assert!(error.contains(layer.name), "{error}");
+        }
+        let named = Layers::NAMED.map(|layer| layer.name).join(",");
+        assert_eq!(parse(&[&named]).unwrap(), Layers::ALL);
     }
 }

@@ -24,21 +24,25 @@ mod selection;
 mod signals;
 mod stacks;
 pub mod system;
+mod terminal;
+mod unfinished;
+mod user;
 mod variant;
 
-pub use command::{Command, CommandExit, Conditions, SpawnError, User};
+pub use command::{Command, CommandExit, Conditions, SpawnError};
 pub use counted::NO_PROCESS;
 pub use counters::{Counters, Losses};
 pub use error::ProbeError;
 pub use filter::{FilterArgs, FilterError, Filters};
 pub use hooks::LAYER_VFS;
-pub use layers::{Layers, LayersError};
+pub use layers::{Layers, LayersError, NamedLayer};
 pub use perf_counters::{PerfCounters, PerfCountersError, perf_counters_here};
 pub use privilege::{Privilege, missing_privilege};
 pub use probe::{Probe, ProbeOptions};
 pub use rings::Crossed;
 pub use selection::{Selection, SelectionError};
 pub use signals::{Arrived, Signals};
+pub use user::{User, group_id};
 
 /// How much is read of each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

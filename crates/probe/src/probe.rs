@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use fathom_model::abi::{CpuStats, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
-use fathom_model::meta::{Hook, PerfCounter};
+use fathom_model::meta::{Hook, PerfCounter, RecordedLayer};
 use fathom_model::raw::RawChunk;
 use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
 
@@ -11,7 +11,7 @@ use crate::counted::Counted;
 use crate::counters::{Counters, Losses};
 use crate::error::ProbeError;
 use crate::filter::Filters;
-use crate::hooks::{Hooks, NO_COUNTERS, NO_STACKS};
+use crate::hooks::{Feature, Hooks, NO_COUNTERS, NO_STACKS};
 use crate::layers::Layers;
 use crate::load::{self, Loaded, Room, map};
 use crate::mounts::Mounts;
@@ -19,6 +19,7 @@ use crate::perf_counters::PerfCounters;
 use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::selection::Selection;
 use crate::stacks::Stacks;
+use crate::unfinished::unfinished;
 use crate::{Content, Detail, adopt};
 
 /// What and how to record.
@@ -62,6 +63,7 @@ pub struct Probe {
     stats: Stats,
     live: LiveTasks,
     hooks: Hooks,
+    layers: Layers,
     cpus: usize,
     all_tasks: bool,
     paths: bool,
@@ -73,6 +75,9 @@ pub struct Probe {
     /// Those that the machine has.
     counters: PerfCounters,
     stopped: bool,
+    /// Requests to devices that were on their way at the end, and their records until
+    /// these are drained.
+    in_flight: (Option<RawChunk>, u64),
 }
 
 impl Probe {
@@ -100,6 +105,7 @@ impl Probe {
             stats,
             live,
             hooks,
+            layers: options.layers,
             cpus,
             all_tasks: options.all_tasks,
             paths: options.detail != Detail::Raw || options.counters,
@@ -111,6 +117,7 @@ impl Probe {
             perf_counters,
             counters: room.perf_counters,
             stopped: false,
+            in_flight: (None, 0),
             object,
         })
     }
@@ -136,6 +143,11 @@ impl Probe {
     /// left out.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks.list
+    }
+
+    /// The layers, and whether they are recorded, once the programs are attached.
+    pub fn layers(&self) -> Vec<RecordedLayer> {
+        self.hooks.layers(&self.layers)
     }
 
     /// Why no stacks are recorded although the options ask for them.
@@ -235,6 +247,7 @@ impl Probe {
         });
         let from = out.len();
         self.wide.drain(out);
+        out.extend(self.in_flight.0.take());
         if let Some(stacks) = &mut self.stacks {
             stacks.number(out.get_mut(from..).unwrap_or_default());
             if self.stopped {
@@ -263,6 +276,12 @@ impl Probe {
         // microseconds; the kernel has no call that waits for it.
         std::thread::sleep(std::time::Duration::from_millis(20));
         self.hooks.count_skipped(&self.object);
+        if self.hooks.serve(Feature::Block) {
+            let merges = ["layer_rq_merge", "layer_rq_merge_behind_queue"];
+            let merges = merges.iter().any(|name| self.hooks.is_attached(name));
+            let (chunk, count) = unfinished(&self.object, merges)?;
+            self.in_flight = (Some(chunk), count);
+        }
         self.iterate("pending")
     }
 
@@ -275,6 +294,9 @@ impl Probe {
         let mut stats = self.stats.read();
         for (cpu, stats) in stats.iter_mut().enumerate() {
             stats.slot_calls = self.slots.written(cpu);
+        }
+        if let Some(first) = stats.first_mut() {
+            first.blocks += self.in_flight.1;
         }
         stats
     }

@@ -1,6 +1,6 @@
 //! Which calls are recorded: `--syscalls`.
 
-use fathom_model::syscalls::{Class, SYSCALLS, Syscall};
+use fathom_model::syscalls::{Api, Class, SYSCALLS, Syscall};
 
 /// Calls to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +27,13 @@ pub struct SelectionError {
 }
 
 impl Selection {
-    /// Every call, on files and directories only: the default.
+    /// Calls on files and directories only: the default. Not those that are made on
+    /// no file as a rule.
     pub fn storage() -> Self {
         Selection {
-            calls: (0..SYSCALLS.len()).collect(),
+            calls: (0..SYSCALLS.len())
+                .filter(|index| of_files(*index))
+                .collect(),
             all_file_types: false,
         }
     }
@@ -49,7 +52,8 @@ impl Selection {
             .collect();
         let narrows = |word: &&str| !word.starts_with('!') && !["all", "storage"].contains(word);
         if !words.iter().any(narrows) {
-            selected = [true; SYSCALLS.len()];
+            let all = words.contains(&"all");
+            selected = std::array::from_fn(|index| all || of_files(index));
         }
         for word in words {
             let (word, on) = match word.strip_prefix('!') {
@@ -84,6 +88,13 @@ impl Selection {
             all_file_types,
         })
     }
+}
+
+/// Whether a call is one of files, as far as it is not for its descriptor to tell.
+fn of_files(index: usize) -> bool {
+    SYSCALLS
+        .get(index)
+        .is_some_and(|call| !call.all_types || call.api != Api::Syscall)
 }
 
 /// The known word that shares the longest beginning with `word`, when that is
@@ -125,6 +136,11 @@ mod tests {
         assert_eq!(Selection::parse::<&str>(&[]).unwrap(), Selection::storage());
         assert_eq!(names(&["fsync,fdatasync"]), ["fsync", "fdatasync"]);
         assert_eq!(names(&["fsync", "fdatasync"]), ["fsync", "fdatasync"]);
+        assert!(!names(&["storage"]).contains(&"mprotect"));
+        assert!(!names(&["!read"]).contains(&"mprotect"));
+        assert!(names(&["memory"]).contains(&"mprotect"));
+        assert!(names(&["all"]).contains(&"mprotect"));
+        assert_eq!(names(&["mprotect"]), ["mprotect"]);
         assert!(names(&["data"]).contains(&"pread64"));
         assert!(!names(&["data"]).contains(&"openat"));
         assert!(!names(&["data", "!read"]).contains(&"read"));

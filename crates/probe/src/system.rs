@@ -21,6 +21,22 @@ pub fn local_time_for_names() -> String {
     )
 }
 
+const OOM_SCORE: &str = "/proc/self/oom_score_adj";
+
+/// How readily the kernel ends this process when memory runs out, -1000 (never) to 1000 (before all
+/// others); `None` where it does not tell.
+pub fn oom_score() -> Option<i32> {
+    std::fs::read_to_string(OOM_SCORE).ok()?.trim().parse().ok()
+}
+
+/// Changes that; without the right to it stays as it is.
+pub fn set_oom_score(score: i32) {
+    use std::io::Write;
+    if let Ok(mut file) = std::fs::File::options().write(true).open(OOM_SCORE) {
+        file.write_all(score.to_string().as_bytes()).ok();
+    }
+}
+
 /// CPU time in `usage`, user and system, nanoseconds.
 fn cpu_ns(usage: &libc::rusage) -> u64 {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;

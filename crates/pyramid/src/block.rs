@@ -16,6 +16,8 @@ const LAST: u8 = 1;
 const TEXT: u8 = 2;
 /// More than a block ever has of either, unpacked.
 const MAX_UNPACKED: usize = 16 << 20;
+/// The same packed, which may be a little more.
+const MAX_PACKED: u64 = MAX_UNPACKED as u64 + (1 << 20);
 const LEVEL: i32 = 1;
 
 /// What a block is about.
@@ -141,7 +143,8 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<(Block, Lengths)> {
         latencies: (u32_at(head, 72)?, u32_at(head, 76)?),
     };
     let parts = HEAD as u64 + u64::from(lengths.sums.1) + u64::from(lengths.latencies.1);
-    if parts != u64::from(lengths.total) || *shift > 60 {
+    let most = HEAD as u64 + 2 * MAX_PACKED;
+    if parts != u64::from(lengths.total) || parts > most || *shift > 60 {
         return None;
     }
     let block = Block {
@@ -160,13 +163,17 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<(Block, Lengths)> {
     (block.extent.first_part <= block.extent.last_part).then_some((block, lengths))
 }
 
+/// Whether a block is as it was written.
+pub(crate) fn is_as_written(bytes: &[u8]) -> bool {
+    let body = bytes.get(16..).unwrap_or_default();
+    u64_at(bytes, 8) == Some(XxHash64::oneshot(0, body))
+}
+
 /// Reads the cells of a whole block; histograms only if `latencies`.
 pub(crate) fn decode(bytes: &[u8], latencies: bool) -> Result<Decoded, PyramidError> {
     let damaged = |what| move || PyramidError::Damaged(what);
     let (_, lengths) = decode_head(bytes).ok_or_else(damaged("a block has no head"))?;
-    let hash = u64_at(bytes, 8).ok_or_else(damaged("a block has no head"))?;
-    let body = bytes.get(16..).unwrap_or_default();
-    if bytes.len() != lengths.total as usize || XxHash64::oneshot(0, body) != hash {
+    if bytes.len() != lengths.total as usize || !is_as_written(bytes) {
         return Err(PyramidError::Damaged("the hash of a block is another"));
     }
     let sums_end = HEAD + lengths.sums.1 as usize;

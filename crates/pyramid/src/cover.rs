@@ -2,8 +2,7 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use crate::block::{self, Decoded};
 use crate::builder::Extent;
@@ -14,7 +13,7 @@ use crate::{Key, Latency, PyramidError, Sum};
 /// merged in it, and its rows.
 pub type Part = (u64, u64, u64);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SegmentInfo {
     tier: u8,
     extent: Extent,
@@ -64,20 +63,13 @@ impl Plan {
 }
 
 impl Pyramid {
-    /// Opens the file of a pyramid. `None` when there is none.
+    /// Reads the file of a pyramid. `None` when it has no more than a beginning. Every block is
+    /// read and compared with its hash, but for those that are `known` from the same file.
     ///
     /// # Errors
     /// [`PyramidError::Damaged`] when it is something else,
     /// [`PyramidError::Version`], [`PyramidError::Io`].
-    pub fn open(path: &Path) -> Result<Option<Self>, PyramidError> {
-        match path.symlink_metadata() {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(e.into()),
-            // Opening a pipe would wait for a writer.
-            Ok(m) if !m.is_file() => return Err(PyramidError::Damaged("it is no regular file")),
-            Ok(_) => {}
-        }
-        let file = File::open(path)?;
+    pub fn open(file: File, known: Option<&Self>) -> Result<Option<Self>, PyramidError> {
         let mut head = [0; HEAD as usize];
         match file.read_exact_at(&mut head, 0) {
             // Killed as it began.
@@ -96,18 +88,23 @@ impl Pyramid {
             segments: Vec::new(),
             read_to: HEAD,
         };
-        pyramid.refresh()?;
+        let now = pyramid.file.metadata()?;
+        if let Some(known) = known {
+            // Its number is not given to another file as long as this one is open.
+            let before = known.file.metadata()?;
+            if (before.dev(), before.ino()) == (now.dev(), now.ino()) {
+                pyramid.segments.clone_from(&known.segments);
+                pyramid.read_to = known.read_to;
+            }
+        }
+        pyramid.read_heads(now.len())?;
         Ok(Some(pyramid))
     }
 
-    /// Looks for segments that were appended since.
-    ///
-    /// # Errors
-    /// [`PyramidError::Io`].
-    pub fn refresh(&mut self) -> Result<(), PyramidError> {
-        let length = self.file.metadata()?.len();
+    /// Reads the segments behind those that are known, up to the end or to what is not whole.
+    fn read_heads(&mut self, length: u64) -> Result<(), PyramidError> {
         let (mut at, mut blocks) = (self.read_to, Vec::new());
-        let mut head = [0; block::HEAD];
+        let (mut head, mut bytes) = ([0; block::HEAD], Vec::new());
         while at + block::HEAD as u64 <= length {
             self.file.read_exact_at(&mut head, at)?;
             let Some((block, lengths)) = block::decode_head(&head) else {
@@ -115,6 +112,11 @@ impl Pyramid {
             };
             let end = at + u64::from(lengths.total);
             if end > length || usize::from(block.dimension) != blocks.len() {
+                break;
+            }
+            bytes.resize(lengths.total as usize, 0);
+            self.file.read_exact_at(&mut bytes, at)?;
+            if !block::is_as_written(&bytes) {
                 break;
             }
             blocks.push((at, lengths.total, block.shift));

@@ -15,10 +15,10 @@ SELECT
     readahead_pages, added_pages, dirtied
 FROM (
     SELECT
-        file_id, count(pages) AS reads, coalesce(sum(pages), 0)::BIGINT AS pages,
-        coalesce(sum(hits), 0)::BIGINT AS hits, coalesce(sum(misses), 0)::BIGINT AS misses,
-        sum(readahead_pages)::BIGINT AS readahead_pages, sum(added_pages)::BIGINT AS added_pages,
-        sum(dirtied)::BIGINT AS dirtied
+        file_id, count(pages) AS reads, bounded(coalesce(sum(pages), 0)) AS pages,
+        bounded(coalesce(sum(hits), 0)) AS hits, bounded(coalesce(sum(misses), 0)) AS misses,
+        bounded(sum(readahead_pages)) AS readahead_pages, bounded(sum(added_pages)) AS added_pages,
+        bounded(sum(dirtied)) AS dirtied
     FROM pagecache
     GROUP BY file_id
 )

@@ -18,12 +18,12 @@ SELECT
 FROM (
     SELECT
         class,
-        sum(calls)::BIGINT AS calls,
-        sum(pending)::BIGINT AS pending,
-        sum(lost)::BIGINT AS lost,
-        sum(errors)::BIGINT AS errors,
-        sum(bytes)::BIGINT AS bytes,
-        sum(total_ns)::BIGINT AS total_ns,
+        bounded(sum(calls)) AS calls,
+        bounded(sum(pending)) AS pending,
+        bounded(sum(lost)) AS lost,
+        bounded(sum(errors)) AS errors,
+        bounded(sum(bytes)) AS bytes,
+        bounded(sum(total_ns)) AS total_ns,
         max(max_ns) AS max_ns,
         any_value(q) AS q
     FROM (

@@ -1,8 +1,10 @@
--- One row a device and kind of request: stored requests of everybody on the machine.
+-- One row per device and kind of request: stored requests of all processes on the machine.
 --
 -- device: Name of the device.
 -- op: read, write, flush, ...
--- requests: Requests that were completed.
+-- requests: Requests.
+-- unseen: Of which the end was not seen: in flight when the recording ended, or completed while
+--   the kernel ran no programs. They have no times and no error.
 -- recorded: Of which a recorded request caused.
 -- errors: Of which failed.
 -- bytes: Bytes that were moved.
@@ -16,17 +18,18 @@
 -- mean_depth: Mean number of requests that the device had when it got one, which counts.
 -- max_depth: Most of them.
 SELECT
-    device, op, requests, recorded, errors, bytes, q[1] AS queue_p50_ns, q[2] AS queue_p99_ns,
+    device, op, requests, unseen, recorded, errors, bytes, q[1] AS queue_p50_ns, q[2] AS queue_p99_ns,
     d[1] AS device_p50_ns, d[2] AS device_p90_ns, d[3] AS device_p99_ns, device_max_ns,
     device_ns, mean_depth, max_depth
 FROM (
     SELECT
-        device, op, count(*) AS requests, count(rid) AS recorded,
-        count(*) FILTER (error <> 0) AS errors, sum(bytes)::BIGINT AS bytes,
+        device, op, count(*) AS requests,
+        count(*) FILTER (completed_ns IS NULL) AS unseen, count(rid) AS recorded,
+        count(*) FILTER (error <> 0) AS errors, bounded(sum(bytes)) AS bytes,
         quantile_disc(issued_ns - queued_ns, [0.5, 0.99]) AS q,
         quantile_disc(completed_ns - issued_ns, [0.5, 0.9, 0.99]) AS d,
         max(completed_ns - issued_ns) AS device_max_ns,
-        coalesce(sum(completed_ns - issued_ns), 0)::BIGINT AS device_ns,
+        bounded(coalesce(sum(completed_ns - issued_ns), 0)) AS device_ns,
         avg(queue_depth) AS mean_depth, max(queue_depth) AS max_depth
     FROM block
     GROUP BY device, op

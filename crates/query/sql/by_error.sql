@@ -7,7 +7,7 @@
 -- total_ns: Sum of their durations, nanoseconds.
 -- example_path: Path of one of them; null when none has one.
 SELECT
-    syscall, errno, count(*) AS calls, sum(dur_ns)::BIGINT AS total_ns,
+    syscall, errno, count(*) AS calls, bounded(sum(dur_ns)) AS total_ns,
     min(coalesce(path, path_arg)) AS example_path
 FROM syscalls
 WHERE errno IS NOT NULL

@@ -24,13 +24,13 @@ SELECT
 FROM (
     SELECT
         file_id,
-        sum(calls)::BIGINT AS calls,
-        sum(lost)::BIGINT AS lost,
-        sum(errors)::BIGINT AS errors,
-        sum(bytes)::BIGINT AS bytes,
-        sum(read_bytes)::BIGINT AS read_bytes,
-        sum(written_bytes)::BIGINT AS written_bytes,
-        sum(total_ns)::BIGINT AS total_ns,
+        bounded(sum(calls)) AS calls,
+        bounded(sum(lost)) AS lost,
+        bounded(sum(errors)) AS errors,
+        bounded(sum(bytes)) AS bytes,
+        bounded(sum(read_bytes)) AS read_bytes,
+        bounded(sum(written_bytes)) AS written_bytes,
+        bounded(sum(total_ns)) AS total_ns,
         max(max_ns) AS max_ns,
         any_value(q) AS q
     FROM (

@@ -10,7 +10,7 @@
 -- max_ns: Longest, nanoseconds.
 SELECT
     pid, tid, any_value(comm) AS comm, kind, name, count(*) AS interrupts,
-    sum(dur_ns)::BIGINT AS total_ns, max(dur_ns) AS max_ns
+    bounded(sum(dur_ns)) AS total_ns, max(dur_ns) AS max_ns
 FROM irqs
 WHERE rid IS NOT NULL
 GROUP BY pid, tid, kind, name

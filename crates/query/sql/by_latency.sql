@@ -11,7 +11,7 @@ SELECT
     syscall, bucket,
     CASE WHEN bucket = 0 THEN 0 ELSE 1::BIGINT << bucket END AS from_ns,
     CASE WHEN bucket < 39 THEN 1::BIGINT << (bucket + 1) END AS below_ns,
-    sum(calls)::BIGINT AS calls, sum(lost)::BIGINT AS lost
+    bounded(sum(calls)) AS calls, bounded(sum(lost)) AS lost
 FROM (
     -- The bucket of each step instead of that of each call: there are few steps.
     SELECT syscall, duration_bucket(step) AS bucket, calls, 0 AS lost

@@ -11,7 +11,7 @@
 -- max_ns: Longest visit, nanoseconds.
 SELECT
     layer, name, count(DISTINCT rid) AS requests, count(*) AS visits,
-    sum(self_ns)::BIGINT AS self_ns,
+    bounded(sum(self_ns)) AS self_ns,
     sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0) AS share,
     max(dur_ns) AS max_ns
 FROM all_slices

@@ -25,16 +25,16 @@ SELECT
 FROM (
     SELECT
         file_id,
-        sum(faults)::BIGINT AS faults,
-        sum(lost)::BIGINT AS lost,
-        sum(major)::BIGINT AS major,
-        sum(failed)::BIGINT AS failed,
-        sum(write_faults)::BIGINT AS write_faults,
-        sum(around_bytes)::BIGINT AS around_bytes,
-        sum(total_ns)::BIGINT AS total_ns,
+        bounded(sum(faults)) AS faults,
+        bounded(sum(lost)) AS lost,
+        bounded(sum(major)) AS major,
+        bounded(sum(failed)) AS failed,
+        bounded(sum(write_faults)) AS write_faults,
+        bounded(sum(around_bytes)) AS around_bytes,
+        bounded(sum(total_ns)) AS total_ns,
         max(max_ns) AS max_ns,
         any_value(q) AS q,
-        sum(written_back)::BIGINT AS written_back_bytes
+        bounded(sum(written_back)) AS written_back_bytes
     FROM (
         SELECT
             file_id, count(*) AS faults, 0 AS lost, count(*) FILTER (kind = 'major') AS major,

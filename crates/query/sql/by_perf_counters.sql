@@ -30,15 +30,15 @@ SELECT
         / nullif(sum(instructions) FILTER (cycles IS NOT NULL), 0) AS cpi,
     sum(cache_misses) FILTER (bytes IS NOT NULL)
         / nullif(sum(bytes) FILTER (cache_misses IS NOT NULL) / 1024, 0) AS cache_misses_per_kib,
-    sum(cycles)::BIGINT AS cycles, avg(cycles) AS mean_cycles,
-    sum(instructions)::BIGINT AS instructions, avg(instructions) AS mean_instructions,
-    sum(cache_references)::BIGINT AS cache_references, avg(cache_references) AS mean_cache_references,
-    sum(cache_misses)::BIGINT AS cache_misses, avg(cache_misses) AS mean_cache_misses,
-    sum(branch_misses)::BIGINT AS branch_misses, avg(branch_misses) AS mean_branch_misses,
-    sum(task_clock_ns)::BIGINT AS task_clock_ns, avg(task_clock_ns) AS mean_task_clock_ns,
-    sum(page_faults)::BIGINT AS page_faults, avg(page_faults) AS mean_page_faults,
-    sum(context_switches)::BIGINT AS context_switches, avg(context_switches) AS mean_context_switches,
-    sum(cpu_migrations)::BIGINT AS cpu_migrations, avg(cpu_migrations) AS mean_cpu_migrations
+    bounded(sum(cycles)) AS cycles, avg(cycles) AS mean_cycles,
+    bounded(sum(instructions)) AS instructions, avg(instructions) AS mean_instructions,
+    bounded(sum(cache_references)) AS cache_references, avg(cache_references) AS mean_cache_references,
+    bounded(sum(cache_misses)) AS cache_misses, avg(cache_misses) AS mean_cache_misses,
+    bounded(sum(branch_misses)) AS branch_misses, avg(branch_misses) AS mean_branch_misses,
+    bounded(sum(task_clock_ns)) AS task_clock_ns, avg(task_clock_ns) AS mean_task_clock_ns,
+    bounded(sum(page_faults)) AS page_faults, avg(page_faults) AS mean_page_faults,
+    bounded(sum(context_switches)) AS context_switches, avg(context_switches) AS mean_context_switches,
+    bounded(sum(cpu_migrations)) AS cpu_migrations, avg(cpu_migrations) AS mean_cpu_migrations
 FROM perf_counters
 INNER JOIN (
     SELECT rid, syscall, bytes, dur_ns FROM syscalls

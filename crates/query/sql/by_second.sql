@@ -22,10 +22,10 @@ FROM (
         (ts_ns - (SELECT start_ns FROM session)) // 1000000000 AS second,
         count(*) AS calls,
         count(errno) AS errors,
-        coalesce(sum(bytes), 0)::BIGINT AS bytes,
-        coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT AS read_bytes,
-        coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT AS written_bytes,
-        sum(dur_ns)::BIGINT AS total_ns,
+        bounded(coalesce(sum(bytes), 0)) AS bytes,
+        bounded(coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)) AS read_bytes,
+        bounded(coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)) AS written_bytes,
+        bounded(sum(dur_ns)) AS total_ns,
         duration_percentiles(dur_ns) AS q,
         max(dur_ns) AS max_ns
     FROM syscalls

@@ -1,42 +1,92 @@
--- One row a thread: its contention score (SCI), an estimate of the part of its life that it
--- lost because its requests took longer than the fastest alike. Alike are calls of one name
--- that passed through the same layers, succeeded, and moved as many bytes.
+-- One row per thread: its contention score (SCI), an estimate of the part of its life that it
+-- lost because its calls took longer than the fastest alike. Calls are alike if they have the
+-- same name, moved as many bytes, and passed through the same functions of the kernel and
+-- requests to devices in the same order. Being preempted, interrupted or made to wait does not
+-- make a call a different one. Calls that failed, had not ended, or began before the recording
+-- are left out.
 --
 -- pid: Process.
 -- tid: Thread.
 -- comm: Its name.
--- calls: Calls that succeeded.
--- total_ns: Time that they took, nanoseconds.
+-- calls: Calls that are compared.
+-- total_ns: Their total duration, nanoseconds.
 -- slowdown_ns: Of which beyond the fastest alike, nanoseconds.
--- life_ns: From the beginning of the thread's first call to the end of its last, nanoseconds.
--- score: slowdown_ns / life_ns: 0, all were as fast as the fastest, to 1.
-WITH sequences AS (
-    -- A bit a layer: a list of their names for each request takes five times as long.
-    SELECT rid, bit_or(1 << coalesce(list_position(
-        ['user', 'syscall', 'vfs', 'fs', 'pagecache', 'block', 'device'], layer), 0)) AS layers
-    FROM slices WHERE layer NOT IN ('irq', 'sched') GROUP BY rid
+-- life_ns: From the beginning of the thread to its end, as far as it was recorded,
+--   nanoseconds; the sum if several threads of the process had the same id one after the
+--   other; null if table processes does not have the thread.
+-- score: slowdown_ns / life_ns: 0, all calls were as fast as the fastest, to 1.
+WITH steps AS (
+    -- Hashes: texts would take four times as long.
+    SELECT rid, ts_ns, depth, hash(layer, name) AS step
+    FROM slices
+    -- Visits of block and device are times at which the request waited: how many there are
+    -- depends on what else the machine did. The requests to devices themselves follow.
+    WHERE layer IN ('vfs', 'fs', 'pagecache') OR (layer = 'block' AND name = 'submit_bio')
+    UNION ALL
+    SELECT submitted.rid, ts_ns, 3, hash(device, op)
+    FROM (
+        SELECT submit_rid AS rid, block_id FROM bios WHERE submit_rid IS NOT NULL GROUP BY ALL
+    ) AS submitted
+    JOIN block USING (block_id)
+),
+-- Most requests have one or two, whose order the first and the last tell: sorting those of
+-- every request would take ten times as long.
+ends AS (
+    SELECT
+        rid, count(*) AS n, arg_min(step, ts_ns * 4 + least(depth, 3)) AS first_step,
+        arg_max(step, ts_ns * 4 + least(depth, 3)) AS last_step
+    FROM steps GROUP BY rid
+),
+sequences AS (
+    SELECT rid, hash(n, first_step, last_step) AS sequence FROM ends WHERE n <= 2
+    UNION ALL
+    SELECT rid, hash(list(step ORDER BY ts_ns, depth, step)) AS sequence
+    FROM steps SEMI JOIN (SELECT rid FROM ends WHERE n > 2) USING (rid) GROUP BY rid
 ),
 -- Calls of one thread that are alike are summed up before they are compared with those of
 -- others, so that no call is looked at twice or held in memory.
 alike AS (
     SELECT
-        pid, tid, syscall, bytes, layers, count(*) AS calls, sum(dur_ns) AS total_ns,
-        min(dur_ns) AS least_ns, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns,
-        max(ts_ns + dur_ns) AS end_ns, arg_max(comm, ts_ns) AS comm
+        pid, tid, syscall, bytes, sequence, count(*) AS calls, sum(dur_ns) AS total_ns,
+        min(dur_ns) AS least_ns, max(ts_ns) AS last_ns, max(ts_ns + dur_ns) AS end_ns,
+        arg_max(comm, ts_ns) AS comm
     FROM syscalls LEFT JOIN sequences USING (rid)
-    WHERE errno IS NULL AND ret IS NOT NULL AND api = 'syscall'
-    GROUP BY pid, tid, syscall, bytes, layers
+    WHERE errno IS NULL AND ret IS NOT NULL AND dur_ns IS NOT NULL AND api = 'syscall'
+        AND op_flags IS NULL
+    GROUP BY pid, tid, syscall, bytes, sequence
 ),
 timed AS (
     SELECT
-        *, total_ns - calls * min(least_ns) OVER (PARTITION BY syscall, bytes, layers) AS slower_ns
+        *, total_ns - calls::HUGEINT * min(least_ns) OVER (PARTITION BY syscall, bytes, sequence) AS slower_ns
     FROM alike
+),
+threads AS (
+    SELECT
+        pid, tid, arg_max(comm, last_ns) AS comm, bounded(sum(calls)) AS calls,
+        bounded(sum(total_ns)) AS total_ns, bounded(sum(slower_ns)) AS slowdown_ns
+    FROM timed
+    GROUP BY pid, tid
+),
+-- A session that is being recorded has no end yet: its last call is the end so far.
+recorded AS (
+    SELECT start_ns, coalesce(end_ns, (SELECT max(end_ns) FROM alike)) AS end_ns FROM session
+),
+lives AS (
+    SELECT
+        pid, tid,
+        bounded(sum(
+            greatest(
+                0,
+                least(coalesce(processes.end_ns, recorded.end_ns), recorded.end_ns)
+                    - greatest(processes.start_ns, recorded.start_ns)
+            )
+        )) AS life_ns
+    FROM processes, recorded
+    GROUP BY pid, tid
 )
 SELECT
-    pid, tid, arg_max(comm, last_ns) AS comm, sum(calls)::BIGINT AS calls,
-    sum(total_ns)::BIGINT AS total_ns, sum(slower_ns)::BIGINT AS slowdown_ns,
-    max(end_ns) - min(first_ns) AS life_ns,
-    sum(slower_ns) / nullif(max(end_ns) - min(first_ns), 0) AS score
-FROM timed
-GROUP BY pid, tid
-ORDER BY score DESC, tid
+    threads.pid, threads.tid, comm, calls, total_ns, slowdown_ns, life_ns,
+    slowdown_ns / nullif(life_ns, 0) AS score
+FROM threads
+LEFT JOIN lives ON threads.tid = lives.tid AND threads.pid IS NOT DISTINCT FROM lives.pid
+ORDER BY score DESC NULLS LAST, threads.tid

@@ -1,4 +1,5 @@
--- The queue of each device over time: one row a change, from the stored requests.
+-- The queue of each device over time: one row per change, from the stored requests whose end
+-- was seen.
 --
 -- ts_ns: When, CLOCK_MONOTONIC nanoseconds.
 -- device: Name of the device.
@@ -6,6 +7,9 @@
 -- in_device: Requests from then on that the device had.
 -- waiting_others: Of the waiting ones those that no recorded request caused.
 -- in_device_others: Of those in the device the same.
+WITH ended AS (
+    SELECT * FROM block WHERE issued_ns IS NOT NULL AND completed_ns IS NOT NULL
+)
 SELECT
     ts_ns, device,
     sum(sum(waiting)) OVER w::BIGINT AS waiting,
@@ -14,13 +18,13 @@ SELECT
     sum(coalesce(sum(in_device) FILTER (others), 0)) OVER w::BIGINT AS in_device_others
 FROM (
     SELECT queued_ns AS ts_ns, device, 1 AS waiting, 0 AS in_device, rid IS NULL AS others
-    FROM block WHERE queued_ns IS NOT NULL AND issued_ns IS NOT NULL
+    FROM ended WHERE queued_ns IS NOT NULL
     UNION ALL
     SELECT issued_ns, device, if(queued_ns IS NULL, 0, -1), 1, rid IS NULL
-    FROM block WHERE issued_ns IS NOT NULL
+    FROM ended
     UNION ALL
     SELECT completed_ns, device, 0, -1, rid IS NULL
-    FROM block WHERE issued_ns IS NOT NULL
+    FROM ended
 )
 GROUP BY ts_ns, device
 WINDOW w AS (PARTITION BY device ORDER BY ts_ns)

@@ -15,18 +15,23 @@
 -- wasted_bytes: Of which were not.
 WITH ahead AS (
     SELECT row_number() OVER () AS n, * FROM bios
-    WHERE origin = 'readahead' AND file_offset IS NOT NULL AND file_id IS NOT NULL
+    WHERE origin = 'readahead' AND file_offset BETWEEN 0 AND (1::BIGINT << 62) AND file_id IS NOT NULL
 ),
+-- The kernel reads at most 2 GiB at once: what a damaged capture has beyond that is left out.
 uses AS (
     SELECT file_id, ts_ns + dur_ns AS end_ns, "offset" AS first, "offset" + bytes AS behind
     FROM syscalls
-    WHERE call_reads(syscall) AND bytes > 0 AND "offset" IS NOT NULL
+    WHERE call_reads(syscall) AND bytes BETWEEN 1 AND (1::BIGINT << 31)
+        AND "offset" BETWEEN 0 AND (1::BIGINT << 62)
     UNION ALL
     SELECT
         file_id, ts_ns + coalesce(dur_ns, 0),
         least(coalesce(around_offset, "offset"), "offset" // 4096 * 4096),
         greatest(coalesce(around_offset + around_bytes, 0), ("offset" // 4096 + 1) * 4096)
     FROM faults
+    WHERE coalesce("offset", 0) BETWEEN 0 AND (1::BIGINT << 62)
+        AND coalesce(around_offset, 0) BETWEEN 0 AND (1::BIGINT << 62)
+        AND coalesce(around_bytes, 0) BETWEEN 0 AND (1::BIGINT << 31)
 ),
 -- Both by pieces of a mebibyte, so that only those near each other are compared.
 ahead_pieces AS (
@@ -55,7 +60,7 @@ added AS (
     FROM parts
 ),
 used AS (
-    SELECT n, sum(greatest(bytes, 0))::BIGINT AS used_bytes FROM added GROUP BY n
+    SELECT n, bounded(sum(greatest(bytes, 0))) AS used_bytes FROM added GROUP BY n
 )
 SELECT
     rid, ts_ns, pid, tid, comm, file_id, path, file_offset, bytes,

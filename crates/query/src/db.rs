@@ -9,10 +9,11 @@ use duckdb::{Config, Connection, InterruptHandle};
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
 use fathom_model::tables::TABLES;
-use fathom_session::Session;
+use fathom_session::{Session, on_latest};
 
 use crate::error::message;
 use crate::escape::sql_string;
+use crate::place::Place;
 use crate::rows::Rows;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
@@ -21,7 +22,9 @@ use crate::{QueryError, findings, guard, percentiles, session_row, tables};
 /// Stored calls up to which percentiles of the views are exact: the database
 /// keeps about 20 bytes a call for them, outside of its memory limit. Those of more calls
 /// are told from a histogram, at most 1/64 too low.
-const EXACT_PERCENTILES: i64 = 20_000_000;
+const EXACT_PERCENTILES: u64 = 20_000_000;
+/// Bytes of the memory limit for each of these calls: no more than half of it goes to them.
+const EXACT_BYTES: u64 = 40;
 
 /// Calls that have no rows in table `syscalls`, for the views that add them to those
 /// that have: lost ones and counted ones.
@@ -62,23 +65,46 @@ pub struct Db {
     limits: Limits,
     busy: Cell<bool>,
     exact_percentiles: bool,
+    place: Place,
+}
+
+impl Limits {
+    /// Calls up to which percentiles are exact.
+    fn exact_percentiles(&self) -> u64 {
+        EXACT_PERCENTILES.min(self.memory_bytes / EXACT_BYTES)
+    }
 }
 
 impl Db {
+    /// Opens `session`, or its newest state when it changes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Db::open`].
+    pub fn open_latest(session: &mut Session, limits: &Limits) -> Result<Self, QueryError> {
+        on_latest(session, |session| Self::open(session, limits.clone()))
+    }
+
     /// Opens `session` as it is now.
     ///
     /// # Errors
     ///
     /// Those of [`Db::open_parts`]. Parts of a session that is being recorded
-    /// may be merged at any moment: after an error, [`Session::refresh`] and
-    /// another try help.
+    /// may be merged at any moment: [`Db::open_latest`] tries again.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
         // Parts that are written later are to be read, too.
         let dirs = match session.is_live() {
             true => TABLES.iter().map(|t| session.dir().join(t.name)).collect(),
             false => Vec::new(),
         };
-        Self::start(&meta_of(session), |t| session.parts(t), &dirs, limits)
+        let place = Place::of(session.dir())?;
+        Self::start(
+            &meta_of(session),
+            |t| session.parts(t),
+            place,
+            &dirs,
+            limits,
+        )
     }
 
     /// Opens the session whose tables consist of the Parquet files that
@@ -93,13 +119,14 @@ impl Db {
         parts: impl Fn(&str) -> Vec<PathBuf>,
         limits: Limits,
     ) -> Result<Self, QueryError> {
-        Self::start(meta, parts, &[], limits)
+        Self::start(meta, parts, Place::default(), &[], limits)
     }
 
-    /// Opens a session; files in `dirs` may be read besides its parts.
+    /// Opens a session, which is in `place`; files in `dirs` may be read besides its parts.
     fn start(
         meta: &SessionMeta,
         parts: impl Fn(&str) -> Vec<PathBuf>,
+        place: Place,
         dirs: &[PathBuf],
         limits: Limits,
     ) -> Result<Self, QueryError> {
@@ -125,13 +152,13 @@ impl Db {
         let mut allowed = Vec::new();
         for table in TABLES {
             let files = parts(table.name);
-            allowed.extend(tables::path_literals(&files)?);
+            allowed.extend(place.literals(&files)?);
             let unreadable = |e: duckdb::Error| QueryError::Table {
                 table: table.name,
                 detail: message(&e),
             };
             connection
-                .execute_batch(&tables::create_view(table, &files, "CREATE VIEW")?)
+                .execute_batch(&tables::create_view(table, &place, &files, "CREATE VIEW")?)
                 .map_err(unreadable)?;
         }
         let stored: i64 = connection
@@ -140,7 +167,8 @@ impl Db {
                 table: "syscalls",
                 detail: message(&e),
             })?;
-        let exact_percentiles = stored <= EXACT_PERCENTILES;
+        let exact_percentiles =
+            u64::try_from(stored).is_ok_and(|n| n <= limits.exact_percentiles());
         let macro_sql = percentiles::of_durations("CREATE MACRO", exact_percentiles);
         connection.execute_batch(&macro_sql).map_err(db)?;
         connection.execute_batch(UNSTORED).map_err(db)?;
@@ -153,7 +181,7 @@ impl Db {
                 "SET allowed_paths = [{}]; SET allowed_directories = [{}]; \
                  SET enable_external_access = false; SET lock_configuration = true",
                 allowed.join(", "),
-                tables::path_literals(dirs)?.join(", ")
+                place.literals(dirs)?.join(", ")
             ))
             .map_err(db)?;
         Ok(Self {
@@ -161,6 +189,7 @@ impl Db {
             limits,
             busy: Cell::new(false),
             exact_percentiles,
+            place,
         })
     }
 
@@ -178,11 +207,11 @@ impl Db {
             if before.part_infos(table.name) != session.part_infos(table.name) {
                 let parts = session.parts(table.name);
                 let create = "CREATE OR REPLACE VIEW";
-                sql.push_str(&tables::create_view(table, &parts, create)?);
+                sql.push_str(&tables::create_view(table, &self.place, &parts, create)?);
                 sql.push_str(";\n");
             }
         }
-        next.exact_percentiles = session.rows("syscalls") <= EXACT_PERCENTILES as u64;
+        next.exact_percentiles = session.rows("syscalls") <= self.limits.exact_percentiles();
         if next.exact_percentiles != self.exact_percentiles {
             let create = "CREATE OR REPLACE MACRO";
             sql.push_str(&percentiles::of_durations(create, next.exact_percentiles));
@@ -216,6 +245,11 @@ impl Db {
         }
         let sql = guard::check(&self.connection, sql)?;
         self.run(&sql)
+    }
+
+    /// Where the parts are.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -260,6 +294,7 @@ impl Db {
             limits: self.limits.clone(),
             busy: Cell::new(false),
             exact_percentiles: self.exact_percentiles,
+            place: self.place.clone(),
         })
     }
 
@@ -323,11 +358,17 @@ fn macros(meta: &SessionMeta) -> String {
         .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
         .collect();
     format!(
+        // Sums are of more bits than their columns: of numbers that cannot be, as a damaged
+        // capture has them, the largest is shown, instead of failing.
+        //
         // A function of one column runs once for each entry of the column's dictionary,
         // where IN compares every row with every name: the sums of reads and writes by
         // file took three times as long. The digits of a number in base 2 tell its power
         // exactly, and in half the time of a logarithm.
         "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
+         CREATE MACRO bounded(n) AS coalesce(try_cast(n AS BIGINT), \
+             CASE WHEN n > 0 THEN 9223372036854775807 \
+             WHEN n < 0 THEN -9223372036854775807 END);\n\
          CREATE MACRO hash_hex(hash) AS lpad(lower(hex(hash::BIGINT)), 16, '0');\n\
          CREATE MACRO duration_bucket(ns) AS \
              CASE WHEN ns IS NULL THEN NULL \
@@ -392,6 +433,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         host: Default::default(),
         clock: Default::default(),
         hooks: Vec::new(),
+        layers: Vec::new(),
         totals: Default::default(),
         exit_status: None,
         cost: Default::default(),

@@ -46,8 +46,13 @@ pub enum QueryError {
     #[error("another query on this session is still running: read its rows to the end first")]
     Busy,
     /// The path of a part cannot be given to the database.
-    #[error("path {0} is not valid UTF-8, which DuckDB asks for: rename the directory")]
-    Path(String),
+    #[error("cannot read {path}: {reason}")]
+    Path {
+        /// The path, escaped.
+        path: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// The files of a table do not hold its columns.
     #[error("table {table} cannot be read: {detail}; the session is damaged or not fathom's")]
     Table {
@@ -67,12 +72,37 @@ pub enum QueryError {
         /// The reason.
         detail: String,
     },
+    /// The process that runs SQL cannot be used.
+    #[error("the process that runs SQL cannot be used: {0}")]
+    Worker(String),
+    /// The process that ran a query ended before the query did.
+    #[error(
+        "the statement ended the process that ran it (signal {signal}): it may need more memory \
+         than its limit of {limit_mib} MiB, or be nested too deeply; narrow it down, or raise the \
+         limit"
+    )]
+    Died {
+        /// The signal that ended it.
+        signal: i32,
+        /// The limit.
+        limit_mib: u64,
+    },
     /// The result could not be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] std::io::Error),
 }
 
 impl QueryError {
+    /// Whether the session may have changed under the query, as parts of a recording are merged:
+    /// then another try on its new state may do.
+    pub fn may_be_stale(&self) -> bool {
+        match self {
+            Self::Table { .. } => true,
+            Self::Sql(text) => text.starts_with("IO Error") || text.contains("No files found"),
+            _ => false,
+        }
+    }
+
     /// The error behind a failure of the database. `limits` are what the query
     /// ran under; `timed_out` tells whether it was interrupted for its time.
     pub(crate) fn from_db(
@@ -87,7 +117,8 @@ impl QueryError {
                 false => QueryError::Interrupted,
             };
         }
-        if text.starts_with("Out of Memory") {
+        // The second is what the library says where the kernel gives no more.
+        if text.starts_with("Out of Memory") || text.contains("std::bad_alloc") {
             return QueryError::Memory {
                 limit_mib: limits.memory_bytes >> 20,
                 detail: text,

@@ -1,6 +1,7 @@
 //! Table `findings`: filled by who has diagnosed the session, when a query asks for it.
 
 use duckdb::{Connection, params};
+use serde::{Deserialize, Serialize};
 
 use crate::error::message;
 use crate::{Db, QueryError};
@@ -9,7 +10,7 @@ use crate::{Db, QueryError};
 pub(crate) const SQL: &str = include_str!("../sql/findings.sql");
 
 /// A row of the table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // The columns, which sql/findings.sql documents.
 pub struct FindingRow {
     pub rule: String,

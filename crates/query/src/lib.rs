@@ -3,7 +3,8 @@
 //! [`Db::open`] gives the session's tables, the views of `sql/` and nothing
 //! else: no other file can be read and none written (module `guard` says how).
 //! Results stream as Arrow record batches ([`Rows`]); [`output`] writes them as
-//! a table, CSV, JSON, Arrow or Parquet.
+//! a table, CSV, JSON, Arrow or Parquet. Text that a user has written runs in a process of its
+//! own ([`worker`]).
 
 mod db;
 mod error;
@@ -13,12 +14,14 @@ mod findings;
 mod guard;
 pub mod output;
 mod percentiles;
+mod place;
 mod rows;
 mod schema;
 mod session_row;
 mod tables;
 mod views;
 mod watchdog;
+pub mod worker;
 pub mod zoom;
 
 pub use arrow;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use fathom_model::tables::{ColumnType, Table};
 
 use crate::QueryError;
-use crate::escape::{sql_name, sql_string};
+use crate::escape::sql_name;
+use crate::place::Place;
 
 /// Type of a column in SQL.
 pub(crate) fn sql_type(ty: ColumnType) -> &'static str {
@@ -19,22 +20,10 @@ pub(crate) fn sql_type(ty: ColumnType) -> &'static str {
     }
 }
 
-/// The paths as DuckDB takes them.
-pub(crate) fn path_literals(parts: &[PathBuf]) -> Result<Vec<String>, QueryError> {
-    parts
-        .iter()
-        .map(|path| match path.to_str() {
-            Some(text) => Ok(sql_string(text)),
-            None => Err(QueryError::Path(
-                crate::escape::text(&path.to_string_lossy()).into(),
-            )),
-        })
-        .collect()
-}
-
-/// What makes `table` a view of its parts, in order of writing; `create` is how it begins.
+/// What makes `table` a view of its parts in `place`, in order of writing; `create` is how it begins.
 pub(crate) fn create_view(
     table: &Table,
+    place: &Place,
     parts: &[PathBuf],
     create: &str,
 ) -> Result<String, QueryError> {
@@ -60,7 +49,7 @@ pub(crate) fn create_view(
     let mut sql = format!(
         "{create} {name} AS SELECT {} FROM read_parquet([{}])",
         columns.join(", "),
-        path_literals(parts)?.join(", ")
+        place.literals(parts)?.join(", ")
     );
     if !table.key.is_empty() {
         let key: Vec<String> = table.key.iter().map(|k| sql_name(k)).collect();

@@ -43,9 +43,11 @@ views![
     "events",
 ];
 
-/// Names of the views, that of table `session` included.
+/// Names of the views, those of tables `session` and `findings`, which have no parts, included.
 pub fn view_names() -> impl Iterator<Item = &'static str> {
-    std::iter::once("session").chain(VIEWS.iter().map(|view| view.name))
+    ["session", "findings"]
+        .into_iter()
+        .chain(VIEWS.iter().map(|view| view.name))
 }
 
 /// The parsed comments of a view.

@@ -94,15 +94,22 @@ fn hostile_names_do_not_reach_the_terminal() {
     let header = text(&db, "SELECT 1 AS \"a\u{1b}b\"", Format::Table);
     assert!(header.starts_with("a\\x1bb\n"), "{header:?}");
 
-    // CSV keeps the bytes for programs, and escapes them for terminals.
+    // CSV has the bytes when they are asked for, though never on a terminal.
     let quoted = HOSTILE.replace('"', "\"\"");
-    assert_eq!(text(&db, sql, Format::Csv), format!("p\n\"{quoted}\"\n"));
-    let options = Options {
-        terminal: true,
-        ..Options::default()
-    };
-    let csv = String::from_utf8(bytes(&db, sql, Format::Csv, &options)).unwrap();
-    assert_eq!(csv, format!("p\n\"{}\"\n", shown.replace('"', "\"\"")));
+    let safe = format!("p\n\"{}\"\n", shown.replace('"', "\"\""));
+    for (terminal, exact) in [(false, false), (true, false), (true, true), (false, true)] {
+        let options = Options {
+            terminal,
+            exact,
+            ..Options::default()
+        };
+        let csv = String::from_utf8(bytes(&db, sql, Format::Csv, &options)).unwrap();
+        if exact && !terminal {
+            assert_eq!(csv, format!("p\n\"{quoted}\"\n"));
+        } else {
+            assert_eq!(csv, safe, "terminal {terminal}, exact {exact}");
+        }
+    }
 
     let json = text(&db, sql, Format::Json);
     assert!(
@@ -122,8 +129,59 @@ fn csv_tells_null_from_empty() {
             "SELECT NULL AS a, '' AS b, 'x,y' AS \"c,d\", E'1\\r2' AS e",
             Format::Csv
         ),
-        "a,b,\"c,d\",e\n,\"\",\"x,y\",\"1\r2\"\n"
+        "a,b,\"c,d\",e\n,\"\",\"x,y\",1\\r2\n"
     );
+}
+
+#[test]
+fn csv_holds_no_formula() {
+    let (_dir, db) = fixed();
+    let exact = Options {
+        exact: true,
+        ..Options::default()
+    };
+    let quoted = |text: &str| match text.contains(['"', ',', '\n', '\r']) || text.starts_with(' ') {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_string(),
+    };
+    for (name, safe) in [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("=HYPERLINK(\"x\",1)", "'=HYPERLINK(\"x\",1)"),
+        ("+1+cmd|x", "'+1+cmd|x"),
+        ("-1+cmd|x", "'-1+cmd|x"),
+        ("-inf", "'-inf"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\u{ff1d}1+1", "'\u{ff1d}1+1"),
+        ("\t=1+1", "\\t=1+1"),
+        ("\r=1+1", "\\r=1+1"),
+        ("\n=1+1", "\\n=1+1"),
+        ("a\u{1b}]0;x\u{7}", "a\\x1b]0;x\\x07"),
+        // These are what they look like.
+        ("/srv/=x", "/srv/=x"),
+        ("-20", "-20"),
+        ("+1.5e3", "+1.5e3"),
+        (" =1", " =1"),
+    ] {
+        let sql = format!(
+            "SELECT '{0}' AS \"{1}\"",
+            name.replace('\'', "''"),
+            name.replace('"', "\"\"")
+        );
+        let csv = format!("{0}\n{0}\n", quoted(safe));
+        assert_eq!(text(&db, &sql, Format::Csv), csv, "{name:?}");
+        let csv = format!("{0}\n{0}\n", quoted(name));
+        let got = String::from_utf8(bytes(&db, &sql, Format::Csv, &exact)).unwrap();
+        assert_eq!(got, csv, "{name:?}");
+    }
+    // Numbers, times and intervals are never changed, whatever their type.
+    let sql = "SELECT -20 AS a, -2.5 AS b, -1.50::DECIMAL(9,2) AS c, -1::HUGEINT AS d, \
+               INTERVAL '-3 days' AS e, '-44-03-15 BC'::VARCHAR AS f, -9e300 AS g";
+    let row = text(&db, sql, Format::Csv);
+    let row = row.lines().nth(1).unwrap();
+    let cells: Vec<&str> = row.split(',').collect();
+    assert_eq!(cells[..4], ["-20", "-2.5", "-1.50", "-1"]);
+    assert!(cells[4].starts_with("-3"), "{row}");
+    assert_eq!((cells[5], cells[6]), ("'-44-03-15 BC", "-9e300"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group, Kept, kept};
 use fathom_model::units::count;
-use fathom_query::{Db, FindingRow, QueryError};
+use fathom_query::FindingRow;
 use fathom_session::Session;
 use serde::Serialize;
 
@@ -80,13 +80,9 @@ impl Findings {
     }
 }
 
-/// Fills table `findings` of a database over the session that was diagnosed.
-///
-/// # Errors
-/// When the database fails.
-pub fn fill_findings(db: &Db, diagnosis: &Diagnosis) -> Result<(), QueryError> {
-    let rows: Vec<FindingRow> = diagnosis.findings.iter().map(row).collect();
-    db.set_findings(&rows)
+/// The rows of table `findings`.
+pub fn finding_rows(diagnosis: &Diagnosis) -> Vec<FindingRow> {
+    diagnosis.findings.iter().map(row).collect()
 }
 
 fn row(finding: &Finding) -> FindingRow {

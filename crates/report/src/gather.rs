@@ -93,17 +93,22 @@ impl Report {
         let syscalls = calls(db, "SELECT syscall AS name, * FROM by_syscall")?;
         let classes = calls(db, "SELECT class AS name, * FROM by_class")?;
         let totals = Totals {
-            calls: syscalls.iter().map(|c| c.calls).sum(),
-            errors: syscalls.iter().map(|c| c.errors).sum(),
-            pending: syscalls.iter().map(|c| c.pending).sum(),
-            bytes: syscalls.iter().map(|c| c.bytes).sum(),
-            total_ns: syscalls.iter().map(|c| c.total_ns).sum(),
+            calls: total(syscalls.iter().map(|c| c.calls)),
+            errors: total(syscalls.iter().map(|c| c.errors)),
+            pending: total(syscalls.iter().map(|c| c.pending)),
+            bytes: total(syscalls.iter().map(|c| c.bytes)),
+            total_ns: total(syscalls.iter().map(|c| c.total_ns)),
         };
-        let lost: i64 = syscalls.iter().map(|c| c.lost).sum();
+        let lost = total(syscalls.iter().map(|c| c.lost));
         let duration_ns = duration(db, meta)?;
         let session = summary(source, duration_ns);
         let counted = counted(db)?;
-        let loss = loss(db, source, totals.calls - lost - counted, lost)?;
+        let loss = loss(
+            db,
+            source,
+            totals.calls.saturating_sub(lost).saturating_sub(counted),
+            lost,
+        )?;
         Ok(Report {
             problems: problems(source, &session, &loss, &totals),
             findings: None,
@@ -198,18 +203,23 @@ fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
     }
 }
 
+/// A sum; of numbers that cannot be, the largest that there is.
+pub(crate) fn total(values: impl Iterator<Item = i64>) -> i64 {
+    values.fold(0, i64::saturating_add)
+}
+
 /// Calls in table `counters`.
 fn counted(db: &Db) -> Result<i64, ReportError> {
-    let sql = "SELECT coalesce(sum(count), 0)::BIGINT AS calls FROM counters";
+    let sql = "SELECT bounded(coalesce(sum(count), 0)) AS calls FROM counters";
     let counts = rows(db, sql, |row| row.int("calls"))?;
-    Ok(counts.into_iter().sum())
+    Ok(total(counts.into_iter()))
 }
 
 fn loss(db: &Db, source: &Source<'_>, stored: i64, lost: i64) -> Result<Loss, ReportError> {
     let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
     let places = rows(
         db,
-        "SELECT stage, cpu, syscall, sum(count)::BIGINT AS calls FROM losses \
+        "SELECT stage, cpu, syscall, bounded(sum(count)) AS calls FROM losses \
          GROUP BY stage, cpu, syscall ORDER BY calls DESC, stage, cpu, syscall",
         |row| {
             Ok(LossPlace {
@@ -342,6 +352,14 @@ fn problems(
         problems.push(format!(
             "{} records of the layers below the calls are not stored: table losses tells which",
             units::count(layers.lost.try_into().unwrap_or(i64::MAX))
+        ));
+    }
+    let unknown = source.meta.totals.offsets_unknown;
+    if unknown > 0 {
+        problems.push(format!(
+            "{} calls have no offset: another thread or process moved the position of their \
+             descriptor, or appended to their file, at the same time",
+            units::count(unknown.try_into().unwrap_or(i64::MAX))
         ));
     }
     if source.meta.totals.faults_unknown > 0 {
@@ -526,9 +544,9 @@ fn timeline(db: &Db, meta: &SessionMeta, duration_ns: i64) -> Result<Timeline, R
     // Grouped by name first: telling reads from writes is then done a group, not
     // a call.
     let sql = format!(
-        "SELECT slice, sum(calls)::BIGINT AS calls, sum(errors)::BIGINT AS errors,
-             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::BIGINT AS read_bytes,
-             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::BIGINT AS written_bytes
+        "SELECT slice, bounded(sum(calls)) AS calls, bounded(sum(errors)) AS errors,
+             bounded(coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)) AS read_bytes,
+             bounded(coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)) AS written_bytes
          FROM (
              SELECT greatest(0, least({last}, (ts_ns - {start}) // {slice_ns}))::BIGINT AS slice,
                  syscall, count(*) AS calls, count(errno) AS errors, sum(bytes) AS bytes

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::ReportError;
 use crate::counters::{self, CallCounters};
+use crate::gather::total;
 use crate::queues::{Queue, ReadAhead, queues, read_ahead, thousandths};
 use crate::text::sparkline;
 use fathom_model::units::{bytes, count, duration, percent, share};
@@ -56,6 +57,8 @@ pub struct Device {
     pub op: String,
     /// Requests.
     pub requests: i64,
+    /// Of which the end was not seen.
+    pub unseen: i64,
     /// Of which a recorded request caused.
     pub recorded: i64,
     /// Bytes moved.
@@ -133,13 +136,14 @@ impl Layers {
     pub(crate) fn build(db: &Db) -> Result<Self, ReportError> {
         let times = times(db)?;
         Ok(Layers {
-            total_ns: times.iter().map(|time| time.self_ns).sum(),
+            total_ns: total(times.iter().map(|time| time.self_ns)),
             times,
             devices: rows(db, &format!("FROM by_device LIMIT {TOP}"), |row| {
                 Ok(Device {
                     device: row.text("device")?,
                     op: row.text("op")?,
                     requests: row.int("requests")?,
+                    unseen: row.int("unseen")?,
                     recorded: row.int("recorded")?,
                     bytes: row.int("bytes")?,
                     queue_p50_ns: row.maybe_int("queue_p50_ns")?,
@@ -226,7 +230,14 @@ impl Layers {
         }
         sections.push(Section {
             title: "Devices",
-            note: "requests of everybody on the machine".into(),
+            note: match self.devices.iter().map(|d| d.unseen).sum::<i64>() {
+                0 => "requests of everybody on the machine".into(),
+                unseen => format!(
+                    "requests of everybody on the machine; {} without an end: in flight when \
+                     the recording ended, or completed while the kernel ran no programs",
+                    count(unseen)
+                ),
+            },
             columns: vec![
                 ("device", Left),
                 ("op", Left),
@@ -402,7 +413,7 @@ impl Layers {
 fn times(db: &Db) -> Result<Vec<LayerTime>, ReportError> {
     let mut times = rows(
         db,
-        "SELECT layer, count(*) AS visits, sum(self_ns)::BIGINT AS self_ns FROM slices \
+        "SELECT layer, count(*) AS visits, bounded(sum(self_ns)) AS self_ns FROM slices \
          WHERE depth > 0 GROUP BY layer ORDER BY self_ns DESC, layer",
         |row| {
             Ok(LayerTime {
@@ -414,11 +425,10 @@ fn times(db: &Db) -> Result<Vec<LayerTime>, ReportError> {
     )?;
     let whole = rows(
         db,
-        "SELECT coalesce((SELECT sum(dur_ns) FROM syscalls), 0)::BIGINT AS calls, \
-         coalesce((SELECT sum(dur_ns) FROM faults), 0)::BIGINT AS faults, \
-         coalesce((SELECT sum(dur_ns) FROM slices WHERE depth = 0 AND layer = 'pagecache') \
-         - (SELECT sum(self_ns) FROM slices WHERE depth = 0 AND layer = 'pagecache'), 0)::BIGINT \
-         AS below_faults",
+        "SELECT coalesce((SELECT bounded(sum(dur_ns)) FROM syscalls), 0) AS calls, \
+         coalesce((SELECT bounded(sum(dur_ns)) FROM faults), 0) AS faults, \
+         coalesce((SELECT bounded(sum(dur_ns) - sum(self_ns)) FROM slices \
+         WHERE depth = 0 AND layer = 'pagecache'), 0) AS below_faults",
         |row| {
             Ok((
                 row.int("calls")?,
@@ -428,10 +438,13 @@ fn times(db: &Db) -> Result<Vec<LayerTime>, ReportError> {
         },
     )?;
     let (calls, faults, below_faults) = whole.first().copied().unwrap_or_default();
-    let below: i64 = times.iter().map(|t| t.self_ns).sum();
+    let below = total(times.iter().map(|t| t.self_ns));
     for (layer, self_ns) in [
-        ("page fault", faults - below_faults),
-        ("syscall", calls - (below - below_faults)),
+        ("page fault", faults.saturating_sub(below_faults)),
+        (
+            "syscall",
+            calls.saturating_sub(below.saturating_sub(below_faults)),
+        ),
     ] {
         times.push(LayerTime {
             layer: layer.into(),

@@ -15,7 +15,7 @@ mod sarif;
 mod text;
 
 pub use counters::CallCounters;
-pub use findings::{Findings, fill_findings};
+pub use findings::{Findings, finding_rows};
 pub use gather::{ReportError, Source};
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};

@@ -78,8 +78,8 @@ pub(crate) fn queues(db: &Db) -> Result<Vec<Queue>, ReportError> {
                      AS ns
                  FROM pieces)
              SELECT device, w, any_value(begin_ns) AS begin_ns, any_value(width) AS width,
-                 (sum(in_device * ns) * 1000 / any_value(width))::BIGINT AS depth,
-                 (sum(waiting * ns) * 1000 / any_value(width))::BIGINT AS waiting,
+                 (sum(in_device::HUGEINT * ns) * 1000 / any_value(width))::BIGINT AS depth,
+                 (sum(waiting::HUGEINT * ns) * 1000 / any_value(width))::BIGINT AS waiting,
                  max(in_device)::BIGINT AS max_depth, max(waiting)::BIGINT AS max_waiting
              FROM parts GROUP BY device, w ORDER BY device, w"
         ),
@@ -135,8 +135,8 @@ pub(crate) fn read_ahead(db: &Db) -> Result<Vec<ReadAhead>, ReportError> {
     Ok(rows(
         db,
         &format!(
-            "SELECT file_id, path, sum(bytes)::BIGINT AS bytes,
-                 sum(used_bytes)::BIGINT AS used_bytes, sum(wasted_bytes)::BIGINT AS wasted_bytes
+            "SELECT file_id, path, bounded(sum(bytes)) AS bytes,
+                 bounded(sum(used_bytes)) AS used_bytes, bounded(sum(wasted_bytes)) AS wasted_bytes
              FROM readahead WHERE rid IS NOT NULL GROUP BY ALL
              ORDER BY wasted_bytes DESC, bytes DESC, path LIMIT {TOP}"
         ),

@@ -92,6 +92,42 @@ fn a_session_on_disk_has_a_report() {
     assert_eq!(report.storage.location, path.display().to_string());
 }
 
+/// As a damaged capture has them: each can be, their sums exceed 64 bits.
+#[test]
+fn sums_that_exceed_their_type_fail_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.fathom");
+    let writer = SessionWriter::create(&path, common::meta(), WriterOptions::default()).unwrap();
+    let calls: Vec<_> = (0..100)
+        .map(|i| {
+            let name = ["read", "write"][i as usize % 2];
+            common::Call::new(name, i, 1 << 59).on(1).moves(i64::MAX)
+        })
+        .collect();
+    writer.append(common::syscalls(1, &calls)).unwrap();
+    writer.append(common::files(&[(1, "/a")])).unwrap();
+    let faults = [(1, "major", "read", Some(1 << 59)); 100];
+    writer.append(common::faults(&faults)).unwrap();
+    writer.finish(common::meta()).unwrap();
+    let session = Session::open(&path).unwrap();
+    let db = Db::open(&session, Limits::default()).unwrap();
+    let report = Report::build(&db, &session).unwrap();
+    assert_eq!(report.totals.calls, 100);
+    assert_eq!(report.totals.bytes, i64::MAX);
+    assert_eq!(report.totals.total_ns, i64::MAX);
+    let views = Path::new(env!("CARGO_MANIFEST_DIR")).join("../query/sql");
+    let mut looked = 0;
+    for file in std::fs::read_dir(views).unwrap() {
+        let view = file.unwrap().path();
+        let view = view.file_stem().unwrap().to_str().unwrap();
+        for batch in db.query(&format!("SELECT * FROM {view}")).unwrap() {
+            batch.unwrap_or_else(|e| panic!("{view}: {e}"));
+        }
+        looked += 1;
+    }
+    assert!(looked > 20, "{looked}");
+}
+
 #[test]
 fn json_has_the_numbers() {
     let json = serde_json::to_value(fixed()).unwrap();

@@ -1,5 +1,6 @@
 //! Arrow answers: columns, a description, one stream.
 
+use std::io::Cursor;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -8,11 +9,12 @@ use arrow::array::{
 };
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use arrow::record_batch::RecordBatch;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use fathom_query::{QueryError, Rows};
+use fathom_query::Rows;
 use serde::Serialize;
 
 use crate::error::ApiError;
@@ -98,6 +100,16 @@ pub(crate) fn encode(batch: &RecordBatch, meta: &impl Serialize) -> Result<Arrow
     Ok(ArrowAnswer(bytes))
 }
 
+/// A stream of a worker's with a description.
+pub(crate) fn described(stream: &[u8], meta: &impl Serialize) -> Result<ArrowAnswer, ApiError> {
+    let mut batches = StreamReader::try_new(Cursor::new(stream), None).map_err(internal)?;
+    let batch = batches.next().transpose().map_err(internal)?;
+    encode(
+        &batch.unwrap_or_else(|| RecordBatch::new_empty(batches.schema())),
+        meta,
+    )
+}
+
 /// An Arrow stream.
 pub(crate) struct ArrowAnswer(Vec<u8>);
 
@@ -116,35 +128,6 @@ pub(crate) fn collect(mut rows: Rows<'_>) -> Result<RecordBatch, ApiError> {
         batches.push(batch);
     }
     concat_batches(&schema, &batches).map_err(internal)
-}
-
-/// Bytes of an answer of unknown width, about.
-const MOST_BYTES: usize = 64 << 20;
-
-/// Rows of a result up to `most`, and whether there are more.
-pub(crate) fn collect_some(
-    mut rows: Rows<'_>,
-    most: usize,
-) -> Result<(RecordBatch, bool), QueryError> {
-    let schema = rows.schema();
-    let mut batches = Vec::new();
-    let (mut count, mut bytes) = (0, 0);
-    let mut more = false;
-    while let Some(batch) = rows.next_batch()? {
-        let room = most - count;
-        bytes += batch.get_array_memory_size();
-        if batch.num_rows() > room || bytes > MOST_BYTES {
-            let room = room.min(batch.num_rows());
-            batches.push(batch.slice(0, room));
-            more = true;
-            break;
-        }
-        count += batch.num_rows();
-        batches.push(batch);
-    }
-    let whole = concat_batches(&schema, &batches)
-        .map_err(|e| QueryError::Sql(fathom_query::escape::lines(&e.to_string())))?;
-    Ok((whole, more))
 }
 
 /// A column of numbers by name; null where it is, as `f64`.

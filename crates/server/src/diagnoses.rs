@@ -137,8 +137,8 @@ impl State {
     fn diagnose(&self, id: &str, dir: &Path, stop: &Stop) -> Result<Arc<Told>, ApiError> {
         // Taken before, so that what comes meanwhile makes it an old one.
         let stamp = Stamp::of(dir);
-        let session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
-        let told = fathom_diagnose::diagnose_once(&session, &|| !stop.is_asked());
+        let mut session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
+        let told = fathom_diagnose::diagnose_latest(&mut session, &|| !stop.is_asked());
         stop.check()?;
         let told = told.map_err(|e| ApiError::internal(e.to_string()))?;
         self.know(id, stamp, told.diagnosis)

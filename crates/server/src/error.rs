@@ -108,10 +108,17 @@ impl ApiError {
             error,
             QueryError::NotASelect(_) | QueryError::Function(_) | QueryError::Sql(_)
         );
+        let memory = matches!(error, QueryError::Memory { .. } | QueryError::Died { .. });
         let mut error = Self::from(error);
         if wrong && !error.stale {
             error.status = StatusCode::UNPROCESSABLE_ENTITY;
             error.problem.next = "mend the statement; the schema stands beside it".into();
+        }
+        if memory {
+            error.status = StatusCode::UNPROCESSABLE_ENTITY;
+            error.problem.next = "narrow the statement down, or give the server more memory \
+                                  (fathom ui --memory)"
+                .into();
         }
         error
     }
@@ -121,13 +128,7 @@ impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         let what = error.to_string();
         // A part that was merged into another since.
-        let stale = match &error {
-            QueryError::Table { .. } => true,
-            QueryError::Sql(text) => {
-                text.starts_with("IO Error") || text.contains("No files found")
-            }
-            _ => false,
-        };
+        let stale = error.may_be_stale();
         let (status, next) = match error {
             QueryError::Interrupted => return Self::cancelled(),
             QueryError::TimeLimit(_) => (

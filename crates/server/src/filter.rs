@@ -107,7 +107,7 @@ impl Filter {
             pid: self.pid.clone(),
             tid: self.tid.clone(),
             file_id: self.file.clone(),
-            condition: None,
+            ..zoom::Filter::default()
         };
         // What is left when these calls are gone is a list as well.
         if self.not_syscall.is_some() || self.not_class.is_some() {
@@ -127,7 +127,45 @@ impl Filter {
         if !conditions.is_empty() {
             filter.condition = Some(conditions.join(" AND "));
         }
+        if !self.is_empty() {
+            filter.fault_condition = self.for_faults(from_ns);
+        }
         filter
+    }
+
+    /// The filter as a condition on the columns of table `faults` and a column `path2`; `None`
+    /// when it asks for what page faults do not have (a call, a class, the name of an error), so
+    /// that none passes.
+    pub fn for_faults(&self, from_ns: i64) -> Option<String> {
+        if self.syscall.is_some() || self.class.is_some() {
+            return None;
+        }
+        let failed = match &self.error {
+            None => None,
+            Some(Errors::Some(AnyOrNone::Any)) => Some("kind IS NOT DISTINCT FROM 'failed'"),
+            Some(Errors::Some(AnyOrNone::None)) => Some("kind IS DISTINCT FROM 'failed'"),
+            Some(Errors::Named(_)) => return None,
+        };
+        let lists = zoom::Filter {
+            pid: self.pid.clone(),
+            tid: self.tid.clone(),
+            file_id: self.file.clone(),
+            ..zoom::Filter::default()
+        };
+        let others = Self {
+            error: None,
+            not_error: None,
+            ..self.clone()
+        };
+        let lists = lists.sql();
+        let others = others.conditions(from_ns);
+        let others = others.iter().map(String::as_str);
+        let all = failed.into_iter().chain(lists.as_deref()).chain(others);
+        let all: Vec<&str> = all.collect();
+        Some(match all.is_empty() {
+            true => "true".into(),
+            false => all.join(" AND "),
+        })
     }
 
     /// Whether everything passes.
@@ -261,6 +299,28 @@ mod tests {
             sql(r#"{"syscall":["read"],"not_syscall":["read"]}"#),
             "false"
         );
+    }
+
+    #[test]
+    fn faults_pass_what_is_not_about_calls() {
+        let sql = |json: &str| Filter::parse(Some(json)).unwrap().for_faults(5);
+        assert_eq!(sql("").as_deref(), Some("true"));
+        assert_eq!(
+            sql(r#"{"pid":[1],"file":[3],"error":"none"}"#).as_deref(),
+            Some("kind IS DISTINCT FROM 'failed' AND pid = 1 AND file_id = 3")
+        );
+        // They are none of these calls, and have none of these errors.
+        assert_eq!(
+            sql(r#"{"not_syscall":["read"],"not_class":["data"],"not_error":["EIO"]}"#).as_deref(),
+            Some("true")
+        );
+        for calls in [
+            r#"{"syscall":["read"]}"#,
+            r#"{"class":["data"]}"#,
+            r#"{"error":["EIO"]}"#,
+        ] {
+            assert_eq!(sql(calls), None, "{calls}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
+use crate::serve::Client;
 use crate::token::Token;
 
 /// What a request is checked against.
@@ -115,7 +116,12 @@ pub(crate) async fn check_token(
     next: Next,
 ) -> Response {
     match guard.check_token(&request) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            if let Some(client) = request.extensions().get::<Arc<Client>>() {
+                client.trust();
+            }
+            next.run(request).await
+        }
         Err(error) => error.into_response(),
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use fathom_query::Interrupter;
+use fathom_query::worker::Killer;
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
-use crate::library::{Library, lock};
+use crate::library::{Library, Stamp, lock};
 use crate::view::{Reader, View};
 
 /// Queries that run at once, over all sessions.
@@ -19,8 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a query that is no longer wanted is told so: the word is lost when it
 /// comes before the database begins.
 const INSIST: Duration = Duration::from_millis(10);
-/// Tries on a session that changes meanwhile.
-const TRIES: u32 = 4;
+/// Tries on a session that changes meanwhile, and how long to wait in between: merges come one by
+/// one, and the recording's end is a burst of them.
+const TRIES: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a query is expected to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,20 +59,8 @@ impl Jobs {
         query: impl Fn(&Reader, &Stop) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let library = self.library.clone();
-        self.run(lane, move |stop| {
-            let mut tries = TRIES;
-            loop {
-                let result = on_reader(&library, &id, stop, &query);
-                match result {
-                    Err(error) if error.stale && tries > 1 && !stop.is_asked() => {
-                        tries -= 1;
-                        library.forget(&id);
-                    }
-                    result => return result,
-                }
-            }
-        })
-        .await
+        self.run(lane, move |stop| on_reader(&library, &id, stop, &query))
+            .await
     }
 
     /// Session `id` as it is now, at once: nothing of it is queried, so that it takes no turn
@@ -124,15 +115,39 @@ impl Jobs {
     }
 }
 
-/// Runs `query` on a connection to session `id`, where it can be stopped.
+/// Runs `query` on a connection to session `id`, where it can be stopped; again, some times at
+/// most, when it fails and the session has changed meanwhile: parts of a recording are merged into
+/// others at any moment.
 pub(crate) fn on_reader<T>(
     library: &Library,
     id: &str,
     stop: &Stop,
     query: impl Fn(&Reader, &Stop) -> Result<T, ApiError>,
 ) -> Result<T, ApiError> {
+    for _ in 1..TRIES {
+        let before = library.dir(id).map(|dir| Stamp::of(&dir))?;
+        let error = match on_reader_once(library, id, stop, &query) {
+            Err(error) if !stop.is_asked() => error,
+            result => return result,
+        };
+        let has_changed = || library.dir(id).is_ok_and(|dir| Stamp::of(&dir) != before);
+        if !(error.stale || error.status.is_server_error() && has_changed()) {
+            return Err(error);
+        }
+        std::thread::sleep(PAUSE);
+        library.forget(id);
+    }
+    on_reader_once(library, id, stop, &query)
+}
+
+fn on_reader_once<T>(
+    library: &Library,
+    id: &str,
+    stop: &Stop,
+    query: impl Fn(&Reader, &Stop) -> Result<T, ApiError>,
+) -> Result<T, ApiError> {
     let reader = library.view(id)?.reader()?;
-    stop.watch(Some(reader.db().interrupter()));
+    stop.watch(Some(Running::Query(reader.db().interrupter())));
     let result = query(&reader, stop);
     // From here on nothing may be interrupted: the connection may get another query.
     stop.watch(None);
@@ -140,6 +155,14 @@ pub(crate) fn on_reader<T>(
         reader.give_back();
     }
     result
+}
+
+/// What can be stopped.
+pub(crate) enum Running {
+    /// A query of the server's own.
+    Query(Interrupter),
+    /// One that a user has written.
+    Worker(Killer),
 }
 
 /// Tells a query that nobody waits for it any more.
@@ -150,7 +173,7 @@ pub(crate) struct Stop(Arc<StopState>);
 struct StopState {
     asked: AtomicBool,
     done: AtomicBool,
-    connection: Mutex<Option<Interrupter>>,
+    running: Mutex<Option<Running>>,
 }
 
 impl Stop {
@@ -172,8 +195,9 @@ impl Stop {
         }
     }
 
-    fn watch(&self, connection: Option<Interrupter>) {
-        *lock(&self.0.connection) = connection;
+    /// What runs now.
+    pub fn watch(&self, running: Option<Running>) {
+        *lock(&self.0.running) = running;
     }
 
     fn done(&self) {
@@ -183,8 +207,10 @@ impl Stop {
     /// Interrupts what runs now; true when there is nothing left to stop.
     fn insist(&self) -> bool {
         self.0.asked.store(true, Ordering::Relaxed);
-        if let Some(connection) = &*lock(&self.0.connection) {
-            connection.interrupt();
+        match &*lock(&self.0.running) {
+            Some(Running::Query(query)) => query.interrupt(),
+            Some(Running::Worker(worker)) => worker.kill(),
+            None => {}
         }
         self.0.done.load(Ordering::Relaxed)
     }

@@ -23,11 +23,13 @@ mod library;
 mod page;
 mod selection;
 mod serve;
+mod summaries;
 mod tables;
 mod token;
 #[cfg(test)]
 mod types;
 mod view;
+mod workers;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -1,7 +1,10 @@
 //! The sessions below the directory that is served, and which of them are open.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +14,7 @@ use axum::http::StatusCode;
 use fathom_model::tables::TABLES;
 use fathom_pyramid::{SLICES, SYSCALLS};
 use fathom_query::Limits;
-use fathom_session::Session;
+use fathom_session::{Session, on_latest};
 
 use crate::error::ApiError;
 use crate::view::View;
@@ -91,12 +94,8 @@ impl Library {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // One that is not UTF-8 could not be named in an address.
-            let Ok(name) = entry.file_name().into_string() else {
-                continue;
-            };
             if entry.file_type().is_ok_and(|t| t.is_dir()) && is_session(&entry.path()) {
-                ids.push(name);
+                ids.push(id_of(&entry.file_name()));
             }
         }
         ids.sort();
@@ -114,8 +113,13 @@ impl Library {
             };
         }
         let is_name = !id.is_empty() && id != "." && id != ".." && !id.contains(['/', '\0']);
-        let dir = self.root.join(id);
+        let mut dir = self.root.join(id);
         let is_dir = |path: &Path| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
+        if is_name && id.contains(ESCAPE) && dir.symlink_metadata().is_err() {
+            let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+            let mut named = entries.filter(|entry| id_of(&entry.file_name()) == id);
+            dir = named.next().map_or(dir, |entry| entry.path());
+        }
         if !is_name || !is_dir(&dir) || !is_session(&dir) {
             return Err(unknown());
         }
@@ -148,17 +152,11 @@ impl Library {
             });
             return Ok(view);
         }
-        // Of a session that is being recorded parts may be merged between the look at
-        // its folders and the database's.
-        let mut tries = 5;
-        let view = loop {
-            let session = Session::open(&dir).map_err(|e| ApiError::session(id, &e))?;
-            let live = session.is_live();
-            match View::open(id, session, self.limits.clone()) {
-                Err(_) if live && tries > 0 => tries -= 1,
-                result => break Arc::new(result?),
-            }
-        };
+        let mut session = Session::open(&dir).map_err(|e| ApiError::session(id, &e))?;
+        let view = on_latest(&mut session, |session| {
+            View::open(id, session.clone(), self.limits.clone())
+        });
+        let view = Arc::new(view?);
         *current = Some(Opened {
             stamp,
             view: view.clone(),
@@ -169,6 +167,11 @@ impl Library {
     /// Forgets the state of a session, so that the next [`Library::view`] opens it.
     pub fn forget(&self, id: &str) {
         *lock(&self.entry(id).current) = None;
+    }
+
+    /// What each query may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     fn entry(&self, id: &str) -> Arc<Entry> {
@@ -193,14 +196,40 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a folder looks like a session: one that is damaged is one, too.
+/// Whether a folder looks like a session: one that is damaged is one, too, and one that may not
+/// be looked into goes by its name, so that the list says why it cannot be opened.
 fn is_session(dir: &Path) -> bool {
-    let calls = dir.join(fathom_model::tables::SYSCALLS.name);
-    dir.join(FILES[0]).symlink_metadata().is_ok() || calls.symlink_metadata().is_ok()
+    let names = [FILES[0], fathom_model::tables::SYSCALLS.name];
+    names
+        .iter()
+        .any(|name| match dir.join(name).symlink_metadata() {
+            Ok(_) => true,
+            Err(e) => {
+                e.kind() == ErrorKind::PermissionDenied
+                    && dir
+                        .extension()
+                        .is_some_and(|extension| extension == "fathom")
+            }
+        })
 }
 
 fn name_of(dir: &Path) -> Option<String> {
-    Some(dir.file_name()?.to_string_lossy().into_owned())
+    Some(id_of(dir.file_name()?))
+}
+
+/// How bytes of a name that are not UTF-8 begin in its ID.
+const ESCAPE: &str = "\\x";
+
+/// The ID of a folder: its name, in which bytes that are not UTF-8 are written as `\xff`.
+fn id_of(name: &OsStr) -> String {
+    let mut id = String::new();
+    for chunk in name.as_bytes().utf8_chunks() {
+        id.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            id.push_str(&format!("{ESCAPE}{byte:02x}"));
+        }
+    }
+    id
 }
 
 /// A session's folders and files must lie in it: what a link leads to is not served.

@@ -1,47 +1,146 @@
 //! Connections: how many, how long, and what each may send.
+//!
+//! Whoever reaches the address can open connections; only who has the token may keep them. So
+//! nothing waits for a connection to end: when there are as many as there may be, the oldest that
+//! has never sent the token makes room for the next.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use crate::library::lock;
 
 /// Connections at once: a browser opens six, and a live page keeps one.
 const CONNECTIONS: usize = 128;
-/// How long a client may take to send the head of a request, or do nothing between two.
-const HEAD: Duration = Duration::from_secs(60);
-/// Bytes of it.
+/// How long a client may take to send the head of its first request.
+const FIRST: Duration = Duration::from_secs(5);
+/// How long it may take to send that of another, or do nothing between two.
+const NEXT: Duration = Duration::from_secs(60);
+/// Bytes of a head.
 const HEAD_BYTES: usize = 128 << 10;
 /// After a failure to take a connection, as with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What is known of a connection; each of its requests has it as an extension.
+#[derive(Default)]
+pub(crate) struct Client {
+    /// The head of a request has come.
+    asked: AtomicBool,
+    /// It had the token.
+    trusted: AtomicBool,
+    /// Told when the connection is to end.
+    end: Notify,
+}
+
+impl Client {
+    /// It has sent the token.
+    pub fn trust(&self) {
+        self.trusted.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Connections in the order in which they came.
+#[derive(Default)]
+struct Clients(Mutex<Vec<Arc<Client>>>);
+
+impl Clients {
+    /// Takes another one in, in the place of an old one if need be.
+    fn add(&self) -> Arc<Client> {
+        let client = Arc::new(Client::default());
+        let mut all = lock(&self.0);
+        if all.len() >= CONNECTIONS {
+            let trusted = |client: &Arc<Client>| client.trusted.load(Ordering::Relaxed);
+            let victim = all.iter().position(|c| !trusted(c)).unwrap_or(0);
+            // Its place is free at once; that its task ends may take a moment.
+            all.remove(victim).end.notify_one();
+        }
+        all.push(client.clone());
+        client
+    }
+
+    fn remove(&self, client: &Arc<Client>) {
+        lock(&self.0).retain(|other| !Arc::ptr_eq(other, client));
+    }
+}
+
 /// Serves until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, routes: Router) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let clients = Arc::new(Clients::default());
     loop {
-        let Ok(permit) = room.clone().acquire_owned().await else {
-            return;
-        };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        // Answers are sent whole: waiting to fill packets only delays them.
-        stream.set_nodelay(true).ok();
-        let service = TowerToHyperService::new(routes.clone());
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD)
-            .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
+        let (clients, routes) = (clients.clone(), routes.clone());
+        let client = clients.add();
         tokio::spawn(async move {
-            // A client that goes away is none of the server's troubles.
-            connection.await.ok();
-            drop(permit);
+            attend(stream, routes, &client).await;
+            clients.remove(&client);
         });
+    }
+}
+
+/// Answers the requests of a connection until it ends, or is to end.
+async fn attend(stream: TcpStream, routes: Router, client: &Arc<Client>) {
+    // Answers are sent whole: waiting to fill packets only delays them.
+    stream.set_nodelay(true).ok();
+    let routes = TowerToHyperService::new(routes);
+    let asking = client.clone();
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        asking.asked.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(asking.clone());
+        routes.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(NEXT)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let late = async {
+        tokio::time::sleep(FIRST).await;
+        if client.asked.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        // A client that goes away is none of the server's troubles.
+        _ = connection => {}
+        () = client.end.notified() => {}
+        () = late => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_without_the_token_makes_room() {
+        let clients = Clients::default();
+        let all: Vec<_> = (0..CONNECTIONS).map(|_| clients.add()).collect();
+        all[0].trust();
+        all[2].trust();
+        let count = || lock(&clients.0).len();
+        let has = |client: &Arc<Client>| lock(&clients.0).iter().any(|c| Arc::ptr_eq(c, client));
+        clients.add();
+        assert_eq!(count(), CONNECTIONS);
+        assert!(has(&all[0]) && !has(&all[1]) && has(&all[2]));
+        clients.add();
+        assert!(has(&all[2]) && !has(&all[3]));
+        clients.remove(&all[4]);
+        clients.add();
+        assert!(has(&all[5]));
+        // Where all have it the oldest goes.
+        lock(&clients.0).iter().for_each(|c| c.trust());
+        clients.add();
+        assert!(!has(&all[0]) && has(&all[2]));
     }
 }

@@ -4,7 +4,6 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use fathom_diagnose::Diagnosis;
 use fathom_query::zoom::Zoom;
 use fathom_query::{Db, Limits};
 use fathom_session::Session;
@@ -31,8 +30,6 @@ pub(crate) struct View {
     span: Option<(i64, i64)>,
     /// How often it was followed since it was opened.
     followed: u32,
-    /// Whether table `findings` is filled, which all connections share.
-    findings: Mutex<bool>,
 }
 
 impl View {
@@ -71,7 +68,6 @@ impl View {
             idle: Mutex::default(),
             base: Mutex::new(zoom),
             followed,
-            findings: Mutex::new(false),
         }
     }
 
@@ -110,16 +106,6 @@ impl Reader {
     /// The tables.
     pub fn db(&self) -> &Db {
         self.zoom.db()
-    }
-
-    /// Fills table `findings`, unless that was done before.
-    pub fn fill_findings(&self, diagnosis: &Diagnosis) -> Result<(), ApiError> {
-        let mut filled = lock(&self.view.findings);
-        if !*filled {
-            fathom_report::fill_findings(self.db(), diagnosis)?;
-            *filled = true;
-        }
-        Ok(())
     }
 
     /// Keeps the connection for the next query.

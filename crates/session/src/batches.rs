@@ -12,6 +12,7 @@ use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::clusters;
 use crate::decode::RowGroupDecoder;
+use crate::dir::open_regular;
 use crate::error::SessionError;
 use crate::reader::Session;
 
@@ -72,7 +73,7 @@ impl Batches<'_> {
                 let Some(path) = self.parts.next() else {
                     return Ok(None);
                 };
-                let file = File::open(&path).map_err(SessionError::io("open", &path))?;
+                let file = open_regular(&path).map_err(SessionError::io("open", &path))?;
                 let reader = guarded(|| SerializedFileReader::new(file))
                     .map_err(SessionError::parquet(&path))?;
                 self.part = Some(Part {

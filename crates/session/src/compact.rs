@@ -5,8 +5,8 @@
 //! row is in exactly one part that a reader takes.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::BufWriter;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,7 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::catalog::PartInfo;
+use crate::checksum::Sink;
 use crate::clusters::Clusters;
 use crate::decode::RowGroupDecoder;
 use crate::encode::Encoder;
@@ -132,8 +133,7 @@ pub(crate) fn merge(
             Ok(Some(PartInfo { range, rows, bytes }))
         }
         other => {
-            // Gives the room back; readers do not look at the file anyway.
-            let _ = fs::remove_file(&temporary);
+            storage.give_up(table.name, range);
             other.map(|_| None)
         }
     }
@@ -165,7 +165,7 @@ fn write_merged(
     let mut rows = 0;
     for part in parts {
         let path = storage.part(schema.table.name, part.range);
-        let source = File::open(&path).map_err(SessionError::io("open", &path))?;
+        let source = storage.open_part(schema.table.name, part.range)?;
         let handle = source
             .try_clone()
             .map_err(SessionError::io("open", &path))?;
@@ -245,7 +245,7 @@ impl Group {
     }
 
     /// Appends its rows, if there are any, to `writer`; the next one begins.
-    fn end<W: Write + Send>(&mut self, writer: &mut PartWriter<W>) -> ParquetResult<()> {
+    fn end<W: Sink>(&mut self, writer: &mut PartWriter<W>) -> ParquetResult<()> {
         match &mut self.clusters {
             Some(clusters) if clusters.rows() > 0 => {
                 writer.append(self.encoder.whole(&clusters.take())?)
@@ -267,7 +267,7 @@ fn latest(
     let mut last: HashMap<Vec<u8>, usize> = HashMap::new();
     for part in parts {
         let path = storage.part(table.name, part.range);
-        let file = File::open(&path).map_err(SessionError::io("open", &path))?;
+        let file = storage.open_part(table.name, part.range)?;
         let failed = || SessionError::parquet(&path);
         let reader = SerializedFileReader::new(file).map_err(failed())?;
         for i in 0..reader.num_row_groups() {

@@ -1,47 +1,72 @@
 //! Making the directory of a new session, or clearing that of an old one.
 
-use std::fs::{self, DirEntry};
-use std::io::ErrorKind;
+use std::ffi::OsString;
 use std::path::Path;
 
 use fathom_model::tables;
+use rustix::fs::FileType;
 
+use crate::dir::Dir;
 use crate::error::SessionError;
 use crate::layout::{LOCK_FILE, META_FILE, TOP_FILES, is_part_file};
 use crate::lock::RecorderLock;
+use crate::owner::Access;
 
-/// Prepares `dir` and takes its lock. What is in it is refused, or with
-/// `force` removed if fathom wrote it.
-pub(crate) fn prepare(dir: &Path, force: bool) -> Result<RecorderLock, SessionError> {
-    match fs::create_dir(dir) {
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-        result => {
-            result.map_err(SessionError::io("create", dir))?;
-            return RecorderLock::acquire(dir);
+/// Prepares the directory `path` for those whom `access` names, and takes its lock. What is in it
+/// is refused, or with `force` removed if fathom wrote it.
+pub(crate) fn prepare(
+    path: &Path,
+    force: bool,
+    access: Access,
+) -> Result<(Dir, RecorderLock), SessionError> {
+    let (dir, made) = Dir::create(path, access)?;
+    let prepared = prepare_in(&dir, force);
+    if made && prepared.is_err() {
+        // Nothing is left behind; if that fails too, the error tells more.
+        let _ = dir.remove(LOCK_FILE);
+        let _ = std::fs::remove_dir(path);
+    }
+    Ok((dir, prepared?))
+}
+
+fn prepare_in(dir: &Dir, force: bool) -> Result<RecorderLock, SessionError> {
+    // Looked at even if it was just made: another one may have taken its name since.
+    let names = list(dir)?;
+    if !names.is_empty() {
+        if !force {
+            return Err(SessionError::Exists(dir.path().to_owned()));
         }
+        check(dir, &names)?;
     }
-    let entries = list(dir)?;
-    if entries.is_empty() {
-        return RecorderLock::acquire(dir);
-    }
-    if !force {
-        return Err(SessionError::Exists(dir.to_owned()));
-    }
-    check(dir, &entries)?;
     let lock = RecorderLock::acquire(dir)?;
-    clear(&entries)?;
+    dir.claim()
+        .and_then(|()| lock.claim(dir.access()))
+        .map_err(SessionError::io("set the owner of", dir.path()))?;
+    clear(dir, &names)?;
     Ok(lock)
 }
 
-fn list(dir: &Path) -> Result<Vec<DirEntry>, SessionError> {
-    let entries = fs::read_dir(dir).map_err(SessionError::io("read", dir))?;
-    entries
-        .collect::<Result<_, _>>()
-        .map_err(SessionError::io("read", dir))
+/// Removes a session of which nothing was recorded: what fathom wrote, and the directory if
+/// nothing else is in it.
+pub(crate) fn discard(path: &Path) -> Result<(), SessionError> {
+    let dir = Dir::open_own(path)?;
+    let names = list(&dir)?;
+    check(&dir, &names)?;
+    {
+        let _lock = RecorderLock::acquire(&dir)?;
+        clear(&dir, &names)?;
+        dir.remove_if_there(LOCK_FILE)
+            .map_err(SessionError::io("remove", &path.join(LOCK_FILE)))?;
+    }
+    std::fs::remove_dir(path).map_err(SessionError::io("remove", path))
+}
+
+fn list(dir: &Dir) -> Result<Vec<OsString>, SessionError> {
+    dir.names().map_err(SessionError::io("read", dir.path()))
 }
 
 /// Whether the directory is a session, and nothing in it leads elsewhere.
-fn check(dir: &Path, entries: &[DirEntry]) -> Result<(), SessionError> {
+fn check(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
     let not = |path: &Path, reason| {
         Err(SessionError::NotReplaceable {
             path: path.to_owned(),
@@ -50,58 +75,59 @@ fn check(dir: &Path, entries: &[DirEntry]) -> Result<(), SessionError> {
     };
     let mut has_meta = false;
     let mut only_ours = true;
-    for entry in entries {
-        let path = entry.path();
-        // Of the entry itself, not of what a symbolic link leads to.
-        let kind = entry.file_type().map_err(SessionError::io("read", &path))?;
-        if is_top_file(entry) {
-            if !kind.is_file() {
+    for name in names {
+        let path = dir.path().join(name);
+        let Some(name) = name
+            .to_str()
+            .filter(|name| is_top_file(name) || is_table(name))
+        else {
+            only_ours = false;
+            continue;
+        };
+        let kind = dir.kind(name).map_err(SessionError::io("read", &path))?;
+        if is_top_file(name) {
+            if kind != Some(FileType::RegularFile) {
                 return not(&path, "it is no regular file");
             }
-            has_meta |= entry.file_name() == META_FILE;
-        } else if is_table(entry) {
-            if !kind.is_dir() {
-                return not(&path, "it is no directory");
-            }
-        } else {
-            only_ours = false;
+            has_meta |= name == META_FILE;
+        } else if kind != Some(FileType::Directory) {
+            return not(&path, "it is no directory");
         }
     }
     // A recorder that is killed at once leaves its lock and nothing else.
     if has_meta || only_ours {
         Ok(())
     } else {
-        not(dir, "it holds no session.json")
+        not(dir.path(), "it holds no session.json")
     }
 }
 
-fn clear(entries: &[DirEntry]) -> Result<(), SessionError> {
-    for entry in entries {
-        let path = entry.path();
-        if is_table(entry) {
-            for file in list(&path)? {
-                if file.file_name().to_str().is_some_and(is_part_file) {
-                    fs::remove_file(file.path())
-                        .map_err(SessionError::io("remove", &file.path()))?;
+fn clear(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
+    for name in names.iter().filter_map(|name| name.to_str()) {
+        if is_table(name) {
+            let table = dir.own_dir(name)?;
+            for file in list(&table)? {
+                if let Some(file) = file.to_str().filter(|file| is_part_file(file)) {
+                    let path = table.path().join(file);
+                    table
+                        .remove(file)
+                        .map_err(SessionError::io("remove", &path))?;
                 }
             }
-        } else if is_top_file(entry) && entry.file_name() != LOCK_FILE {
-            fs::remove_file(&path).map_err(SessionError::io("remove", &path))?;
+            // Made anew. It stays when somebody has put something else there.
+            let _ = dir.remove_dir(name);
+        } else if is_top_file(name) && name != LOCK_FILE {
+            dir.remove(name)
+                .map_err(SessionError::io("remove", &dir.path().join(name)))?;
         }
     }
     Ok(())
 }
 
-fn is_top_file(entry: &DirEntry) -> bool {
-    entry
-        .file_name()
-        .to_str()
-        .is_some_and(|name| TOP_FILES.contains(&name))
+fn is_top_file(name: &str) -> bool {
+    TOP_FILES.contains(&name)
 }
 
-fn is_table(entry: &DirEntry) -> bool {
-    entry
-        .file_name()
-        .to_str()
-        .is_some_and(|name| tables::table(name).is_some())
+fn is_table(name: &str) -> bool {
+    tables::table(name).is_some()
 }

@@ -2,37 +2,51 @@
 //! a thread of its own, as soon as they are written.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::error::SessionError;
+use crate::layout::PartRange;
 use crate::shared::Shared;
 
+/// A part by its table and place.
+pub(crate) type Part = (&'static str, PartRange);
+
 /// Flushes the parts that come, until nobody can send any more.
-pub(crate) fn run(shared: &Arc<Shared>, parts: &Receiver<PathBuf>) {
+pub(crate) fn run(shared: &Arc<Shared>, parts: &Receiver<Part>) {
     let mut failed = false;
     while let Ok(part) = parts.recv() {
-        let mut dirs = BTreeSet::new();
+        let mut tables = BTreeSet::new();
         // Those that came meanwhile share the flush of their folder.
-        for part in std::iter::once(part).chain(parts.try_iter()) {
-            dirs.extend(part.parent().map(Path::to_owned));
-            match sync(&part) {
+        for (table, range) in std::iter::once(part).chain(parts.try_iter()) {
+            tables.insert(table);
+            match sync(shared, table, range) {
                 // Merged into another one, which is flushed before it is used.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                result => note(shared, &mut failed, &part, result),
+                result => {
+                    let path = shared.storage.part(table, range);
+                    note(shared, &mut failed, &path, result);
+                }
             }
         }
-        for dir in dirs {
-            note(shared, &mut failed, &dir, sync(&dir));
+        for table in tables {
+            let synced = shared.storage.table(table).map_err(io::Error::other);
+            let path = shared.storage.table_dir(table);
+            note(
+                shared,
+                &mut failed,
+                &path,
+                synced.and_then(|dir| dir.sync()),
+            );
         }
     }
 }
 
-fn sync(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
+fn sync(shared: &Shared, table: &str, range: PartRange) -> io::Result<()> {
+    let dir = shared.storage.table(table).map_err(io::Error::other)?;
+    dir.open_file(range.to_string())?.sync_all()
 }
 
 fn note(shared: &Shared, failed: &mut bool, path: &Path, result: io::Result<()>) {

@@ -19,6 +19,15 @@ pub enum SessionError {
         reason: &'static str,
     },
 
+    /// The directory, or something in it, is another user's to change.
+    #[error("{}: {reason}", path.display())]
+    Foreign {
+        /// The directory, or what is in it.
+        path: PathBuf,
+        /// Whose it is, and what to do.
+        reason: String,
+    },
+
     /// Another recorder writes to the directory.
     #[error("{} is being recorded by another process; stop that one first, or choose another directory", .0.display())]
     Busy(PathBuf),
@@ -74,6 +83,15 @@ pub enum SessionError {
         source: parquet::errors::ParquetError,
     },
 
+    /// A part is not as it was written.
+    #[error("{}: {reason}; `fathom repair` moves it aside", path.display())]
+    Part {
+        /// The part.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// A batch does not have the columns of its table.
     #[error("batch for table {table} is malformed: {reason}; this is an error in fathom")]
     BadBatch {
@@ -101,6 +119,35 @@ impl SessionError {
             action,
             path,
             source,
+        }
+    }
+
+    /// `path` belongs to another user.
+    pub(crate) fn belongs_to(path: &Path, uid: u32) -> Self {
+        SessionError::Foreign {
+            path: path.to_owned(),
+            reason: format!(
+                "it belongs to user {uid}, who could make fathom change other files; run fathom as \
+                 that user (`sudo -u '#{uid}' fathom ...`), or take it over first with `chown -R`"
+            ),
+        }
+    }
+
+    /// `path` may not be read by this user, as the system says in `source`.
+    pub(crate) fn not_shared(path: &Path, source: io::Error) -> Self {
+        use std::os::unix::fs::MetadataExt;
+
+        match path.metadata() {
+            Ok(owner) => SessionError::Foreign {
+                path: path.to_owned(),
+                reason: format!(
+                    "{source}: it is user {}'s; run fathom as that user or as root, or record with \
+                     --share",
+                    owner.uid()
+                ),
+            },
+            // Not even the directory above may be looked into.
+            Err(_) => Self::io("open", path)(source),
         }
     }
 

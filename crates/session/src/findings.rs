@@ -1,15 +1,14 @@
 //! The file with what rules have found, beside the tables; and what tells whether it is
 //! about the session as it is now.
 
-use std::fs::{self, File};
 use std::hash::Hasher;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use fathom_model::tables::TABLES;
 use twox_hash::XxHash64;
 
+use crate::dir::Dir;
 use crate::error::SessionError;
 use crate::layout::{FINDINGS_FILE, FINDINGS_TEMPORARY};
 use crate::lock;
@@ -23,13 +22,16 @@ const MAX_BYTES: u64 = 32 << 20;
 /// as it was before.
 ///
 /// # Errors
-/// [`SessionError::Io`] when it cannot be written.
+/// [`SessionError::Io`] when it cannot be written, [`SessionError::Foreign`] when the session is
+/// another user's.
 pub fn write_findings(dir: &Path, json: &[u8]) -> Result<(), SessionError> {
-    let path = dir.join(FINDINGS_FILE);
     if json.len() as u64 > MAX_BYTES {
-        return Err(SessionError::io("write", &path)(too_large()));
+        return Err(SessionError::io("write", &dir.join(FINDINGS_FILE))(
+            too_large(),
+        ));
     }
-    write_whole(&dir.join(FINDINGS_TEMPORARY), &path, json, false)
+    let dir = Dir::open_own(dir)?;
+    write_whole(&dir, FINDINGS_TEMPORARY, FINDINGS_FILE, json, false)
 }
 
 /// What lies there; `None` when nothing does. It may be anything.
@@ -37,15 +39,9 @@ pub fn write_findings(dir: &Path, json: &[u8]) -> Result<(), SessionError> {
 /// # Errors
 /// [`SessionError::Io`] when it is no regular file, too large, or cannot be read.
 pub fn read_findings(dir: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    let path = dir.join(FINDINGS_FILE);
     let read = || {
-        // Looked at before it is opened: opening a pipe would wait for a writer.
-        if !fs::symlink_metadata(&path)?.is_file() {
-            let reason = "it is no regular file";
-            return Err(io::Error::new(ErrorKind::InvalidInput, reason));
-        }
         let mut json = Vec::new();
-        let file = File::open(&path)?;
+        let file = Dir::open(dir)?.open_file(FINDINGS_FILE)?;
         file.take(MAX_BYTES + 1).read_to_end(&mut json)?;
         match json.len() as u64 > MAX_BYTES {
             true => Err(too_large()),
@@ -55,23 +51,20 @@ pub fn read_findings(dir: &Path) -> Result<Option<Vec<u8>>, SessionError> {
     match read() {
         Ok(json) => Ok(Some(json)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(SessionError::io("read", &path)(e)),
+        Err(e) => Err(SessionError::io("read", &dir.join(FINDINGS_FILE))(e)),
     }
 }
 
 /// Removes the file, and what is left of one that was being written.
 ///
 /// # Errors
-/// [`SessionError::Io`] when it is there and cannot be removed.
+/// [`SessionError::Io`] when it is there and cannot be removed, [`SessionError::Foreign`] when
+/// the session is another user's.
 pub fn remove_findings(dir: &Path) -> Result<(), SessionError> {
+    let dir = Dir::open_own(dir)?;
     for name in [FINDINGS_TEMPORARY, FINDINGS_FILE] {
-        let path = dir.join(name);
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                return Err(SessionError::io("remove", &path)(e));
-            }
-            _ => {}
-        }
+        dir.remove_if_there(name)
+            .map_err(SessionError::io("remove", &dir.path().join(name)))?;
     }
     Ok(())
 }
@@ -87,7 +80,8 @@ impl Session {
     /// number: something was added, merged, repaired, damaged or replaced. `None` while a recorder
     /// writes it, and when a part is not as it was when the session was opened.
     pub fn fingerprint(&self) -> Option<u64> {
-        if self.is_live() || lock::is_held(self.dir()) {
+        let folder = Dir::open(self.dir()).ok()?;
+        if self.is_live() || lock::is_held_in(&folder) {
             return None;
         }
         let mut hash = XxHash64::with_seed(0);
@@ -101,18 +95,22 @@ impl Session {
         }
         for table in TABLES {
             add(table.name.as_bytes());
-            let dir = self.dir().join(table.name);
-            for part in self.part_infos(table.name) {
+            let parts = self.part_infos(table.name);
+            if parts.is_empty() {
+                continue;
+            }
+            let dir = folder.dir(table.name).ok()?;
+            for part in parts {
                 let name = part.range.to_string();
-                let file = fs::symlink_metadata(dir.join(&name)).ok()?;
-                if file.len() != part.bytes {
+                let file = dir.stat(&name).ok()??;
+                if u64::try_from(file.st_size) != Ok(part.bytes) {
                     return None;
                 }
                 add(name.as_bytes());
                 add(&part.rows.to_le_bytes());
                 add(&part.bytes.to_le_bytes());
-                add(&file.mtime().to_le_bytes());
-                add(&file.mtime_nsec().to_le_bytes());
+                add(&file.st_mtime.to_le_bytes());
+                add(&file.st_mtime_nsec.to_le_bytes());
             }
         }
         Some(hash.finish())

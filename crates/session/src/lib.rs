@@ -12,6 +12,9 @@
 //! .lock                                      locked while a recorder lives
 //! ```
 //!
+//! Each part contains checksums, and so does `session.json`: a file in which a bit has
+//! changed is named and not used.
+//!
 //! Each part is a whole Parquet file that appears at once, so anything that
 //! reads Parquet can read `syscalls/*.parquet` at any moment. Parts are written
 //! about twice a second; a recorder that is killed loses what came after the
@@ -27,17 +30,23 @@
 
 mod batches;
 mod catalog;
+mod checksum;
 mod clusters;
 mod compact;
 mod create;
 mod decode;
+mod dir;
 mod durable;
 mod encode;
 mod error;
+mod files;
 mod findings;
+mod latest;
 mod layout;
 mod lock;
 mod losses;
+mod meta_json;
+mod owner;
 mod page_order;
 mod part;
 mod pyramid;
@@ -57,12 +66,16 @@ mod writer;
 
 pub use batches::Batches;
 pub use catalog::PartInfo;
+pub use dir::{create_private, open_regular};
 pub use error::SessionError;
+pub use files::{NewFile, move_session};
 pub use findings::{read_findings, remove_findings, write_findings};
+pub use latest::on_latest;
 pub use layout::PartRange;
+pub use owner::{Share, is_ours};
 pub use reader::Session;
 pub use repair::{Repair, repair};
 pub use ring::REFRESH;
 pub use save::SaveRequest;
 pub use sizes::ColumnSize;
-pub use writer::{Finished, SessionWriter, Stats, TableStats, WriterOptions};
+pub use writer::{Finished, SessionWriter, Stats, TableStats, WriterOptions, discard};

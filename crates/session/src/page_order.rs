@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use parquet::basic::Encoding;
 use parquet::column::page::Page;
@@ -16,6 +15,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
+use crate::dir::Dir;
 use crate::reader;
 
 /// Key of what the footer of a part says of it, and what it says.
@@ -66,13 +66,13 @@ pub(crate) fn is_wrong(group: &dyn RowGroupReader) -> Result<bool> {
 
 /// Whether a part, whose footer is `metadata`, has a row group that [`is_wrong`]. Of one
 /// that cannot be read others tell.
-pub(crate) fn is_wrong_in(metadata: &ParquetMetaData, path: &Path) -> bool {
+pub(crate) fn is_wrong_in(metadata: &ParquetMetaData, file: File) -> bool {
     let mut groups = metadata.row_groups().iter();
     if is_promised(metadata) || !groups.any(|group| group.columns().iter().any(is_mixed)) {
         return false;
     }
     let look = || -> Result<bool> {
-        let reader = SerializedFileReader::new(File::open(path)?)?;
+        let reader = SerializedFileReader::new(file)?;
         for group in 0..reader.num_row_groups() {
             if is_wrong(&*reader.get_row_group(group)?)? {
                 return Ok(true);
@@ -84,9 +84,9 @@ pub(crate) fn is_wrong_in(metadata: &ParquetMetaData, path: &Path) -> bool {
     matches!(catch_unwind(AssertUnwindSafe(look)), Ok(Ok(true)))
 }
 
-/// [`is_wrong_in`] of a part whose footer is not at hand.
-pub(crate) fn part_is_wrong(path: &Path) -> bool {
-    reader::footer(path).is_ok_and(|(metadata, ..)| is_wrong_in(&metadata, path))
+/// [`is_wrong_in`] of part `name` in `dir`, whose footer is not at hand.
+pub(crate) fn part_is_wrong(dir: &Dir, name: &str) -> bool {
+    reader::footer(dir, name).is_ok_and(|footer| is_wrong_in(&footer.metadata, footer.file))
 }
 
 /// What a session says that has `parts` such parts.

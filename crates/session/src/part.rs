@@ -1,7 +1,5 @@
 //! Whole Parquet files: from row groups, or from the row groups of others.
 
-use std::io::Write;
-
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
 use parquet::file::metadata::RowGroupMetaData;
@@ -9,19 +7,21 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
 
+use crate::checksum::{Hashed, Sink};
 use crate::encode::RowGroup;
 use crate::schema::TableSchema;
 
 /// Writes a part.
-pub(crate) struct PartWriter<W: Write + Send>(SerializedFileWriter<W>);
+pub(crate) struct PartWriter<W: Sink>(SerializedFileWriter<Hashed<W>>);
 
-impl<W: Write + Send> PartWriter<W> {
+impl<W: Sink> PartWriter<W> {
     pub(crate) fn new(
         sink: W,
         schema: &TableSchema,
         properties: &WriterPropertiesPtr,
     ) -> Result<Self> {
-        SerializedFileWriter::new(sink, schema.root.clone(), properties.clone()).map(Self)
+        SerializedFileWriter::new(Hashed::new(sink), schema.root.clone(), properties.clone())
+            .map(Self)
     }
 
     /// Appends a row group that was encoded.
@@ -59,9 +59,12 @@ impl<W: Write + Send> PartWriter<W> {
         Ok(())
     }
 
-    /// Writes the footer; returns what was written to.
-    pub(crate) fn finish(self) -> Result<W> {
-        self.0.into_inner()
+    /// Writes the checksums and the footer; returns what was written to.
+    pub(crate) fn finish(mut self) -> Result<W> {
+        self.0.flush()?;
+        let checksums = self.0.inner_mut().checksums();
+        self.0.write_all(&checksums)?;
+        Ok(self.0.into_inner()?.finish()?)
     }
 }
 

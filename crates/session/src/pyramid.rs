@@ -1,7 +1,8 @@
 //! The pyramids of a session: kept while recording, opened with a session, made
 //! anew from its parts.
 
-use std::fs::{self, File};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use fathom_model::Batch;
@@ -12,6 +13,7 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::decode::RowGroupDecoder;
+use crate::dir::{Dir, open_regular};
 use crate::error::SessionError;
 use crate::layout;
 use crate::reader::Session;
@@ -117,22 +119,24 @@ impl LivePyramid {
         };
         file.append(segment).map_err(failed())?;
         if shared.keep.is_some() && file.bytes() >= self.trim_at {
-            self.trim(shared, &path)?;
+            self.trim(shared)?;
         }
         Ok(())
     }
 
     /// Leaves out the segments of parts that are not kept any more.
-    fn trim(&mut self, shared: &Shared, path: &Path) -> Result<(), SessionError> {
+    fn trim(&mut self, shared: &Shared) -> Result<(), SessionError> {
         let table = tables::table(self.source.table).and_then(shared::index_of);
         let first = table.and_then(|i| {
             let table = shared.catalog.table(i);
             table.parts.first().map(|part| part.range.first)
         });
         let (to, temporary) = shared.storage.create_beside(layout::PYRAMID_TEMPORARY)?;
-        let trimmed = File::open(path)
+        let (dir, name) = (shared.storage.folder(), self.source.file);
+        let trimmed = dir
+            .open_file(name)
             .and_then(|from| Appender::since(&from, to, first.unwrap_or(0)))
-            .and_then(|file| fs::rename(&temporary, path).map(|()| file));
+            .and_then(|file| dir.rename(layout::PYRAMID_TEMPORARY, name).map(|()| file));
         match trimmed {
             Ok(file) => {
                 // So that most of what is written is written once.
@@ -143,7 +147,7 @@ impl LivePyramid {
             Err(e) => {
                 self.trim_at *= 2;
                 // Gives the room back; nobody reads it.
-                let _ = fs::remove_file(&temporary);
+                let _ = dir.remove(layout::PYRAMID_TEMPORARY);
                 Err(SessionError::io("write", &temporary)(e))
             }
         }
@@ -153,13 +157,24 @@ impl LivePyramid {
 impl Session {
     /// The pyramid of a table and what of it holds for the parts that were there
     /// when the session was opened or last refreshed. `None` for a session without
-    /// one.
+    /// one. What is `known` of it from a moment before is not read again.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged or of a later version: the
     /// parts are all there is then.
-    pub fn pyramid(&self, source: &Source) -> Result<Option<(Pyramid, Cover)>, PyramidError> {
-        let pyramid = Pyramid::open(&self.dir().join(source.file))?;
+    pub fn pyramid(
+        &self,
+        source: &Source,
+        known: Option<&Pyramid>,
+    ) -> Result<Option<(Pyramid, Cover)>, PyramidError> {
+        let file = match Dir::open(self.dir()).and_then(|dir| dir.open_file(source.file)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::InvalidInput => {
+                return Err(PyramidError::Damaged("it is no regular file"));
+            }
+            result => result?,
+        };
+        let pyramid = Pyramid::open(file, known)?;
         Ok(pyramid.map(|pyramid| {
             let parts: Vec<_> = self
                 .part_infos(source.table)
@@ -176,7 +191,8 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Busy`] while the session is recorded, which keeps its
-    /// pyramids itself; [`SessionError::Parquet`], [`SessionError::Io`].
+    /// pyramids itself; [`SessionError::Foreign`] when it is another user's;
+    /// [`SessionError::Parquet`], [`SessionError::Io`].
     pub fn build_pyramids(&self) -> Result<(), SessionError> {
         if self.is_live() {
             return Err(SessionError::Busy(self.dir().to_owned()));
@@ -188,22 +204,21 @@ impl Session {
 
     fn build_pyramid(&self, source: &'static Source) -> Result<(), SessionError> {
         let path = self.dir().join(source.file);
+        let dir = Dir::open_own(self.dir())?;
         if self.part_infos(source.table).is_empty() {
-            return match fs::remove_file(&path) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    Err(SessionError::io("remove", &path)(e))
-                }
-                _ => Ok(()),
-            };
+            return dir
+                .remove_if_there(source.file)
+                .map_err(SessionError::io("remove", &path));
         }
-        let storage = Storage::new(self.dir());
+        let storage = Storage::new(dir.clone());
         let (file, temporary) = storage.create_beside(layout::PYRAMID_TEMPORARY)?;
         let built = self.write_pyramid(source, file, &temporary).and_then(|()| {
-            fs::rename(&temporary, &path).map_err(SessionError::io("create", &path))
+            dir.rename(layout::PYRAMID_TEMPORARY, source.file)
+                .map_err(SessionError::io("create", &path))
         });
         if built.is_err() {
             // Gives the room back; nobody reads it.
-            let _ = fs::remove_file(&temporary);
+            let _ = dir.remove(layout::PYRAMID_TEMPORARY);
         }
         built
     }
@@ -234,7 +249,7 @@ impl Session {
                 file.append(&segment).map_err(written())?;
             }
             next = part.range.last + 1;
-            let parquet = File::open(&path).map_err(SessionError::io("open", &path))?;
+            let parquet = open_regular(&path).map_err(SessionError::io("open", &path))?;
             let reader = SerializedFileReader::new(parquet).map_err(failed())?;
             // A merged part has the numbers of all its parts: segments may end at
             // any of them, since only those that end with parts are looked at from

@@ -1,7 +1,7 @@
 //! Reading a session.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -14,11 +14,15 @@ use fathom_model::tables::{
 };
 use parquet::basic::Type as Physical;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use rustix::fs::FileType;
 
 use crate::catalog::PartInfo;
+use crate::checksum::{self, Checksums, Wrong};
+use crate::dir::Dir;
 use crate::error::SessionError;
 use crate::layout::{META_FILE, PartRange, is_temporary};
 use crate::lock;
+use crate::meta_json;
 use crate::page_order;
 use crate::rebuild;
 use crate::schema::physical;
@@ -42,12 +46,17 @@ pub struct Session {
     rebuilt: Option<String>,
     /// Parts out of which DuckDB reads wrong values.
     wrong_pages: usize,
+    /// Parts that were written without checksums.
+    unchecked: usize,
+    /// How much of a part is compared with its checksums.
+    check: Check,
     /// Parts whose footers were read since it was opened.
     examined: u64,
 }
 
 impl Session {
-    /// Opens the session in `dir` as it is now.
+    /// Opens the session in `dir` as it is now. Every part is read once and compared with its
+    /// checksums, unless this process has done so before.
     ///
     /// # Errors
     /// [`SessionError::NotASession`], [`SessionError::Damaged`] and
@@ -56,7 +65,21 @@ impl Session {
     /// [`Session::problems`]. Nor is a `session.json` that is missing or damaged as
     /// long as a part tells what it said at the start.
     pub fn open(dir: &Path) -> Result<Self, SessionError> {
-        let (meta, rebuilt) = find_meta(dir)?;
+        Self::open_checking(dir, Check::Whole)
+    }
+
+    /// Opens a session whose rows will not be read, for its sizes and what it says of itself: of
+    /// the parts only the footers are read and compared with their checksums.
+    ///
+    /// # Errors
+    /// Those of [`Session::open`].
+    pub fn glance(dir: &Path) -> Result<Self, SessionError> {
+        Self::open_checking(dir, Check::Footer)
+    }
+
+    fn open_checking(dir: &Path, check: Check) -> Result<Self, SessionError> {
+        let folder = open_dir(dir)?;
+        let (meta, rebuilt) = find_meta(&folder)?;
         let mut session = Self {
             dir: dir.to_owned(),
             meta,
@@ -65,9 +88,11 @@ impl Session {
             parts: Vec::new(),
             problems: Vec::new(),
             wrong_pages: 0,
+            unchecked: 0,
+            check,
             examined: 0,
         };
-        session.scan()?;
+        session.scan(&folder)?;
         Ok(session)
     }
 
@@ -78,8 +103,9 @@ impl Session {
     /// # Errors
     /// Those of [`Session::open`].
     pub fn refresh(&mut self) -> Result<(), SessionError> {
-        (self.meta, self.rebuilt) = find_meta(&self.dir)?;
-        self.scan()
+        let folder = open_dir(&self.dir)?;
+        (self.meta, self.rebuilt) = find_meta(&folder)?;
+        self.scan(&folder)
     }
 
     /// How many parts have been examined since the session was opened: what a refresh
@@ -149,11 +175,11 @@ impl Session {
         &self.problems
     }
 
-    fn scan(&mut self) -> Result<(), SessionError> {
+    fn scan(&mut self, folder: &Dir) -> Result<(), SessionError> {
         // Before the parts: one that is written in between is a part more.
-        self.live = lock::is_held(&self.dir);
+        self.live = lock::is_held_in(folder);
         self.problems.clear();
-        self.wrong_pages = 0;
+        (self.wrong_pages, self.unchecked) = (0, 0);
         let mut before = std::mem::take(&mut self.parts);
         // Calls first: the files and tasks that they refer to were written before
         // them.
@@ -162,11 +188,12 @@ impl Session {
                 Some(parts) => parts.drain(..).map(|part| (part.range, part)).collect(),
                 None => Known::new(),
             };
-            let parts = self.scan_quietly(table, &known)?;
+            let parts = self.scan_quietly(folder, table, &known)?;
             self.parts.push(parts);
         }
-        self.missing_folders();
+        self.missing_folders(folder);
         self.problems.extend(page_order::problem(self.wrong_pages));
+        self.problems.extend(checksum::problem(self.unchecked));
         if let Some(reason) = &self.rebuilt {
             self.problems.push(format!(
                 "{reason}: shown is what the session said of itself at its start; `fathom repair` \
@@ -205,12 +232,12 @@ impl Session {
     /// Tables without a folder: those that the fathom that recorded the session did not
     /// know yet, or somebody has removed them. Without stacks and
     /// counters nothing else lacks anything.
-    fn missing_folders(&mut self) {
+    fn missing_folders(&mut self, folder: &Dir) {
         let missing: Vec<&str> = TABLES
             .iter()
             .map(|table| table.name)
             .filter(|name| ![STACKS.name, FRAMES.name, PERF_COUNTERS.name].contains(name))
-            .filter(|name| !self.dir.join(name).exists())
+            .filter(|name| matches!(folder.kind(name), Ok(None)))
             .collect();
         if missing.is_empty() {
             return;
@@ -231,11 +258,12 @@ impl Session {
     /// seen: as long as that leaves a hole, and it moves, the folder is read again.
     fn scan_quietly(
         &mut self,
+        folder: &Dir,
         table: &'static Table,
         known: &Known,
     ) -> Result<Vec<PartInfo>, SessionError> {
         let problems = self.problems.len();
-        let mut parts = self.scan_table(table, known)?;
+        let mut parts = self.scan_table(folder, table, known)?;
         for _ in 0..if self.live { RESCANS } else { 0 } {
             let mut next = 0;
             let whole = parts.iter().all(|part| {
@@ -247,7 +275,7 @@ impl Session {
                 break;
             }
             self.problems.truncate(problems);
-            let again = self.scan_table(table, known)?;
+            let again = self.scan_table(folder, table, known)?;
             let same = again == parts;
             parts = again;
             if same {
@@ -259,19 +287,25 @@ impl Session {
 
     fn scan_table(
         &mut self,
+        folder: &Dir,
         table: &'static Table,
         known: &Known,
     ) -> Result<Vec<PartInfo>, SessionError> {
-        let dir = self.dir.join(table.name);
+        let failed = || SessionError::io("read", &folder.path().join(table.name));
         let mut found = BTreeMap::new();
-        let entries = match fs::read_dir(&dir) {
+        let dir = match folder.kind(table.name).map_err(failed())? {
             // [`Session::scan`] tells of all folders that are missing at once.
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            result => result.map_err(SessionError::io("read", &dir))?,
+            None => return Ok(Vec::new()),
+            Some(FileType::Directory) => folder.dir(table.name).map_err(failed())?,
+            Some(_) => {
+                self.problems.push(format!(
+                    "{} is no folder, and where it leads is not followed: the table counts as empty",
+                    table.name
+                ));
+                return Ok(Vec::new());
+            }
         };
-        for entry in entries {
-            let entry = entry.map_err(SessionError::io("read", &dir))?;
-            let name = entry.file_name();
+        for name in dir.names().map_err(failed())? {
             let Some(name) = name.to_str() else {
                 self.foreign(table, &name.to_string_lossy());
                 continue;
@@ -303,7 +337,7 @@ impl Session {
     fn take_whole(
         &mut self,
         table: &'static Table,
-        dir: &Path,
+        dir: &Dir,
         ranges: impl Iterator<Item = PartRange>,
         known: &Known,
     ) -> Result<Vec<PartInfo>, SessionError> {
@@ -325,11 +359,14 @@ impl Session {
                 continue;
             }
             self.examined += 1;
-            let path = dir.join(range.to_string());
-            match inspect(table, &path) {
-                Ok((metadata, rows, bytes)) => {
+            match inspect(table, dir, &range.to_string(), self.check) {
+                Ok((footer, rows)) => {
+                    let bytes = footer.bytes;
+                    let unchecked = !self.live && rows > 0 && footer.checksums.is_none();
+                    self.unchecked += usize::from(unchecked);
                     // The fathom that records now knows better.
-                    let wrong = !self.live && page_order::is_wrong_in(&metadata, &path);
+                    let wrong =
+                        !self.live && page_order::is_wrong_in(&footer.metadata, footer.file);
                     self.wrong_pages += usize::from(wrong);
                     taken.push(PartInfo { range, rows, bytes });
                 }
@@ -377,38 +414,80 @@ pub(crate) enum Unreadable {
     Bad(String),
 }
 
-/// Rows and bytes of a part whose footer is whole and belongs to `table`.
-pub(crate) fn examine(table: &Table, path: &Path) -> Result<(u64, u64), Unreadable> {
-    inspect(table, path).map(|(_, rows, bytes)| (rows, bytes))
+impl From<Wrong> for Unreadable {
+    fn from(wrong: Wrong) -> Self {
+        Unreadable::Bad(match wrong {
+            Wrong::Unreadable(e) => format!("it cannot be read: {e}"),
+            Wrong::Changed => "it is damaged: its checksum is another".to_owned(),
+        })
+    }
 }
 
-/// The same with the footer.
-fn inspect(table: &Table, path: &Path) -> Result<(ParquetMetaData, u64, u64), Unreadable> {
-    let (metadata, file, bytes) = footer(path)?;
+/// How much of a part is compared with its checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    Footer,
+    Whole,
+}
+
+/// Rows and bytes of a part that is as it was written and belongs to `table`: file `name` of
+/// `dir`.
+pub(crate) fn examine(table: &Table, dir: &Dir, name: &str) -> Result<(u64, u64), Unreadable> {
+    inspect(table, dir, name, Check::Whole).map(|(footer, rows)| (rows, footer.bytes))
+}
+
+/// The same with the footer and the file.
+fn inspect(
+    table: &Table,
+    dir: &Dir,
+    name: &str,
+    check: Check,
+) -> Result<(Footer, u64), Unreadable> {
+    let footer = footer(dir, name)?;
     let failed = |e: std::io::Error| Unreadable::Bad(format!("it cannot be read: {e}"));
-    let data = data_range(&file, bytes).map_err(failed)?;
+    let data = data_range(&footer.file, footer.bytes).map_err(failed)?;
     let Some(data) = data else {
         return Err(Unreadable::Bad(
             "it is damaged: it does not begin as a part does".to_owned(),
         ));
     };
-    let rows = validate(table, &metadata, data).map_err(Unreadable::Bad)?;
-    Ok((metadata, rows, bytes))
+    let rows = validate(table, &footer.metadata, data).map_err(Unreadable::Bad)?;
+    if check == Check::Whole {
+        footer.check_rows()?;
+    }
+    Ok((footer, rows))
 }
 
-/// The footer of a Parquet file, and the file with its size. The file may be
-/// anything.
-pub(crate) fn footer(path: &Path) -> Result<(ParquetMetaData, File, u64), Unreadable> {
+/// The footer of a Parquet file, which agrees with its checksum.
+pub(crate) struct Footer {
+    pub(crate) metadata: ParquetMetaData,
+    pub(crate) file: File,
+    /// Size of the file.
+    pub(crate) bytes: u64,
+    /// `None` for a part of an older fathom.
+    pub(crate) checksums: Option<Checksums>,
+}
+
+impl Footer {
+    /// Checks that the rows are as they were written.
+    pub(crate) fn check_rows(&self) -> Result<(), Unreadable> {
+        if let Some(checksums) = &self.checksums {
+            checksums.check_rows(&self.file)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the footer of file `name` of `dir`, which may be anything.
+pub(crate) fn footer(dir: &Dir, name: &str) -> Result<Footer, Unreadable> {
     let failed = |e: std::io::Error| match e.kind() {
         ErrorKind::NotFound => Unreadable::Gone,
+        ErrorKind::InvalidInput => Unreadable::Bad(e.to_string()),
         _ => Unreadable::Bad(format!("it cannot be read: {e}")),
     };
-    // Looked at before it is opened: opening a pipe would wait for a writer.
-    if !fs::symlink_metadata(path).map_err(failed)?.is_file() {
-        return Err(Unreadable::Bad("it is no regular file".to_owned()));
-    }
-    let file = File::open(path).map_err(failed)?;
+    let file = dir.open_file(name).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
+    let checksums = Checksums::read(&file, bytes)?;
     // The footer may be anything: a panic in its reader must not be ours.
     let parse = || ParquetMetaDataReader::new().parse_and_finish(&file);
     let metadata = match catch_unwind(AssertUnwindSafe(parse)) {
@@ -416,7 +495,15 @@ pub(crate) fn footer(path: &Path) -> Result<(ParquetMetaData, File, u64), Unread
         Ok(Err(e)) => return Err(Unreadable::Bad(format!("it is damaged: {e}"))),
         Err(_) => return Err(Unreadable::Bad("it is damaged: its footer".to_owned())),
     };
-    Ok((metadata, file, bytes))
+    if checksums.is_none() && checksum::is_promised(&metadata) {
+        return Err(Wrong::Changed.into());
+    }
+    Ok(Footer {
+        metadata,
+        file,
+        bytes,
+        checksums,
+    })
 }
 
 /// Where column data may lie: between the magic number and the footer. `None`
@@ -473,9 +560,23 @@ fn validate(table: &Table, metadata: &ParquetMetaData, data: Range<u64>) -> Resu
     Ok(rows)
 }
 
+/// The directory of a session to be read; the last name of `dir` may be a symbolic link.
+pub(crate) fn open_dir(dir: &Path) -> Result<Dir, SessionError> {
+    let not = |reason| SessionError::NotASession {
+        path: dir.to_owned(),
+        reason,
+    };
+    Dir::open(dir).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => not("it does not exist"),
+        ErrorKind::NotADirectory => not("it is no directory"),
+        ErrorKind::PermissionDenied => SessionError::not_shared(dir, e),
+        _ => SessionError::io("open", dir)(e),
+    })
+}
+
 /// What the session says of itself: in `session.json`, else in its parts, with the
 /// reason why these had to do.
-fn find_meta(dir: &Path) -> Result<(SessionMeta, Option<String>), SessionError> {
+fn find_meta(dir: &Dir) -> Result<(SessionMeta, Option<String>), SessionError> {
     let error = match read_meta(dir) {
         Ok(meta) => return Ok((meta, None)),
         Err(error) => error,
@@ -492,18 +593,21 @@ fn find_meta(dir: &Path) -> Result<(SessionMeta, Option<String>), SessionError> 
 }
 
 /// The contents of `session.json`.
-pub(crate) fn read_meta(dir: &Path) -> Result<SessionMeta, SessionError> {
-    let path = dir.join(META_FILE);
-    let not = |reason| SessionError::NotASession {
-        path: dir.to_owned(),
-        reason,
-    };
-    let file = match File::open(&path) {
-        Err(e) if e.kind() == ErrorKind::NotFound && !dir.exists() => {
-            return Err(not("it does not exist"));
+pub(crate) fn read_meta(dir: &Dir) -> Result<SessionMeta, SessionError> {
+    let path = dir.path().join(META_FILE);
+    let file = match dir.open_file(META_FILE) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            return Err(SessionError::NotASession {
+                path: dir.path().to_owned(),
+                reason: "it holds no session.json",
+            });
         }
-        Err(e) if e.kind() == ErrorKind::NotFound => return Err(not("it holds no session.json")),
-        Err(e) if e.kind() == ErrorKind::NotADirectory => return Err(not("it is no directory")),
+        Err(e) if e.kind() == ErrorKind::InvalidInput => {
+            return Err(SessionError::Damaged {
+                path,
+                reason: e.to_string(),
+            });
+        }
         result => result.map_err(SessionError::io("open", &path))?,
     };
     let mut json = Vec::new();
@@ -529,6 +633,12 @@ pub(crate) fn read_meta(dir: &Path) -> Result<SessionMeta, SessionError> {
             found: u32::try_from(version).unwrap_or(u32::MAX),
             known: SCHEMA_VERSION,
             writer: writer.escape_debug().to_string(),
+        });
+    }
+    if !meta_json::is_as_written(&json, &value) {
+        return Err(SessionError::Damaged {
+            path,
+            reason: "its checksum is another".to_owned(),
         });
     }
     serde_json::from_value(value).map_err(damaged)

@@ -1,11 +1,9 @@
 //! What a session says of itself, from its parts when `session.json` is gone.
 
-use std::fs;
-use std::path::Path;
-
 use fathom_model::meta::{SessionMeta, State};
 use fathom_model::tables::{SCHEMA_VERSION, TABLES};
 
+use crate::dir::Dir;
 use crate::layout::PartRange;
 use crate::reader;
 use crate::schema::SESSION_KEY;
@@ -22,23 +20,24 @@ pub(crate) fn for_footers(meta: &SessionMeta) -> String {
 
 /// `session.json` as it was when the recording began, without the hooks: from
 /// the first part that has it. `None` when none has.
-pub(crate) fn from_parts(dir: &Path) -> Option<SessionMeta> {
+pub(crate) fn from_parts(dir: &Dir) -> Option<SessionMeta> {
     TABLES.iter().find_map(|table| {
-        let dir = dir.join(table.name);
-        let mut parts: Vec<_> = fs::read_dir(&dir)
-            .ok()?
-            .filter_map(|entry| PartRange::parse(entry.ok()?.file_name().to_str()?))
+        let dir = dir.dir(table.name).ok()?;
+        let names = dir.names().ok()?;
+        let mut parts: Vec<_> = names
+            .iter()
+            .filter_map(|name| PartRange::parse(name.to_str()?))
             .collect();
         parts.sort();
         parts
             .iter()
-            .find_map(|part| of_part(&dir.join(part.to_string())))
+            .find_map(|part| of_part(&dir, &part.to_string()))
     })
 }
 
-fn of_part(path: &Path) -> Option<SessionMeta> {
-    let (footer, ..) = reader::footer(path).ok()?;
-    let values = footer.file_metadata().key_value_metadata()?;
+fn of_part(dir: &Dir, name: &str) -> Option<SessionMeta> {
+    let footer = reader::footer(dir, name).ok()?;
+    let values = footer.metadata.file_metadata().key_value_metadata()?;
     let json = values.iter().find(|v| v.key == SESSION_KEY)?;
     let meta: SessionMeta = serde_json::from_str(json.value.as_ref()?).ok()?;
     (meta.schema_version <= SCHEMA_VERSION).then_some(meta)

@@ -5,19 +5,21 @@
 //! aside, into a folder of the session that nobody reads.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use fathom_model::meta::{SessionMeta, State};
 use fathom_model::tables::{TABLES, Table};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
+use rustix::fs::FileType;
 
 use crate::catalog::PartInfo;
 use crate::decode::RowGroupDecoder;
+use crate::dir::Dir;
 use crate::error::SessionError;
 use crate::layout::{META_FILE, META_TEMPORARY, PartRange, RESERVE_FILE, is_temporary};
 use crate::lock::{self, RecorderLock};
@@ -46,18 +48,21 @@ pub struct Repair {
 /// [`SessionError::Busy`] while it is recorded, [`SessionError::NotASession`],
 /// [`SessionError::Damaged`] when neither `session.json` nor a part tells what it
 /// is, [`SessionError::Newer`], [`SessionError::NotReplaceable`] when something in
-/// it leads elsewhere, [`SessionError::Io`].
+/// it leads elsewhere, [`SessionError::Foreign`] when it is another user's, unless `write` is not
+/// set, [`SessionError::Io`].
 pub fn repair(dir: &Path, write: bool) -> Result<Repair, SessionError> {
-    let mut work = Work {
-        storage: Storage::new(dir),
-        write,
-        repair: Repair::default(),
+    let folder = if write {
+        // What is missing is said as readers say it.
+        reader::open_dir(dir)?;
+        Dir::open_own(dir)?
+    } else {
+        reader::open_dir(dir)?
     };
-    let read = reader::read_meta(dir);
+    let read = reader::read_meta(&folder);
     let (mut meta, gone) = match read {
         Ok(meta) => (meta, None),
         Err(e @ (SessionError::NotASession { .. } | SessionError::Damaged { .. })) => {
-            match rebuild::from_parts(dir) {
+            match rebuild::from_parts(&folder) {
                 Some(meta) => (meta, Some(e)),
                 None => return Err(e),
             }
@@ -65,11 +70,16 @@ pub fn repair(dir: &Path, write: bool) -> Result<Repair, SessionError> {
         Err(e) => return Err(e),
     };
     let _lock = if write {
-        Some(RecorderLock::acquire(dir)?)
-    } else if lock::is_held(dir) {
+        Some(RecorderLock::acquire(&folder)?)
+    } else if lock::is_held_in(&folder) {
         return Err(SessionError::Busy(dir.to_owned()));
     } else {
         None
+    };
+    let mut work = Work {
+        storage: Storage::new(folder),
+        write,
+        repair: Repair::default(),
     };
     work.repair_session(&mut meta, gone)?;
     Ok(work.repair)
@@ -97,15 +107,20 @@ impl Work {
         gone: Option<SessionError>,
     ) -> Result<(), SessionError> {
         let dir = self.storage.dir().to_owned();
+        let folder = self.storage.folder().clone();
         for file in [META_TEMPORARY, RESERVE_FILE] {
-            if fs::symlink_metadata(dir.join(file)).is_ok() {
-                self.remove(&dir.join(file), "left by a recorder that was killed")?;
+            let kind = folder.kind(file);
+            if kind
+                .map_err(SessionError::io("read", &dir.join(file)))?
+                .is_some()
+            {
+                self.remove(&folder, file.as_ref(), "left by a recorder that was killed")?;
             }
         }
         match &gone {
             None => {}
             Some(SessionError::Damaged { reason, .. }) => {
-                self.set_aside(&dir.join(META_FILE), META_FILE, reason)?;
+                self.set_aside(&folder, META_FILE.as_ref(), META_FILE, reason)?;
                 self.found("session.json is written again from what the parts say".into());
             }
             Some(_) => self.found("session.json is missing: written again from the parts".into()),
@@ -166,34 +181,35 @@ impl Work {
     }
 
     fn repair_table(&mut self, table: &'static Table) -> Result<Contents, SessionError> {
-        let dir = self.storage.table_dir(table.name);
-        match fs::symlink_metadata(&dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
+        let path = self.storage.table_dir(table.name);
+        let failed = || SessionError::io("read", &path);
+        let dir = match self.storage.folder().kind(table.name).map_err(failed())? {
+            None => {
                 if self.write {
-                    fs::create_dir(&dir).map_err(SessionError::io("create", &dir))?;
+                    self.storage.make_table(table.name)?;
                 }
                 return Ok(Contents::default());
             }
-            Err(e) => return Err(SessionError::io("read", &dir)(e)),
-            Ok(kind) if !kind.is_dir() => {
+            Some(FileType::Directory) if self.write => self.storage.table(table.name)?,
+            Some(FileType::Directory) => {
+                let dir = self.storage.folder().dir(table.name);
+                dir.map_err(failed())?
+            }
+            Some(_) => {
                 return Err(SessionError::NotReplaceable {
-                    path: dir,
+                    path,
                     reason: "it is no directory",
                 });
             }
-            Ok(_) => {}
-        }
+        };
         let (mut ranges, mut unfinished) = (BTreeMap::new(), Vec::new());
-        let entries = fs::read_dir(&dir).map_err(SessionError::io("read", &dir))?;
-        for entry in entries {
-            let path = entry.map_err(SessionError::io("read", &dir))?.path();
-            let name = path.file_name().unwrap_or_default();
+        for name in dir.names().map_err(failed())? {
             match name.to_str().and_then(PartRange::parse) {
                 // Of equal starts the longest first.
                 Some(range) => drop(ranges.insert((range.first, u64::MAX - range.last), range)),
-                None if name.to_str().is_some_and(is_temporary) => unfinished.push(path),
-                None if name.to_string_lossy().ends_with(".parquet") => {
-                    self.set_aside(&path, table.name, "it is not a part of fathom's")?;
+                None if name.to_str().is_some_and(is_temporary) => unfinished.push(name),
+                None if name.as_bytes().ends_with(b".parquet") => {
+                    self.set_aside(&dir, &name, table.name, "it is not a part of fathom's")?;
                 }
                 None => {}
             }
@@ -202,7 +218,7 @@ impl Work {
             largest: ranges.values().map(|range| range.last).max(),
             ..Contents::default()
         };
-        self.publish_whole(table, unfinished, &mut ranges)?;
+        self.publish_whole(table, &dir, unfinished, &mut ranges)?;
         self.choose(table, &dir, ranges.into_values(), &mut contents)?;
         Ok(contents)
     }
@@ -212,18 +228,19 @@ impl Work {
     fn publish_whole(
         &mut self,
         table: &'static Table,
-        unfinished: Vec<PathBuf>,
+        dir: &Dir,
+        unfinished: Vec<std::ffi::OsString>,
         ranges: &mut BTreeMap<(u64, u64), PartRange>,
     ) -> Result<(), SessionError> {
-        for path in unfinished {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
+        for file in unfinished {
+            let name = file.to_string_lossy();
             let range = name.strip_suffix(".tmp").and_then(PartRange::parse);
             let range = range.filter(|range| {
                 let apart = |r: &PartRange| r.last < range.first || range.last < r.first;
-                ranges.values().all(apart) && read_all(table, &path).is_ok()
+                ranges.values().all(apart) && read_all(table, dir, &name).is_ok()
             });
             let Some(range) = range else {
-                self.remove(&path, "it was never finished")?;
+                self.remove(dir, &file, "it was never finished")?;
                 continue;
             };
             self.found(format!(
@@ -243,34 +260,35 @@ impl Work {
     fn choose(
         &mut self,
         table: &'static Table,
-        dir: &Path,
+        dir: &Dir,
         ranges: impl Iterator<Item = PartRange>,
         contents: &mut Contents,
     ) -> Result<(), SessionError> {
         for range in ranges {
-            let path = dir.join(range.to_string());
+            let name = range.to_string();
+            let file = OsStr::new(&name);
             let before = contents.parts.last();
             if before.is_some_and(|part| part.range.contains(&range)) {
                 // A table with a key has fewer rows after it.
                 let rows = before.map_or(0, |part| part.rows);
-                match reader::examine(table, &path) {
+                match reader::examine(table, dir, &name) {
                     Ok((more, _)) if table.key.is_empty() && more > rows => {
                         let why = "it has more rows than the part that it was merged into";
-                        self.set_aside(&path, table.name, why)?;
+                        self.set_aside(dir, file, table.name, why)?;
                     }
-                    _ => self.remove(&path, "its rows were merged into another part")?,
+                    _ => self.remove(dir, file, "its rows were merged into another part")?,
                 }
                 continue;
             }
             if before.is_some_and(|part| part.range.last >= range.first) {
-                self.set_aside(&path, table.name, "it overlaps another part")?;
+                self.set_aside(dir, file, table.name, "it overlaps another part")?;
                 continue;
             }
-            match read_all(table, &path) {
+            match read_all(table, dir, &name) {
                 Ok((rows, bytes)) => contents.parts.push(PartInfo { range, rows, bytes }),
                 Err(Unreadable::Gone) => {}
                 Err(Unreadable::Bad(reason)) => {
-                    self.set_aside(&path, table.name, &reason)?;
+                    self.set_aside(dir, file, table.name, &reason)?;
                     let text = format!("{}/{range} could not be read: {reason}", table.name);
                     self.repair.lost.push(text);
                 }
@@ -305,9 +323,14 @@ impl Work {
         parts: &mut [PartInfo],
     ) -> Result<(), SessionError> {
         let table = schema.table.name;
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let dir = self.storage.folder().dir(table);
+        let dir = dir.map_err(SessionError::io("read", &self.storage.table_dir(table)))?;
         let mut wrong: Vec<&mut PartInfo> = parts
             .iter_mut()
-            .filter(|part| page_order::part_is_wrong(&self.storage.part(table, part.range)))
+            .filter(|part| page_order::part_is_wrong(&dir, &part.range.to_string()))
             .collect();
         let what = match wrong.len() {
             0 => return Ok(()),
@@ -339,61 +362,59 @@ impl Work {
         path.to_string_lossy().escape_debug().to_string()
     }
 
-    fn remove(&mut self, path: &Path, why: &str) -> Result<(), SessionError> {
-        self.found(format!("{}: {why}: removed", self.name(path)));
+    fn remove(&mut self, dir: &Dir, file: &OsStr, why: &str) -> Result<(), SessionError> {
+        let path = dir.path().join(file);
+        self.found(format!("{}: {why}: removed", self.name(&path)));
         if self.write {
-            fs::remove_file(path).map_err(SessionError::io("remove", path))?;
+            dir.remove(file)
+                .map_err(SessionError::io("remove", &path))?;
         }
         Ok(())
     }
 
     /// Moves a file out of the way, under a name that tells where it was.
-    fn set_aside(&mut self, path: &Path, prefix: &str, why: &str) -> Result<(), SessionError> {
+    fn set_aside(
+        &mut self,
+        dir: &Dir,
+        file: &OsStr,
+        prefix: &str,
+        why: &str,
+    ) -> Result<(), SessionError> {
+        let path = dir.path().join(file);
         self.found(format!(
             "{}: {why}: moved to folder {ASIDE}",
-            self.name(path)
+            self.name(&path)
         ));
         if !self.write {
             return Ok(());
         }
-        let aside = self.storage.dir().join(ASIDE);
-        match fs::create_dir(&aside) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            result => result.map_err(SessionError::io("create", &aside))?,
-        }
-        // Of the folder itself, not of what a link leads to.
-        if !fs::symlink_metadata(&aside).is_ok_and(|kind| kind.is_dir()) {
-            return Err(SessionError::NotReplaceable {
-                path: aside,
-                reason: "it is no directory",
-            });
-        }
+        let aside = self.storage.folder().make_dir(ASIDE)?;
         let mut name = std::ffi::OsString::from(prefix);
         if path.parent() != Some(self.storage.dir()) {
             name.push("-");
-            name.push(path.file_name().unwrap_or_default());
+            name.push(file);
         }
         // No Parquet file by its name: what reads the whole directory passes it.
         name.push(".aside");
-        let mut to = aside.join(&name);
+        let mut to = name.clone();
         for n in 1.. {
-            if fs::symlink_metadata(&to).is_err() {
+            if aside.kind(&to).is_ok_and(|kind| kind.is_none()) {
                 break;
             }
-            let mut other = name.clone();
-            other.push(format!(".{n}"));
-            to = aside.join(other);
+            to = name.clone();
+            to.push(format!(".{n}"));
         }
-        fs::rename(path, &to).map_err(SessionError::io("move", path))
+        dir.rename_into(file, &aside, &to)
+            .map_err(SessionError::io("move", &path))
     }
 }
 
 /// Rows and bytes of a part of which every row can be read.
-fn read_all(table: &'static Table, path: &Path) -> Result<(u64, u64), Unreadable> {
-    let (rows, bytes) = reader::examine(table, path)?;
+fn read_all(table: &'static Table, dir: &Dir, name: &str) -> Result<(u64, u64), Unreadable> {
+    let (rows, bytes) = reader::examine(table, dir, name)?;
     let damaged = |what: &str| Unreadable::Bad(format!("it is damaged: {what}"));
     let read = || -> parquet::errors::Result<u64> {
-        let reader = SerializedFileReader::new(File::open(path)?)?;
+        let reader = SerializedFileReader::new(dir.open_file(name)?)?;
         let mut rows = 0;
         for group in 0..reader.num_row_groups() {
             let mut decoder = RowGroupDecoder::new(table, &*reader.get_row_group(group)?)?;

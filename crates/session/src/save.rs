@@ -5,15 +5,15 @@
 //! its parts. What a closed session has besides (each key once, totals) is made
 //! afterwards, on a thread of its own, from the copy.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use fathom_model::meta::{Save, SessionMeta, State};
 use fathom_model::tables::TABLES;
 
 use crate::catalog::PartInfo;
 use crate::create;
+use crate::dir::Dir;
 use crate::error::SessionError;
 use crate::lock::RecorderLock;
 use crate::schema::TableSchema;
@@ -54,8 +54,10 @@ pub(crate) struct Copy {
 /// and drops parts, so that none goes meanwhile.
 pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, SessionError> {
     let request = &pending.request;
-    let lock = create::prepare(&request.to, false)?;
-    let storage = Storage::new(&request.to);
+    // For those who may read the recording.
+    let access = shared.storage.folder().access();
+    let (folder, lock) = create::prepare(&request.to, false, access)?;
+    let storage = Storage::new(folder);
     let mut meta = shared.meta();
     meta.state = State::Recording;
     meta.clock.end_monotonic_ns = Some(request.monotonic_ns);
@@ -66,24 +68,22 @@ pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, Sessi
     meta.totals.seen = 0;
     meta.totals.faults.seen = 0;
     meta.totals.writeback.seen = 0;
-    let mode = fs::metadata(shared.storage.dir()).map(|m| m.permissions());
-    mode.and_then(|mode| fs::set_permissions(&request.to, mode))
-        .map_err(SessionError::io("set permissions of", &request.to))?;
     storage.write_meta(&meta, false)?;
     // The tables of requests come first, those that they refer to last: what a
     // request refers to was written before it.
     let mut parts = Vec::with_capacity(TABLES.len());
     for (i, (table, next)) in TABLES.iter().zip(&pending.next).enumerate() {
-        let dir = storage.table_dir(table.name);
-        match fs::create_dir(&dir) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            result => result.map_err(SessionError::io("create", &dir))?,
-        }
+        let (from, to) = (
+            shared.storage.table(table.name)?,
+            storage.make_table(table.name)?,
+        );
         let mut linked = shared.catalog.table(i).parts.clone();
         linked.retain(|part| part.range.last < *next);
         for part in &linked {
-            let from = shared.storage.part(table.name, part.range);
-            link_or_copy(&from, &storage.part(table.name, part.range))?;
+            link_or_copy(&from, &part.range.to_string(), &to).map_err(SessionError::io(
+                "write",
+                &storage.part(table.name, part.range),
+            ))?;
         }
         parts.push(linked);
     }
@@ -96,13 +96,11 @@ pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, Sessi
     })
 }
 
-fn link_or_copy(from: &Path, to: &Path) -> Result<(), SessionError> {
-    match fs::hard_link(from, to) {
+fn link_or_copy(from: &Dir, name: &str, to: &Dir) -> io::Result<()> {
+    match from.link_into(name, to) {
         Ok(()) => Ok(()),
         // Another file system, or one without hard links.
-        Err(_) => fs::copy(from, to)
-            .map(drop)
-            .map_err(SessionError::io("write", to)),
+        Err(_) => io::copy(&mut from.open_file(name)?, &mut to.create_file(name)?).map(drop),
     }
 }
 

@@ -9,7 +9,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 
-use crate::page_order;
+use crate::{checksum, page_order};
 
 /// Under this key the footers of some parts have `session.json` as it was at the
 /// start of the recording.
@@ -52,6 +52,7 @@ impl TableSchema {
                 page_order::KEY.to_owned(),
                 page_order::DICTIONARY_FIRST.to_owned(),
             ),
+            KeyValue::new(checksum::KEY.to_owned(), checksum::XXH64.to_owned()),
         ];
         let plain = properties(metadata.clone())?;
         metadata.push(KeyValue::new(SESSION_KEY.to_owned(), session.to_owned()));

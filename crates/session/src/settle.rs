@@ -2,7 +2,6 @@
 //! with the tables.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use fathom_model::meta::{Counts, SessionMeta};
@@ -99,7 +98,7 @@ fn sums(
     for part in parts.iter().filter(|part| part.rows > 0) {
         let path = storage.part(table.name, part.range);
         let failed = || SessionError::parquet(&path);
-        let file = File::open(&path).map_err(SessionError::io("open", &path))?;
+        let file = storage.open_part(table.name, part.range)?;
         let reader = SerializedFileReader::new(file).map_err(failed())?;
         for group in 0..reader.num_row_groups() {
             let group = reader.get_row_group(group).map_err(failed())?;

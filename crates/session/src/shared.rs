@@ -35,6 +35,9 @@ pub(crate) struct Shared {
     /// The thread of the compactor.
     pub(crate) compactor: Mutex<Option<Thread>>,
     meta: Mutex<Meta>,
+    /// Held from the look at what `session.json` is to say until it says that, so that an older
+    /// state never replaces a newer one; and while the reserve lends room.
+    turn: Mutex<()>,
     last_error: Mutex<Option<String>>,
 }
 
@@ -75,6 +78,7 @@ impl Shared {
                 written: None,
                 changed: false,
             }),
+            turn: Mutex::default(),
             last_error: Mutex::default(),
         }
     }
@@ -148,33 +152,136 @@ impl Shared {
         }
     }
 
-    /// Writes `session.json` if the totals have changed. The reserve lends the room on a
+    /// Does what `session.json` or the reserve is written in, one thread after the other.
+    pub(crate) fn in_turn<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _turn = lock(&self.turn);
+        work()
+    }
+
+    /// Writes `session.json` if what it says has changed. The reserve lends the room on a
     /// full disk: it comes back when the old file is replaced.
     pub(crate) fn write_meta_if_changed(&self) {
-        let mut meta = {
-            let mut shared = lock(&self.meta);
-            let meta = shared.clone();
-            shared.changed = false;
-            meta
-        };
-        meta.meta.totals = self.complete_totals(&meta.meta.totals);
-        if meta.written.as_ref() == Some(&meta.meta.totals) && !meta.changed {
-            return;
-        }
-        match self
-            .storage
-            .with_reserve(0, || self.storage.write_meta(&meta.meta, false))
-        {
-            Ok(()) => lock(&self.meta).written = Some(meta.meta.totals),
-            Err(e) => {
-                lock(&self.meta).changed |= meta.changed;
-                self.note(&e);
+        self.in_turn(|| {
+            let mut meta = {
+                let mut shared = lock(&self.meta);
+                let meta = shared.clone();
+                shared.changed = false;
+                meta
+            };
+            meta.meta.totals = self.complete_totals(&meta.meta.totals);
+            if meta.written.as_ref() == Some(&meta.meta.totals) && !meta.changed {
+                return;
             }
-        }
+            match self
+                .storage
+                .with_reserve(0, || self.storage.write_meta(&meta.meta, false))
+            {
+                Ok(()) => lock(&self.meta).written = Some(meta.meta.totals),
+                Err(e) => {
+                    lock(&self.meta).changed |= meta.changed;
+                    self.note(&e);
+                }
+            }
+        });
     }
 }
 
 /// Place of `table` in [`TABLES`].
 pub(crate) fn index_of(table: &Table) -> Option<usize> {
     TABLES.iter().position(|t| t.name == table.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+    use std::{fs, thread};
+
+    use fathom_model::meta::State;
+
+    use super::*;
+    use crate::dir::Dir;
+    use crate::reader;
+
+    fn shared(dir: &std::path::Path) -> Shared {
+        let meta = SessionMeta {
+            schema_version: fathom_model::tables::SCHEMA_VERSION,
+            fathom_version: String::new(),
+            id: String::new(),
+            state: State::Recording,
+            command: Vec::new(),
+            target: String::new(),
+            options: Default::default(),
+            layers: Vec::new(),
+            host: Default::default(),
+            clock: Default::default(),
+            hooks: Vec::new(),
+            totals: Totals::default(),
+            exit_status: None,
+            cost: Default::default(),
+            content: None,
+            source: None,
+            perf_counters: Vec::new(),
+            history: Default::default(),
+        };
+        let storage = Storage::new(Dir::open(dir).unwrap());
+        Shared::new(storage, Vec::new(), meta, 1 << 10)
+    }
+
+    fn seen(seen: u64) -> Totals {
+        let totals = Totals::default();
+        Totals { seen, ..totals }
+    }
+
+    fn said(dir: &std::path::Path) -> u64 {
+        let meta = reader::read_meta(&Dir::open(dir).unwrap()).unwrap();
+        meta.totals.seen
+    }
+
+    #[test]
+    fn an_older_state_never_replaces_a_newer_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = shared(dir.path());
+        let (looking, is_looking) = mpsc::channel();
+        let (done, is_done) = mpsc::channel();
+        thread::scope(|scope| {
+            let shared = &shared;
+            scope.spawn(move || {
+                shared.in_turn(|| {
+                    let old = shared.meta();
+                    looking.send(()).unwrap();
+                    // Long enough for the other thread to write, if it could.
+                    let _ = is_done.recv_timeout(Duration::from_millis(300));
+                    shared.storage.write_meta(&old, false).unwrap();
+                });
+            });
+            is_looking.recv().unwrap();
+            shared.set_totals(seen(2));
+            shared.write_meta_if_changed();
+            let _ = done.send(());
+        });
+        assert_eq!(said(dir.path()), 2);
+        assert_eq!(shared.last_error(), None);
+    }
+
+    #[test]
+    fn threads_that_write_at_once_do_not_meet() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = shared(dir.path());
+        let counter = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        shared.set_totals(seen(counter.fetch_add(1, Ordering::Relaxed)));
+                        shared.write_meta_if_changed();
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.last_error(), None);
+        assert_eq!(said(dir.path()), shared.meta().totals.seen);
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
 }

@@ -1,11 +1,12 @@
 //! Where the bytes of a session go.
 
-use std::fs::{self, File};
+use std::fs;
 
 use fathom_model::tables::TABLES;
 use fathom_pyramid::SOURCES;
 use parquet::file::metadata::ParquetMetaDataReader;
 
+use crate::dir::open_regular;
 use crate::error::SessionError;
 use crate::reader::Session;
 
@@ -49,7 +50,7 @@ impl Session {
                 .iter()
                 .zip(self.parts(table.name))
             {
-                let file = File::open(&path).map_err(SessionError::io("open", &path))?;
+                let file = open_regular(&path).map_err(SessionError::io("open", &path))?;
                 let metadata = ParquetMetaDataReader::new()
                     .parse_and_finish(&file)
                     .map_err(SessionError::parquet(&path))?;
@@ -75,7 +76,7 @@ impl Session {
             table: source.file,
             column: "",
             rows: self.rows(source.table),
-            bytes: fs::metadata(self.dir().join(source.file)).map_or(0, |m| m.len()),
+            bytes: fs::symlink_metadata(self.dir().join(source.file)).map_or(0, |m| m.len()),
             encoded_bytes: 0,
         }));
         Ok(sizes)

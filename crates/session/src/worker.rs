@@ -1,7 +1,6 @@
 //! The thread that encodes batches and writes parts.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -24,7 +23,7 @@ use crate::save::PendingSave;
 use crate::shared::{Shared, index_of};
 use crate::storage::META_RESERVE;
 use crate::writer::WriterOptions;
-use crate::{decode, part};
+use crate::{decode, durable, part};
 
 /// How often `session.json` is written.
 const META_INTERVAL: Duration = Duration::from_secs(1);
@@ -70,14 +69,14 @@ pub(crate) struct Worker {
     /// What that was when the rows of a table began that are not written yet.
     start_ns: Vec<i64>,
     /// Takes parts that are to be made durable.
-    durable: Option<Sender<PathBuf>>,
+    durable: Option<Sender<durable::Part>>,
 }
 
 impl Worker {
     pub(crate) fn new(
         shared: Arc<Shared>,
         options: &WriterOptions,
-        durable: Option<Sender<PathBuf>>,
+        durable: Option<Sender<durable::Part>>,
     ) -> Result<Self, SessionError> {
         let encoder = |schema: &crate::schema::TableSchema| {
             Encoder::new(schema.table, schema.descr.clone()).map_err(SessionError::parquet(
@@ -173,9 +172,10 @@ impl Worker {
         }
         if self.reserve_due <= now {
             self.reserve_due = now + RESERVE_INTERVAL;
-            if !self.failing && !self.shared.storage.reserve_is_full() {
+            let shared = &self.shared;
+            if !self.failing && !shared.storage.reserve_is_full() {
                 // On a disk that is still full this fails, and does not matter.
-                let _ = self.shared.storage.fill_reserve();
+                let _ = shared.in_turn(|| shared.storage.fill_reserve());
             }
         }
         if self.shared.keep.is_some() {
@@ -287,7 +287,7 @@ impl Worker {
             .write_part(TABLES[i].name, range, &part.bytes)?;
         if let Some(durable) = &self.durable {
             // When its thread is gone that was said.
-            let _ = durable.send(self.shared.storage.part(TABLES[i].name, range));
+            let _ = durable.send((TABLES[i].name, range));
         }
         let bytes = part.bytes.len() as u64;
         let mut table = self.shared.catalog.table(i);
@@ -339,9 +339,8 @@ impl Worker {
             while let Some(part) = self.held[i].pop_front() {
                 let written = if use_reserve {
                     let shared = self.shared.clone();
-                    shared
-                        .storage
-                        .with_reserve(META_RESERVE, || self.write(i, &part))
+                    let storage = &shared.storage;
+                    shared.in_turn(|| storage.with_reserve(META_RESERVE, || self.write(i, &part)))
                 } else {
                     self.write(i, &part)
                 };

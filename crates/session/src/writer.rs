@@ -1,6 +1,5 @@
 //! Writing a session.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,6 +19,7 @@ use crate::encode;
 use crate::error::SessionError;
 use crate::layout::PartRange;
 use crate::lock::RecorderLock;
+use crate::owner::{Access, Share};
 use crate::part;
 use crate::queue::Refused;
 use crate::rebuild;
@@ -52,6 +52,8 @@ pub struct WriterOptions {
     /// Flush each part to the device once it is written: then a machine that
     /// dies loses what came after the last part, too, and no more.
     pub durable: bool,
+    /// Who may read the session besides its owner.
+    pub share: Share,
 }
 
 impl Default for WriterOptions {
@@ -65,6 +67,7 @@ impl Default for WriterOptions {
             pyramid: true,
             compact_interval: Duration::from_secs(2),
             durable: false,
+            share: Share::Private,
         }
     }
 }
@@ -115,6 +118,8 @@ pub struct Finished {
     pub tables: Vec<TableStats>,
     /// As in `session.json`.
     pub totals: Totals,
+    /// The copies that were made, or could not be, the latest last.
+    pub saves: Vec<Save>,
     /// The last error that did not end the recording.
     pub last_error: Option<String>,
 }
@@ -138,13 +143,15 @@ pub struct SessionWriter {
 }
 
 impl SessionWriter {
-    /// Begins a session in `dir`, which is created; its parent must exist.
+    /// Begins a session in `dir`, which is created; its parent must exist. Under sudo the session
+    /// belongs to the user who called that.
     ///
     /// # Errors
     /// [`SessionError::Exists`] when something is in `dir` and
     /// `options.force` is not set, [`SessionError::NotReplaceable`] when it is
     /// set but that is no session, [`SessionError::Busy`] when another recorder
-    /// writes there, [`SessionError::Io`].
+    /// writes there, [`SessionError::Foreign`] when it is there and another user could change it,
+    /// [`SessionError::Io`].
     pub fn create(
         dir: &Path,
         mut meta: SessionMeta,
@@ -152,8 +159,9 @@ impl SessionWriter {
     ) -> Result<Self, SessionError> {
         meta.state = State::Recording;
         let schemas = schemas(dir, &meta)?;
-        let recorder = create::prepare(dir, options.force)?;
-        let storage = Storage::new(dir);
+        let access = Access::new(options.share);
+        let (folder, recorder) = create::prepare(dir, options.force, access)?;
+        let storage = Storage::new(folder);
         storage.write_meta(&meta, false)?;
         let shared = Arc::new(Shared::new(storage, schemas, meta, options.queue_bytes));
         for (i, schema) in shared.schemas.iter().enumerate() {
@@ -277,7 +285,20 @@ impl SessionWriter {
     /// [`SessionError::Stopped`] when the encoder had ended early;
     /// [`SessionError::Io`] when `session.json` could not be written. What was
     /// written before stays readable.
-    pub fn finish(mut self, mut meta: SessionMeta) -> Result<Finished, SessionError> {
+    pub fn finish(self, meta: SessionMeta) -> Result<Finished, SessionError> {
+        self.finish_with(meta, |_| {})
+    }
+
+    /// Like [`SessionWriter::finish`]; `measured` puts into the metadata what is known only when
+    /// everything else is done.
+    ///
+    /// # Errors
+    /// Those of [`SessionWriter::finish`].
+    pub fn finish_with(
+        mut self,
+        mut meta: SessionMeta,
+        measured: impl FnOnce(&mut SessionMeta),
+    ) -> Result<Finished, SessionError> {
         self.stop()?;
         // Merged or not, the rows are there: no reason to fail.
         if let Err(e) = compact_all(&self.shared) {
@@ -286,8 +307,10 @@ impl SessionWriter {
         meta.state = State::Complete;
         meta.history = self.shared.meta().history;
         meta.totals = self.shared.complete_totals(&meta.totals);
+        measured(&mut meta);
         let storage = &self.shared.storage;
-        storage.with_reserve(0, || storage.write_meta(&meta, true))?;
+        self.shared
+            .in_turn(|| storage.with_reserve(0, || storage.write_meta(&meta, true)))?;
         storage.remove_reserve();
         let tables = self.tables();
         Ok(Finished {
@@ -295,6 +318,7 @@ impl SessionWriter {
             bytes_on_disk: tables.iter().map(|t| t.bytes).sum(),
             tables,
             totals: meta.totals,
+            saves: meta.history.saves,
             last_error: self.shared.last_error(),
         })
     }
@@ -332,6 +356,16 @@ impl SessionWriter {
     }
 }
 
+/// Removes the session in `dir` again, of which nothing was recorded: all that fathom wrote there,
+/// and the directory unless something else is in it.
+///
+/// # Errors
+/// [`SessionError::NotReplaceable`], [`SessionError::Busy`], [`SessionError::Foreign`] and
+/// [`SessionError::Io`], as when a session is replaced.
+pub fn discard(dir: &Path) -> Result<(), SessionError> {
+    create::discard(dir)
+}
+
 impl Drop for SessionWriter {
     fn drop(&mut self) {
         if self.encoder.is_some() {
@@ -365,10 +399,7 @@ fn spawn<T: Send + 'static>(
 /// the columns whether or not there are rows.
 fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), SessionError> {
     let dir = shared.storage.table_dir(schema.table.name);
-    match fs::create_dir(&dir) {
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-        result => result.map_err(SessionError::io("create", &dir))?,
-    }
+    shared.storage.make_table(schema.table.name)?;
     let bytes = part::empty(schema).map_err(SessionError::parquet(&dir))?;
     let range = PartRange::single(0);
     shared

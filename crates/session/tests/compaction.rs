@@ -62,6 +62,33 @@ fn losses(keys: &[(&str, i32, i64)]) -> fathom_model::Batch {
     rows.into_batch(strings)
 }
 
+/// What is measured when all is done (processor time, memory) has the merges at the end in it.
+#[test]
+fn what_is_measured_at_the_end_comes_after_the_merges() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let options = WriterOptions {
+        part_rows: 100,
+        compact: false,
+        ..WriterOptions::default()
+    };
+    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
+    let mut workload = common::Workload::new(2);
+    for _ in 0..5 {
+        writer.append(workload.batch(100)).unwrap();
+    }
+    let parts = || std::fs::read_dir(dir.join("syscalls")).unwrap().count();
+    let mut seen = None;
+    let finished = writer.finish_with(common::meta(), |meta| {
+        seen = Some((parts(), meta.totals.stored));
+        meta.cost.recorder_peak_rss_bytes = Some(77);
+    });
+    finished.unwrap();
+    assert_eq!(seen, Some((1, 500)));
+    let session = Session::open(&dir).unwrap();
+    assert_eq!(session.meta().cost.recorder_peak_rss_bytes, Some(77));
+}
+
 #[test]
 fn the_end_merges_and_keeps_the_last_of_each_key() {
     let temp = tempfile::tempdir().unwrap();

@@ -252,8 +252,22 @@ fn session_json_is_checked() {
         "{error}"
     );
     assert!(error.to_string().contains("7.0"), "{error}");
-    fs::write(&path, json.replacen('{', "{\n  \"later\": 1,", 1)).unwrap();
-    assert_eq!(Session::open(&dir).unwrap().rows("syscalls"), 30);
+    let mut value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    value["later"] = 1.into();
+    fs::write(&path, value.to_string()).unwrap();
+    rebuilt("session.json is damaged (its checksum is another)");
+    // As an earlier version wrote it, which had none.
+    for key in ["checksum", "has_checksum"] {
+        value.as_object_mut().unwrap().remove(key).unwrap();
+    }
+    fs::write(&path, value.to_string()).unwrap();
+    let session = Session::open(&dir).unwrap();
+    assert_eq!(session.rows("syscalls"), 30);
+    let problems = session.problems();
+    assert!(
+        problems.iter().all(|p| !p.contains("session.json")),
+        "{problems:?}"
+    );
     fs::remove_file(&path).unwrap();
     rebuilt("session.json is missing");
     for table in fathom_model::tables::TABLES {

@@ -150,7 +150,7 @@ fn sums_go_with_their_rows() {
     let made: u64 = made.iter().map(|part| part.bytes).sum();
     assert!(largest < made, "{largest} bytes, of {made} or more in all");
     // Those that are left can be read.
-    let (pyramid, _) = session.pyramid(&SYSCALLS).unwrap().unwrap();
+    let (pyramid, _) = session.pyramid(&SYSCALLS, None).unwrap().unwrap();
     assert!(pyramid.segments() > 0);
 }
 

@@ -116,19 +116,25 @@ fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Bu
         Span::from("")
     };
     let lost = format!("lost {}", units::count(whole(health.lost)));
+    let counts = format!(
+        "  {}  calls: seen {}, shown {}, ",
+        units::duration(whole(frame.elapsed_ns)),
+        units::count(whole(health.seen)),
+        units::count(whole(health.shown)),
+    );
+    // What is recorded gives way, not whether something is missing.
+    const NAME: &str = "fathom top";
+    let others = [NAME, &counts, &lost, "  ", &state.content];
+    let used: usize = others.iter().map(|text| text.chars().count()).sum();
+    let room = usize::from(area.width).saturating_sub(used + 2);
     let lost = if health.lost > 0 {
         Span::from(lost).red().bold()
     } else {
         Span::from(lost)
     };
     Text::from_iter([
-        Span::from("fathom top").bold(),
-        Span::from(format!(
-            "  {target}  {}  calls: seen {}, shown {}, ",
-            units::duration(whole(frame.elapsed_ns)),
-            units::count(whole(health.seen)),
-            units::count(whole(health.shown)),
-        )),
+        Span::from(NAME).bold(),
+        Span::from(format!("  {}{counts}", shorten(target, room))),
         lost,
         Span::from("  "),
         state,
@@ -145,16 +151,17 @@ fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Bu
         if text.is_empty() { "0".into() } else { text }
     };
     let per = if view.since_start { "" } else { "/s" };
-    let text = format!(
-        "{}{per} calls  {}{per} errors  {}{per} read  {}{per} written  {} in calls  p99 {}  max {}  ",
-        cell(Column::Calls),
-        cell(Column::Errors),
-        cell(Column::Read),
-        cell(Column::Written),
-        cell(Column::Time),
-        cell(Column::P99),
-        cell(Column::Max),
-    );
+    let mut parts = vec![
+        format!("{}{per} calls", cell(Column::Calls)),
+        format!("{}{per} errors", cell(Column::Errors)),
+        format!("{}{per} read", cell(Column::Read)),
+        format!("{}{per} written", cell(Column::Written)),
+        format!("{} in calls", cell(Column::Time)),
+        format!("p99 {}", cell(Column::P99)),
+        format!("max {}", cell(Column::Max)),
+    ];
+    fit(&mut parts, "  ", usize::from(second.width));
+    let text = parts.join("  ") + "  ";
     let width = (text.chars().count() as u16).min(second.width);
     let [left, right] =
         Layout::horizontal([Constraint::Length(width), Constraint::Min(0)]).areas(second);
@@ -186,10 +193,30 @@ fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Bu
     Text::from(spans).render(tabs, to);
 }
 
+/// Drops parts from the end until those that are left fit into `width` columns.
+fn fit(parts: &mut Vec<String>, between: &str, width: usize) {
+    let wide = |parts: &[String]| {
+        let texts: usize = parts.iter().map(|part| part.chars().count()).sum();
+        texts + between.len() * parts.len().saturating_sub(1)
+    };
+    while parts.len() > 1 && wide(parts) > width {
+        parts.pop();
+    }
+}
+
+/// Screens that are narrower leave columns out.
+const WIDE: u16 = 110;
+/// The least that the name has.
+const NAME_WIDTH: u16 = 30;
+
 /// Draws the lines that fit and returns how many there are in all.
 fn render_table(view: &View, frame: &Frame, area: Rect, to: &mut Buffer) -> usize {
     let lines = view.lines(frame);
-    let numbers = Column::ALL.len() - 1;
+    // Columns do not jump while numbers change: all have the width of the
+    // longest that is usual.
+    let number_width: u16 = if area.width < WIDE { 9 } else { 10 };
+    let columns = Column::fitting(area.width, number_width + 1, NAME_WIDTH, view.sort);
+    let numbers = columns.len() - 1;
     let mut cells: Vec<Vec<String>> = Vec::new();
     for line in lines
         .iter()
@@ -197,7 +224,7 @@ fn render_table(view: &View, frame: &Frame, area: Rect, to: &mut Buffer) -> usiz
         .take(usize::from(area.height.saturating_sub(1)))
     {
         let of = view.numbers(line);
-        let mut row: Vec<String> = Column::ALL
+        let mut row: Vec<String> = columns
             .iter()
             .take(numbers)
             .map(|column| view.cell(of, *column, frame.interval_ns))
@@ -205,18 +232,18 @@ fn render_table(view: &View, frame: &Frame, area: Rect, to: &mut Buffer) -> usiz
         row.push(view.name(line));
         cells.push(row);
     }
-    // Columns do not jump while numbers change: all have the width of the
-    // longest that is usual.
-    const WIDTH: u16 = 10;
-    let used = (WIDTH + 1) * numbers as u16;
+    let used = (number_width + 1) * numbers as u16;
     let room = usize::from(area.width.saturating_sub(used));
-    let head = Column::ALL.iter().map(|column| {
+    let head = columns.iter().map(|column| {
         let mark = match (*column == view.sort, view.reversed) {
             (false, _) => "",
             (true, false) => "▼",
             (true, true) => "▲",
         };
-        let text = format!("{}{mark}", view.title(*column));
+        let mut text = format!("{}{mark}", view.title(*column));
+        if text.chars().count() > usize::from(number_width) && *column != Column::Name {
+            text = text.replace("/s", "");
+        }
         let style = if *column == view.sort {
             Style::new().add_modifier(Modifier::BOLD)
         } else {
@@ -232,16 +259,16 @@ fn render_table(view: &View, frame: &Frame, area: Rect, to: &mut Buffer) -> usiz
         Row::new(
             row.into_iter()
                 .enumerate()
-                .map(|(i, text)| match Column::ALL.get(i) {
+                .map(|(i, text)| match columns.get(i) {
                     Some(Column::Name) => Text::from(shorten(&text, room)),
                     Some(Column::Errors) => Text::from(text).right_aligned().red(),
                     _ => Text::from(text).right_aligned(),
                 }),
         )
     });
-    let widths = Column::ALL.iter().map(|column| match column {
+    let widths = columns.iter().map(|column| match column {
         Column::Name => Constraint::Min(0),
-        _ => Constraint::Length(WIDTH),
+        _ => Constraint::Length(number_width),
     });
     let table = Table::new(rows, widths)
         .header(Row::new(head))
@@ -282,20 +309,45 @@ fn render_foot(view: &View, frame: &Frame, lines: usize, last: usize, area: Rect
         if forgotten > 0 {
             text.push_str(&format!("; {forgotten} idle ones are no longer listed"));
         }
+        const HINTS: [&str; 6] = [
+            "?: keys",
+            "q: quit",
+            "/: filter",
+            "s: sort",
+            "c: since the start",
+            "Space: freeze",
+        ];
+        let mut hints: Vec<String> = HINTS.map(String::from).to_vec();
+        let room = usize::from(area.width).saturating_sub(text.chars().count() + 3);
+        fit(&mut hints, "  ", room);
         Text::from(vec![
             Span::from(text),
-            Span::from(
-                "   ?: keys  /: filter  s: sort  c: since the start  Space: freeze  q: quit",
-            )
-            .dim(),
+            Span::from(format!("   {}", hints.join("  "))).dim(),
         ])
     };
     text.render(area, to);
 }
 
 fn render_help(area: Rect, to: &mut Buffer) {
-    let height = (KEYS.len() as u16 + 4).min(area.height);
-    let width = 94.min(area.width);
+    const WIDEST: u16 = 94;
+    let width = WIDEST.min(area.width);
+    let keys_width = KEYS.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
+    // Borders, and blanks before and behind the keys.
+    let room = usize::from(width).saturating_sub(keys_width + 6);
+    let mut lines: Vec<Text> = Vec::new();
+    for (keys, what) in KEYS {
+        let mut keys = keys;
+        for part in wrapped(what, room) {
+            lines.push(Text::from(vec![
+                Span::from(format!("  {keys:<keys_width$}  ")).bold(),
+                Span::from(part),
+            ]));
+            keys = "";
+        }
+    }
+    lines.push(Text::default());
+    lines.push(Text::from("any key closes this").dim());
+    let height = (lines.len() as u16 + 2).min(area.height);
     let place = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
@@ -303,20 +355,25 @@ fn render_help(area: Rect, to: &mut Buffer) {
         height,
     };
     Clear.render(place, to);
-    let mut lines: Vec<Text> = KEYS
-        .iter()
-        .map(|(keys, what)| {
-            Text::from(vec![
-                Span::from(format!("  {keys:<28}")).bold(),
-                Span::from(*what),
-            ])
-        })
-        .collect();
-    lines.push(Text::default());
-    lines.push(Text::from("any key closes this").dim());
     Paragraph::new(lines)
         .block(Block::bordered().title(" Keys "))
         .render(place, to);
+}
+
+/// A text in lines of at most `width` columns, broken between words.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -379,6 +436,67 @@ mod tests {
             text.contains("data-49") && !text.contains("data-44"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_usual_terminal_shows_names() {
+        let mut frame = frame();
+        frame.lines[0][0].name =
+            "/var/lib/postgresql/16/main/base/16384/pg_internal.init.2619".into();
+        let text = drawn(&View::default(), &frame, 80, 24);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("fathom top  all") && lines[0].contains("lost 12"));
+        assert!(lines[1].contains(" in calls"), "{text}");
+        assert!(
+            lines[4].contains("BUSY▼") && lines[4].contains("FILE"),
+            "{text}"
+        );
+        // The middle gives way.
+        assert!(lines[5].contains("/var/lib/postgr…"), "{text}");
+        assert!(lines[5].trim_end().ends_with("init.2619"), "{text}");
+        assert!(lines[6].contains(" /var/lib/data-01 "), "{text}");
+        for left_out in ["P50", "ERRORS/s", "CALLS/s"] {
+            assert!(!lines[4].contains(left_out), "{text}");
+        }
+        let foot = lines[23].trim_end();
+        assert!(foot.contains("q: quit") && !foot.ends_with("fre"), "{text}");
+        // What is sorted by stays.
+        let by_errors = View {
+            sort: Column::Errors,
+            ..View::default()
+        };
+        let text = drawn(&by_errors, &frame, 80, 24);
+        assert!(
+            text.contains("ERRORS/s▼") && text.contains("data-01"),
+            "{text}"
+        );
+        assert!(!text.contains("MAX"), "{text}");
+    }
+
+    #[test]
+    fn all_columns_where_there_is_room() {
+        let all = |width| Column::fitting(width, 11, NAME_WIDTH, Column::Time);
+        assert_eq!(all(118), Column::ALL);
+        assert!(!all(117).contains(&Column::P50) && all(117).contains(&Column::Errors));
+        assert_eq!(all(1), [Column::Time, Column::Name]);
+    }
+
+    #[test]
+    fn help_is_whole_on_a_usual_terminal() {
+        let help = View {
+            help: true,
+            ..View::default()
+        };
+        let text = drawn(&help, &frame(), 80, 24);
+        let words: Vec<&str> = text
+            .split(|c: char| c.is_whitespace() || c == '│')
+            .collect();
+        for (keys, what) in KEYS {
+            for word in keys.split(' ').chain(what.split(' ')) {
+                assert!(words.contains(&word), "{word} is missing: {text}");
+            }
+        }
+        assert!(text.contains("any key closes this"), "{text}");
     }
 
     #[test]

@@ -43,6 +43,28 @@ impl Column {
         Column::Name,
     ];
 
+    /// Those that fit into `width` columns of a screen, each with its separator `number` wide,
+    /// when the name has at least `name`: the others give way in this order, `sort` never.
+    pub fn fitting(width: u16, number: u16, name: u16, sort: Column) -> Vec<Column> {
+        const GIVE_WAY: [Column; 8] = [
+            Column::P50,
+            Column::Errors,
+            Column::Calls,
+            Column::Max,
+            Column::Written,
+            Column::Read,
+            Column::P99,
+            Column::Time,
+        ];
+        let mut columns = Self::ALL.to_vec();
+        let mut give_way = GIVE_WAY.into_iter().filter(|column| *column != sort);
+        while (columns.len() as u16 - 1) * number + name > width {
+            let Some(next) = give_way.next() else { break };
+            columns.retain(|column| *column != next);
+        }
+        columns
+    }
+
     /// What it is called as an option.
     pub fn option(self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fathom_tests::page::Page;
@@ -142,6 +143,113 @@ fn everything_is_recorded_but_the_server() {
         "SELECT count(*) AS n FROM syscalls WHERE pid = {pid}"
     ));
     assert_eq!(own[0].int("n"), Some(0));
+}
+
+/// Calls enough for parts that are merged while it runs.
+const BUSY: &str = "n=0; while [ $n -lt 40 ]; do dd if=/dev/zero of=\"$0\" bs=512 count=4000 \
+                    2>/dev/null; sleep 0.05; n=$((n+1)); done";
+
+/// How long it is polled at most.
+const LONGEST: Duration = Duration::from_secs(180);
+
+#[test]
+fn no_address_fails_while_parts_are_merged_and_at_the_end() {
+    need_root!();
+    let scratch = Scratch::new();
+    let mut running = Record::named(&scratch, "busy")
+        .options(["--ui", "--no-open", "--listen", "127.0.0.1:0"])
+        .command(["sh", "-c", BUSY])
+        .command([scratch.work().join("file")])
+        .spawn();
+    let page = page_of(&mut running);
+    let over = AtomicBool::new(false);
+    let base = "/sessions/busy.fathom";
+    let asked: Vec<(String, u16, String)> = std::thread::scope(|scope| {
+        let poll = |address: String| {
+            let (page, over) = (&page, &over);
+            scope.spawn(move || {
+                let mut answers = Vec::new();
+                let started = Instant::now();
+                // Whatever happens to the thread that waits for the end.
+                while !over.load(Ordering::Relaxed) && started.elapsed() < LONGEST {
+                    let answer = match address.strip_prefix("SQL ") {
+                        Some(sql) => page.sql("busy.fathom", sql),
+                        None => page.get(&address),
+                    };
+                    let told = match answer.status {
+                        200 => String::new(),
+                        _ => answer.text(),
+                    };
+                    answers.push((address.clone(), answer.status, told));
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                answers
+            })
+        };
+        let threads = [
+            "/sessions".to_owned(),
+            base.to_owned(),
+            format!("{base}/tiles?by=syscall&latency=1"),
+            format!("{base}/findings"),
+            format!("{base}/layers"),
+            format!("{base}/top?by=file"),
+            format!("{base}/events?limit=100&sort=-dur_ns"),
+            format!("{base}/threads"),
+            format!("{base}/timeline"),
+            "SQL SELECT count(*) FROM syscalls JOIN processes USING (pid)".to_owned(),
+            "SQL FROM by_file".to_owned(),
+        ]
+        .map(poll);
+        running.until("the end", || {
+            let sessions = serde_json::from_slice::<Value>(&page.get("/sessions").body);
+            sessions.is_ok_and(|all| all[0]["live"] == Value::Bool(false))
+        });
+        std::thread::sleep(Duration::from_secs(1));
+        over.store(true, Ordering::Relaxed);
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let failed: Vec<_> = asked
+        .iter()
+        .filter(|(_, status, _)| *status != 200)
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "{} of {}: {failed:?}",
+        failed.len(),
+        asked.len()
+    );
+    println!("{} answers", asked.len());
+    running.signal(Signal::INT);
+    running.wait().must_exit(0).complete();
+}
+
+#[test]
+fn what_queries_for_the_page_is_not_recorded() {
+    need_root!();
+    let scratch = Scratch::new();
+    let mut running = Record::named(&scratch, "all")
+        .options(["--all", "--uid", "0", "--ui", "--no-open"])
+        .options(["--listen", "127.0.0.1:0", "--duration", "4"])
+        .spawn();
+    let page = page_of(&mut running);
+    let pid = running.pid() as u32;
+    page.sql("all.fathom", "SELECT count(*) FROM syscalls")
+        .table();
+    let worker = fathom_tests::process::children(pid)[0];
+    page.sql("all.fathom", "FROM by_file").table();
+    running.until("the end", || {
+        page.json("/sessions")[0]["live"] == Value::Bool(false)
+    });
+    running.signal(Signal::INT);
+    let recording = running.wait().must_exit(0);
+    assert!(recording.number("SELECT count(*) FROM syscalls") > 0);
+    let own = recording.number(&format!(
+        "SELECT count(*) FROM syscalls WHERE pid IN ({pid}, {worker})"
+    ));
+    assert_eq!(own, 0);
 }
 
 #[test]

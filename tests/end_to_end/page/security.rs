@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fathom_tests::Scratch;
 use fathom_tests::page::Page;
+use fathom_tests::process::{children, peak_bytes};
 use fathom_tests::tools::import;
 
 /// What strace writes, with a name that would like to be markup and SQL.
@@ -293,9 +294,17 @@ fn sql_only_selects_from_its_session() {
     assert_eq!(long.status, 413);
 }
 
-/// CPU time of a process, clock ticks.
+/// CPU time of a process and of those that it has started, clock ticks.
 fn cpu_ticks(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let children = children(pid).into_iter().map(ticks_of).sum::<u64>();
+    children + ticks_of(pid)
+}
+
+/// That of one; 0 when it has ended.
+fn ticks_of(pid: u32) -> u64 {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return 0;
+    };
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split(' ').collect();
     fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap()
 }
@@ -328,6 +337,166 @@ fn a_query_ends_with_its_connection() {
     let idle = cpu_ticks(pid);
     std::thread::sleep(Duration::from_millis(500));
     assert!(cpu_ticks(pid) - idle < 10, "the query still runs");
+}
+
+/// What the server's own memory grows by when its page is asked for `sql`.
+fn growth(page: &Page, sql: &str) -> (u16, String, u64) {
+    let before = peak_bytes(page.pid()).unwrap();
+    let answer = page.sql("a.fathom", sql);
+    let after = peak_bytes(page.pid()).unwrap();
+    (answer.status, answer.text(), after - before)
+}
+
+#[test]
+fn sql_takes_no_memory_of_the_server() {
+    let scratch = Scratch::new();
+    let page = served(&scratch);
+    page.sql("a.fathom", "SELECT 1").table();
+    // Within the limit it is an answer; beyond, an error that says so.
+    let (status, text, grown) = growth(&page, "SELECT length(repeat('x', 300000000)) AS n");
+    assert_eq!(status, 200, "{text}");
+    assert!(grown < 64 << 20, "{grown}");
+    let (status, text, grown) = growth(&page, "SELECT length(repeat('x', 4000000000)) AS n");
+    assert_eq!(status, 422, "{text}");
+    assert!(
+        text.contains("more memory than its limit of 1024 MiB"),
+        "{text}"
+    );
+    assert!(text.contains("--memory"), "{text}");
+    assert!(grown < 64 << 20, "{grown}");
+    // The next one has a worker of its own.
+    assert_eq!(
+        page.sql("a.fathom", "SELECT 1 AS one")
+            .table()
+            .numbers("one"),
+        [1.0]
+    );
+}
+
+#[test]
+fn a_worker_ends_with_its_connection_whatever_it_does() {
+    let scratch = Scratch::new();
+    let page = served(&scratch);
+    let body = serde_json::json!({ "sql": "SELECT pg_sleep(600)" }).to_string();
+    let more = format!("Content-Length: {}\r\n", body.len());
+    let head = page.head("POST", "/api/sessions/a.fathom/sql", &more);
+    let mut dropped = TcpStream::connect(page.address).unwrap();
+    std::io::Write::write_all(&mut dropped, format!("{head}{body}").as_bytes()).unwrap();
+    let until = |what: &str, condition: &dyn Fn() -> bool| {
+        let started = Instant::now();
+        while !condition() {
+            assert!(started.elapsed() < Duration::from_secs(20), "{what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    until("a worker", &|| !children(page.pid()).is_empty());
+    let worker = children(page.pid())[0];
+    drop(dropped);
+    until("its end", &|| !children(page.pid()).contains(&worker));
+    assert_eq!(
+        page.sql("a.fathom", "SELECT 1 AS one")
+            .table()
+            .numbers("one"),
+        [1.0]
+    );
+}
+
+#[test]
+fn a_broken_session_hurts_no_other() {
+    let scratch = Scratch::new();
+    let page = served(&scratch);
+    let sessions = scratch.root().join("sessions");
+    let folder = |name: &str| {
+        let folder = sessions.join(name);
+        fs::create_dir(&folder).unwrap();
+        folder
+    };
+    let fifo = folder("fifo.fathom").join("session.json");
+    fathom_tests::environment::must_run("mkfifo", [&fifo]);
+    fs::write(folder("damaged.fathom").join("session.json"), "{\"schema").unwrap();
+    fs::write(
+        folder("deep.fathom").join("session.json"),
+        "[".repeat(1 << 20),
+    )
+    .unwrap();
+    fs::write(
+        folder("huge.fathom").join("session.json"),
+        vec![b' '; 50 << 20],
+    )
+    .unwrap();
+    let closed = folder("closed.fathom");
+    fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o0)).unwrap();
+    fs::write(folder("no-session").join("file"), "").unwrap();
+    for _ in 0..2 {
+        let all = page.json("/sessions");
+        let all = all.as_array().unwrap();
+        let ids: Vec<_> = all.iter().map(|s| s["id"].as_str().unwrap()).collect();
+        assert!(
+            ids.contains(&"a.fathom") && !ids.contains(&"no-session"),
+            "{ids:?}"
+        );
+        for session in all {
+            let whole = session["id"] == "a.fathom";
+            assert_eq!(session["error"].is_null(), whole, "{session}");
+        }
+        assert!(all.len() >= 5, "{ids:?}");
+    }
+    assert_eq!(page.json("/sessions/a.fathom")["stored"], 4);
+    fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    // Lets go who still waits for a writer.
+    drop(
+        fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&fifo)
+            .unwrap(),
+    );
+}
+
+#[test]
+fn without_the_token_nobody_takes_the_place_of_who_has_it() {
+    let scratch = Scratch::new();
+    let page = served(&scratch);
+    // Heads that never end, and connections that send nothing.
+    let connect = || TcpStream::connect(page.address).unwrap();
+    let half_open: Vec<TcpStream> = (0..300)
+        .map(|_| {
+            let mut stream = connect();
+            std::io::Write::write_all(&mut stream, b"GET /api/sessions HTTP/1.1\r\nHost: x").ok();
+            stream
+        })
+        .collect();
+    let ask = || {
+        let started = Instant::now();
+        assert_eq!(page.json("/sessions")[0]["id"], "a.fathom");
+        started.elapsed()
+    };
+    println!("beside {} half-open ones: {:?}", half_open.len(), ask());
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    let idle: Vec<TcpStream> = (0..2000).map(|_| connect()).collect();
+    println!("beside {} idle ones: {:?}", idle.len(), ask());
+    // One that has shown the token is not who makes room.
+    let mut live = connect();
+    let head = page
+        .head("GET", "/api/sessions/a.fathom", "")
+        .replace("close", "keep-alive");
+    std::io::Write::write_all(&mut live, head.as_bytes()).unwrap();
+    let mut byte = [0];
+    assert_eq!(std::io::Read::read(&mut live, &mut byte).unwrap(), 1);
+    let more: Vec<TcpStream> = (0..400).map(|_| connect()).collect();
+    ask();
+    std::io::Write::write_all(&mut live, head.as_bytes()).unwrap();
+    let mut answers = Vec::new();
+    live.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    std::io::Read::read_to_end(&mut live, &mut answers).ok();
+    let text = String::from_utf8_lossy(&answers);
+    assert_eq!(text.matches("HTTP/1.1 200").count(), 1, "{text}");
+    drop((half_open, idle, more));
 }
 
 #[test]

@@ -104,11 +104,9 @@ export type TableRows = { name: string, rows: number,
 };
 
 export type LayerState = { name: string,
-  /** Whether there is something of it. */
+  /** Whether it was recorded; not whether anything of it took place. */
   recorded: boolean,
-  /** Rows of its tables. */
-  rows: number,
-  /** Why there is nothing; empty when there is. */
+  /** Why it was not; empty when it was. */
   reason: string,
 };
 
@@ -309,11 +307,21 @@ export type EventsMeta = {
 export type Neighbours = { before: Row[], after: Row[],
 };
 
+export type Ahead = { requests: number, bytes: number,
+  /** Name of the threads that submitted the most bytes of them. */
+  comm: string | null,
+};
+
 export type BlockRequest = {
   /** Its row. */
   row: Row,
   /** The bios that it was made of, those of other requests too. */
   bios: Row[],
+  /**
+   * What stood before it when it was queued; null when that was not seen, and of a request
+   * with many.
+   */
+  ahead: Ahead | null,
 };
 
 export type RequestAnswer = {
@@ -349,9 +357,18 @@ export type OffsetsMeta = {
   /** Cells of a grid across (time) and down (offset). */
   width: number, height: number,
   /** Reads and writes with an offset. */
-  calls: number, read_bytes: number, written_bytes: number,
+  calls: number,
+  /** Page faults on mappings of the file. */
+  faults: number, read_bytes: number, written_bytes: number,
   /** Of these bytes each only once; null with unique=0. */
   read_unique_bytes: number | null, written_unique_bytes: number | null,
+  /**
+   * Share of the reads that began where the one before of the same thread ended; null with
+   * fewer than two of each thread, and in a grid with unique=0.
+   */
+  read_sequential: number | null,
+  /** The same of the writes. */
+  written_sequential: number | null,
 };
 
 export type LayersMode = "windows" | "requests";

@@ -6,7 +6,7 @@ import { asApiError } from "../api/client";
 import { ErrorState, Loading } from "../components/states";
 import { count, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
-import { useShortcut } from "../state/keys";
+import { useComing, useShortcut } from "../state/keys";
 import { client, useConnection } from "../state/server";
 import { type Opening, SessionProvider, useMaybeSession, useSession, useShown } from "../state/session";
 import { store, usePage, useRestedPage } from "../state/store";
@@ -105,6 +105,13 @@ function Content({ view, opening, code }: ContentProps) {
 			</div>
 		);
 	}
+	return <Arrived view={view} opening={opening} code={code} />;
+}
+
+function Arrived({ view, opening, code }: ContentProps & { view: View }) {
+	// A failure is an answer: nothing is to come then.
+	const waits = view.scope === "session" && opening !== null && !opening.session && !opening.error;
+	useComing(waits || (!code.component && code.error === null));
 	if (view.scope === "session") {
 		if (opening?.error && !opening.session) {
 			return (

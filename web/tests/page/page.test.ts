@@ -14,6 +14,28 @@ printf x > "$(printf 'line\\nbreak')"
 mkdir d && mv data.bin d/moved.bin && ls -l d
 `;
 
+/** Keeps the answers to the questions that are meant back until it is opened. */
+async function held(page: Page, meant: (path: string) => boolean): Promise<{ asked: Promise<void>; open: () => void }> {
+	let open = () => {};
+	let told = () => {};
+	const opened = new Promise<void>((done) => {
+		open = done;
+	});
+	const asked = new Promise<void>((done) => {
+		told = done;
+	});
+	await page.route(
+		(url) => meant(url.pathname),
+		async (route) => {
+			told();
+			await opened;
+			// Of a question that is no longer wanted nothing is left to go on with.
+			await route.continue().catch(() => {});
+		},
+	);
+	return { asked, open };
+}
+
 onStage(
 	"the page",
 	[
@@ -35,6 +57,69 @@ onStage(
 			it("that do not exist say so and what to do", async () => {
 				await open(tab, server, { s: "nothing.fathom" });
 				await expect.poll(text).toMatch(/no such|not found|there is no/i);
+			});
+		});
+
+		describe("two sessions", () => {
+			it("are compared from the earlier to the later, whichever is ticked first", async () => {
+				for (const order of [
+					["work", "other"],
+					["other", "work"],
+				]) {
+					await open(tab, server);
+					for (const name of order) await tab.page.getByLabel(`Compare ${name}.fathom`).check();
+					const button = tab.page.getByRole("button", { name: "Compare:" });
+					// That is the order in which they were recorded.
+					await expect.poll(() => button.innerText()).toMatch(/work\.fathom\s*→\s*other\.fathom/);
+					await button.click();
+					await expect.poll(() => tab.page.url()).toContain("before=work.fathom");
+					expect(tab.page.url()).toContain("after=other.fathom");
+					await tab.page.goto("about:blank");
+				}
+			});
+		});
+
+		describe("the table", () => {
+			it("opens a row that was clicked before it was there", async () => {
+				await open(tab, server, { ...session, view: "table" });
+				const gate = await held(tab.page, (path) => /\/events/.test(path));
+				await tab.page.locator(".grid-scroll").evaluate((element) => {
+					element.scrollTop = element.scrollHeight;
+				});
+				await gate.asked;
+				const waiting = tab.page.locator(".grid-row", { has: tab.page.locator(".grid-wait") });
+				await waiting.last().click();
+				expect(tab.page.url()).not.toContain("rid=");
+				expect(await tab.page.locator(".grid").getAttribute("aria-busy")).toBe("true");
+				gate.open();
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+			});
+		});
+
+		describe("the timeline", () => {
+			it("marks what is not loaded yet, and says so until it is", async () => {
+				const gate = await held(tab.page, (path) => path.endsWith("/timeline"));
+				const query = new URLSearchParams({ ...session, view: "timeline" });
+				await tab.page.goto(`${server.origin}/?${query}#token=${server.token}`);
+				await gate.asked;
+				const board = tab.page.locator(".board");
+				await expect.poll(() => board.getAttribute("aria-busy")).toBe("true");
+				/** How many pixels of the middle of the first lane are not of its most frequent colour. */
+				const drawn = () =>
+					tab.page.locator(".board canvas").evaluate((canvas) => {
+						const element = canvas as HTMLCanvasElement;
+						const context = element.getContext("2d");
+						const { data } = context?.getImageData(element.width / 2, 32, 200, 14) ?? { data: [] };
+						const colours = new Map<string, number>();
+						for (let i = 0; i < data.length; i += 4) {
+							const colour = `${data[i]} ${data[i + 1]} ${data[i + 2]}`;
+							colours.set(colour, (colours.get(colour) ?? 0) + 1);
+						}
+						return data.length / 4 - Math.max(0, ...colours.values());
+					});
+				await expect.poll(drawn).toBeGreaterThan(200);
+				gate.open();
+				await expect.poll(() => board.getAttribute("aria-busy")).toBe("false");
 			});
 		});
 
@@ -137,6 +222,21 @@ onStage(
 				const rows = tab.page.locator(".grid-row");
 				await expect.poll(() => rows.count()).toBeGreaterThan(4);
 				await expect.poll(async () => (await rows.allInnerTexts()).every((row) => row.includes("ENOENT"))).toBe(true);
+			});
+			it("keeps keys that are pressed before the session is there", async () => {
+				const gate = await held(tab.page, (path) => path.endsWith("/sessions/work.fathom"));
+				const query = new URLSearchParams({ ...session, view: "table" });
+				await tab.page.goto(`${server.origin}/?${query}#token=${server.token}`);
+				await gate.asked;
+				for (const key of ["/", ..."ENOENT", "Enter"]) await tab.page.keyboard.press(key);
+				expect(tab.page.url()).not.toContain("ENOENT");
+				gate.open();
+				await expect.poll(() => tab.page.url()).toContain("ENOENT");
+				// And each only once.
+				await tab.page.keyboard.press("Escape");
+				await settled(tab.page);
+				expect(await tab.page.locator(".chip").count()).toBe(1);
+				expect(await tab.page.getByLabel("Filter", { exact: true }).inputValue()).toBe("");
 			});
 			it("says what to do when nothing is left", async () => {
 				await open(tab, server, {

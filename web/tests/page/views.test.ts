@@ -11,6 +11,12 @@ cat data.bin > /dev/null
 for n in 7 300 12 251 90 33 388 150; do dd if=data.bin of=/dev/null bs=4096 count=1 skip=$n 2>/dev/null; done
 head -c 20000 data.bin > '${HOSTILE}'; cat '${HOSTILE}' > /dev/null
 cat missing 2>/dev/null
+dd if=/dev/zero of=many.bin bs=16 count=21000 2>/dev/null
+python3 -c 'import mmap
+with open("mapped.bin", "w+b") as f:
+    f.truncate(4 << 20)
+    m = mmap.mmap(f.fileno(), 0)
+    for at in (5, 1 << 20, 3 << 20): m[at] = 7'
 true
 `;
 
@@ -155,6 +161,28 @@ onStage(
 				expect(await figure(5)).toBe(0);
 				expect(await figure(2)).toBe(Number(sums?.["r"]) - 400 * 4096);
 			});
+			it("tells how much is sequential, of many accesses too", async () => {
+				await open(tab, server, { ...session, view: "file", file: await fileId("/many.bin") });
+				const figure = (name: string) =>
+					tab.page.locator(".file-figures > div").filter({ hasText: name }).locator("dd").innerText();
+				await expect.poll(() => tab.page.locator(".file-plot .note").innerText()).toContain("zoom in for single ones");
+				await expect.poll(() => figure("Sequential")).toBe("– / 100 %");
+				const why = tab.page.locator(".file-figures > div").filter({ hasText: "Sequential" });
+				expect(await why.getAttribute("title")).toContain("Reads: no thread made two");
+			});
+			it("shows the page faults of a mapped file", async () => {
+				const id = await fileId("/mapped.bin");
+				const [row] = await sql(
+					`SELECT count(*)::DOUBLE AS n, count(*) FILTER (access = 'write')::DOUBLE AS w FROM faults WHERE file_id = ${id}`,
+				);
+				expect(Number(row?.["n"])).toBeGreaterThan(2);
+				await open(tab, server, { ...session, view: "file", file: id });
+				const figure = tab.page.locator(".file-figures > div").filter({ hasText: "Page faults" }).locator("dd");
+				await expect.poll(() => figure.innerText()).toBe(String(row?.["n"]));
+				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(20);
+				await tab.page.keyboard.press("]");
+				await expect.poll(() => tab.page.url()).toContain("rid=");
+			});
 			it("shows a part of the file by a drag, by keys and by its address; back undoes it", async () => {
 				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
 				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
@@ -250,7 +278,7 @@ onStage(
 					file: await fileId("/data.bin"),
 					f: JSON.stringify({ error: ["EXDEV"] }),
 				});
-				await expect.poll(text).toContain("No reads or writes of this file in this window");
+				await expect.poll(text).toContain("No reads, writes or page faults of this file in this window");
 			});
 		});
 
@@ -327,8 +355,11 @@ onStage(
 				expect(Number((title ?? "").split(",")[0]?.replace(/\D/g, ""))).toBe(Number(row?.["n"]));
 				await expect.poll(text).toContain("Who filled the queue");
 				await expect.poll(() => coloured(".devices")).toBeGreaterThan(200);
-				for (const measure of ["waiting", "requests/s", "bytes/s"]) {
-					await tab.page.getByRole("button", { name: measure }).click();
+				// Who waits is to be seen at once.
+				const both = tab.page.getByRole("button", { name: "waiting + in device" });
+				expect(await both.getAttribute("aria-pressed")).toBe("true");
+				for (const measure of ["waiting", "in device", "requests/s", "bytes/s"]) {
+					await tab.page.getByRole("button", { name: measure, exact: true }).click();
 					await settled(tab.page);
 				}
 				expect(await tab.page.locator('[role="alert"]').count()).toBe(0);

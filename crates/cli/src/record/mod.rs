@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fathom_model::meta::{
-    Clock, Cost, Counts, Options, PerfCounter, Records, SessionMeta, State, Totals,
+    Clock, Cost, Counts, Options, PerfCounter, Records, Save, SessionMeta, State, Totals,
 };
 use fathom_model::raw::RawChunk;
 use fathom_model::tables::SCHEMA_VERSION;
@@ -45,6 +45,9 @@ pub const BUSY: Duration = Duration::from_millis(10);
 const IDLE: Duration = Duration::from_millis(50);
 /// Records this much younger than a drain may still be on their way.
 pub const IN_FLIGHT_NS: u64 = 5_000_000;
+/// How readily the kernel ends the recorder when memory runs out: only where it alone has used
+/// nearly all of it.
+const OOM_SCORE: i32 = -900;
 /// How often counters, task counts and the status line are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 
@@ -124,6 +127,12 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     // The recorder must not wait for the program that fills its rings. Without
     // the right to do so it goes on as it is: losses are counted.
     system::set_nice(nice - 10);
+    // When memory runs out the recording is what tells why: others are to go first. The command
+    // has it as it was.
+    let oom_score = system::oom_score();
+    if oom_score.is_some_and(|score| score > OOM_SCORE) {
+        system::set_oom_score(OOM_SCORE);
+    }
     let mut probe = Probe::load(&options).map_err(|error| match error {
         ProbeError::NoFilter(_) => Failure::input(error),
         _ => Failure::recording(error),
@@ -138,6 +147,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         eprintln!("fathom: {warning}");
     }
     meta.hooks = probe.hooks().to_vec();
+    meta.layers = probe.layers();
     if let (true, Some(hook)) = (args.stacks, probe.missing_stacks()) {
         eprintln!("fathom: --stacks: {}", hook.note);
     }
@@ -157,6 +167,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         output: output.clone(),
         force: args.force,
         raw: args.raw.clone(),
+        share: args.share.share(),
         durable: args.keep.durable,
         watch,
         feed,
@@ -167,7 +178,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     };
     let pipeline = Pipeline::create(&meta, destination).map_err(Failure::recording)?;
     #[cfg(feature = "analyse")]
-    let page = match page::Page::start(&args.page, &output, &signals, nice) {
+    let page = match page::Page::start(&args.page, &output, &signals, (nice, oom_score)) {
         Ok(page) => page,
         Err(failure) => {
             pipeline.abandon();
@@ -191,8 +202,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     } else {
         let conditions = Conditions {
             user,
+            preserve_environment: args.preserve_env,
             mask: signals.original(),
             nice,
+            oom_score,
         };
         let spawned = Command::spawn(&args.command, conditions, |pidfd| {
             probe.record_from_exec(pidfd)
@@ -222,6 +235,9 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         counting: counters.then(counting::Counting::default),
     };
     let result = recording.run(&mut target, &mut signals, first, meta);
+    if let Some(score) = oom_score {
+        system::set_oom_score(score);
+    }
     let summary = match result {
         Ok(summary) => summary,
         Err(error) => {
@@ -426,18 +442,8 @@ impl Recording {
         self.counting.as_ref().map_or(0, counting::Counting::total)
     }
 
-    fn tell_saves(&mut self) {
-        for save in self.pipeline.new_saves() {
-            match &save.error {
-                Some(error) => eprintln!("fathom: nothing was saved: {error}"),
-                None if self.quiet => {}
-                None => eprintln!("fathom: saved {} ({})", save.path, save.because),
-            }
-        }
-    }
-
     fn report_progress(&mut self) {
-        self.tell_saves();
+        tell_saves(&self.pipeline.new_saves(), self.quiet);
         let counters = self.probe.counters();
         let seen = counters.seen + self.counted();
         let stats = self.pipeline.stats();
@@ -497,6 +503,7 @@ impl Recording {
         // With the runs that the kernel left out.
         meta.hooks = self.probe.hooks().to_vec();
         let finished = self.pipeline.finish(meta, losses)?;
+        tell_saves(&finished.saves, self.quiet);
         if let Some(error) = &finished.last_error {
             eprintln!("fathom: {error}");
         }
@@ -516,6 +523,16 @@ impl Recording {
             duration,
             probe_ns_per_call,
         })
+    }
+}
+
+fn tell_saves(saves: &[Save], quiet: bool) {
+    for save in saves {
+        match &save.error {
+            Some(error) => eprintln!("fathom: nothing was saved: {error}"),
+            None if quiet => {}
+            None => eprintln!("fathom: saved {} ({})", save.path, save.because),
+        }
     }
 }
 
@@ -623,6 +640,10 @@ fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
     if let Some(user) = &args.user {
         other.push(format!("--user {user}"));
     }
+    if args.preserve_env {
+        other.push("--preserve-env".to_string());
+    }
+    other.extend(args.share.as_given());
     if let Some(duration) = args.duration {
         other.push(format!("--duration {}", duration.as_secs_f64()));
     }
@@ -647,6 +668,7 @@ fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
         host: host::describe(),
         clock,
         hooks: Vec::new(),
+        layers: Vec::new(),
         totals: Totals::default(),
         exit_status: None,
         cost: Cost::default(),

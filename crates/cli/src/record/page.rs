@@ -23,12 +23,13 @@ const MEMORY_BYTES: u64 = 512 << 20;
 pub struct Page(Server);
 
 impl Page {
-    /// Serves the session in `output` and tells where, if that is asked for.
+    /// Serves the session in `output` and tells where, if that is asked for. What opens the
+    /// browser gets the niceness and the score that fathom was started with.
     pub fn start(
         options: &RecordUiOptions,
         output: &Path,
         signals: &Signals,
-        nice: i32,
+        (nice, oom_score): (i32, Option<i32>),
     ) -> Result<Option<Self>, Failure> {
         if !options.ui {
             return Ok(None);
@@ -44,7 +45,7 @@ impl Page {
         // Standard output is the command's.
         eprintln!("fathom: {}", server.url());
         if !options.no_open && ui::has_desktop() {
-            open(&server.url(), signals, nice);
+            open(&server.url(), signals, nice, oom_score);
         }
         Ok(Some(Self(server)))
     }
@@ -72,15 +73,17 @@ impl Page {
 
 /// A browser must have signals and priority as they were before fathom changed them. What
 /// can't be opened can be copied.
-fn open(url: &str, signals: &Signals, nice: i32) {
+fn open(url: &str, signals: &Signals, nice: i32, oom_score: Option<i32>) {
     let Ok(arguments) = ui::opener(url) else {
         return;
     };
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let conditions = Conditions {
         user: None,
+        preserve_environment: true,
         mask: signals.original(),
         nice,
+        oom_score,
     };
     if let Ok(command) = Command::spawn(&arguments, conditions, |_| Ok(())) {
         std::thread::spawn(move || {

@@ -1,12 +1,11 @@
 //! The thread between the rings and the session: merges, decodes, enriches and
 //! hands rows to the writer.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::BufWriter;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,14 +15,18 @@ use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
-use fathom_session::{Finished, SaveRequest, SessionWriter, WriterOptions};
+use fathom_session::{
+    Finished, SaveRequest, SessionWriter, Share, WriterOptions, create_private, discard,
+};
 
-use super::{Feed, Watch};
+use super::{Feed, Watch, saving};
 use crate::stages::Stages;
 
-/// Drains that may wait for the pipeline. When it falls behind, the rings take
-/// what comes; what they can't take is counted as lost.
+/// Drains that may wait for the pipeline, and their bytes; one alone may have more. When it
+/// falls behind, the rings take what comes; what they can't take is counted as lost.
 const WAITING: usize = 16;
+/// As above.
+pub const WAITING_BYTES: usize = 64 << 20;
 
 /// How often rows are written when somebody looks on: a call is to be seen within a
 /// second, and on its way waits in the rings and in batches, too.
@@ -37,6 +40,8 @@ pub struct Destination {
     pub force: bool,
     /// File for the kernel's records.
     pub raw: Option<PathBuf>,
+    /// Who may read both besides their owner.
+    pub share: Share,
     /// Flush what is stored to the device at once.
     pub durable: bool,
     /// Looks for a reason to save what is kept.
@@ -102,12 +107,23 @@ struct Saves {
     told: Option<i64>,
 }
 
+impl Saves {
+    fn not_told(&mut self) -> Vec<Save> {
+        let told = self.told;
+        let made = self.made.drain(..);
+        let new: Vec<Save> = made.filter(|s| Some(s.at_ns) > told).collect();
+        self.told = told.max(new.iter().map(|s| s.at_ns).max());
+        new
+    }
+}
+
 /// A running pipeline.
 pub struct Running {
     to: SyncSender<Message>,
     spare: Receiver<Vec<u8>>,
     progress: Arc<Mutex<Progress>>,
     saves: Arc<Mutex<Saves>>,
+    backlog: Arc<Backlog>,
     thread: JoinHandle<anyhow::Result<Finished>>,
 }
 
@@ -119,7 +135,7 @@ impl Pipeline {
             .raw
             .as_ref()
             .map(|path| {
-                let file = File::create_new(path)
+                let file = create_private(path, destination.share)
                     .with_context(|| format!("can't write the raw capture {}", path.display()))?;
                 Ok::<_, anyhow::Error>(capture::Writer::new(BufWriter::new(file), meta)?)
             })
@@ -127,19 +143,13 @@ impl Pipeline {
         let mut options = WriterOptions {
             force: destination.force,
             durable: destination.durable,
+            share: destination.share,
             ..WriterOptions::default()
         };
         if destination.watched {
             options.part_interval = WATCHED;
         }
         let writer = SessionWriter::create(&destination.output, meta.clone(), options)?;
-        if meta.content.as_ref().is_some_and(|c| c.mode == "plain") {
-            // What programs read and write is not for everybody to read.
-            keep_private(&destination.output, 0o700)?;
-            if let Some(raw) = &destination.raw {
-                keep_private(raw, 0o600)?;
-            }
-        }
         let mut stages = Stages::new(writer, &meta.options);
         if meta.history.keep.is_some() {
             stages = stages.ring(&meta.options, destination.watch);
@@ -163,7 +173,7 @@ impl Pipeline {
         } = self;
         drop(stages);
         if !existed {
-            std::fs::remove_dir_all(output).ok();
+            discard(&output).ok();
         }
     }
 
@@ -177,15 +187,21 @@ impl Pipeline {
         let shared = Arc::clone(&progress);
         let saves = Arc::new(Mutex::new(Saves::default()));
         let news = Arc::clone(&saves);
+        let backlog = Arc::new(Backlog::default());
+        let waiting = Arc::clone(&backlog);
         let thread = std::thread::Builder::new()
             .name("fathom-rows".into())
-            .spawn(move || self.work(&from, &spare_to, (&shared, &news), cpu_before))
+            .spawn(move || {
+                let ended = Ended(&waiting);
+                self.work(&from, &spare_to, (&shared, &news), ended.0, cpu_before)
+            })
             .context("can't start a thread")?;
         Ok(Running {
             to,
             spare,
             progress,
             saves,
+            backlog,
             thread,
         })
     }
@@ -195,6 +211,7 @@ impl Pipeline {
         from: &Receiver<Message>,
         spare: &Sender<Vec<u8>>,
         (progress, saves): (&Mutex<Progress>, &Mutex<Saves>),
+        backlog: &Backlog,
         cpu_before: u64,
     ) -> anyhow::Result<Finished> {
         let mut raw_failed = None;
@@ -210,7 +227,9 @@ impl Pipeline {
                         raw_failed = Some(error);
                         self.raw = None;
                     }
+                    let bytes = bytes_of(&chunks);
                     self.stages.push(chunks, watermark_ns)?;
+                    backlog.take(bytes);
                     while let Some(buffer) = self.stages.spare_buffer() {
                         spare.send(buffer).ok();
                     }
@@ -242,7 +261,7 @@ impl Pipeline {
                     } = counted;
                     self.stages.note_counted(start_ns, now_ns, &values)?;
                 }
-                Message::Finish { mut meta, losses } => {
+                Message::Finish { meta, losses } => {
                     if let Some(mut raw) = self.raw.take() {
                         let losses = capture::Losses {
                             per_cpu: losses.by_cpu.clone(),
@@ -255,20 +274,25 @@ impl Pipeline {
                     if let Some(error) = raw_failed {
                         eprintln!("fathom: the raw capture is incomplete: {error}");
                     }
-                    let (cpu_ns, peak_rss) = system::own_usage();
-                    meta.cost.recorder_cpu_ns = Some(cpu_ns.saturating_sub(cpu_before));
-                    meta.cost.recorder_peak_rss_bytes = Some(peak_rss);
-                    return self.stages.finish(*meta, &losses.by_cpu, &losses.split);
+                    // What was found in rows before may not have been asked for yet.
+                    let found = saves.lock().ok().and_then(|mut saves| saves.wanted.take());
+                    let output = &self.output;
+                    let save = |because: Option<String>| {
+                        Some(saving::request(output, &found.or(because)?))
+                    };
+                    // The merges at the end take processor time and memory, too.
+                    let measured = |meta: &mut SessionMeta| {
+                        let (cpu_ns, peak_rss) = system::own_usage();
+                        meta.cost.recorder_cpu_ns = Some(cpu_ns.saturating_sub(cpu_before));
+                        meta.cost.recorder_peak_rss_bytes = Some(peak_rss);
+                    };
+                    let stages = self.stages;
+                    return stages.finish(*meta, &losses.by_cpu, &losses.split, save, measured);
                 }
             }
         }
         Err(anyhow!("the recorder ended without closing the session"))
     }
-}
-
-fn keep_private(path: &Path, mode: u32) -> anyhow::Result<()> {
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
-        .with_context(|| format!("can't make {} private", path.display()))
 }
 
 fn write_raw(
@@ -282,10 +306,50 @@ fn write_raw(
     raw.watermark(watermark_ns)
 }
 
+/// Bytes of the drains that wait for the pipeline or are in it.
+#[derive(Default)]
+struct Backlog {
+    bytes: Mutex<usize>,
+    less: Condvar,
+}
+
+impl Backlog {
+    fn add(&self, bytes: usize) {
+        let waiting = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > WAITING_BYTES;
+        let mut waiting = self
+            .less
+            .wait_while(waiting, full)
+            .unwrap_or_else(PoisonError::into_inner);
+        *waiting += bytes;
+    }
+
+    fn take(&self, bytes: usize) {
+        let mut waiting = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting = waiting.saturating_sub(bytes);
+        drop(waiting);
+        self.less.notify_all();
+    }
+}
+
+/// Takes all of it as the pipeline ends: nobody waits for a thread that is gone.
+struct Ended<'a>(&'a Backlog);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.take(usize::MAX);
+    }
+}
+
+fn bytes_of(chunks: &[RawChunk]) -> usize {
+    chunks.iter().map(|chunk| chunk.bytes.len()).sum()
+}
+
 impl Running {
     /// Hands over what was drained; everything before `watermark_ns` has been.
     /// Waits when the pipeline is behind.
     pub fn send(&self, chunks: Vec<RawChunk>, watermark_ns: u64) -> anyhow::Result<()> {
+        self.backlog.add(bytes_of(&chunks));
         self.to
             .send(Message::Drained {
                 chunks,
@@ -322,17 +386,10 @@ impl Running {
 
     /// Copies that were made, or could not be, since the last time.
     pub fn new_saves(&self) -> Vec<Save> {
-        let Ok(mut saves) = self.saves.lock() else {
-            return Vec::new();
-        };
-        let told = saves.told;
-        let new: Vec<Save> = saves
-            .made
-            .drain(..)
-            .filter(|s| Some(s.at_ns) > told)
-            .collect();
-        saves.told = told.max(new.iter().map(|s| s.at_ns).max());
-        new
+        match self.saves.lock() {
+            Ok(mut saves) => saves.not_told(),
+            Err(_) => Vec::new(),
+        }
     }
 
     /// Memory to drain into.
@@ -348,7 +405,8 @@ impl Running {
             .unwrap_or_default()
     }
 
-    /// Writes what is left and closes the session.
+    /// Writes what is left and closes the session; its copies in what is returned are those of
+    /// which [`Running::new_saves`] has not told.
     pub fn finish(self, meta: SessionMeta, losses: Losses) -> anyhow::Result<Finished> {
         let finish = Message::Finish {
             meta: Box::new(meta),
@@ -357,8 +415,15 @@ impl Running {
         // If it can't be sent, the thread's own error says why.
         self.to.send(finish).ok();
         drop(self.to);
-        self.thread
+        let finished = self
+            .thread
             .join()
-            .map_err(|_| anyhow!("the thread that writes the session panicked"))?
+            .map_err(|_| anyhow!("the thread that writes the session panicked"))?;
+        let mut finished = finished?;
+        if let Ok(mut saves) = self.saves.lock() {
+            saves.made = std::mem::take(&mut finished.saves);
+            finished.saves = saves.not_told();
+        }
+        Ok(finished)
     }
 }

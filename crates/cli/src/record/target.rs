@@ -71,6 +71,7 @@ impl Target {
     }
 
     /// Whether a signal that was sent by somebody asked for the end.
+    #[cfg_attr(not(feature = "analyse"), allow(dead_code))] // The page asks.
     pub fn told_to_end(&self) -> bool {
         self.told_to_end
     }

@@ -25,6 +25,7 @@ fn meta() -> SessionMeta {
         host: Host::default(),
         clock: Clock::default(),
         hooks: Vec::new(),
+        layers: Vec::new(),
         totals: Totals::default(),
         exit_status: None,
         cost: Cost::default(),

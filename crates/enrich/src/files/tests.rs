@@ -62,9 +62,25 @@ fn take(files: &mut Files) -> (Rows, Vec<(i64, String)>) {
     )
 }
 
+fn limit(files: usize) -> Limit {
+    Limit {
+        files,
+        bytes: usize::MAX,
+    }
+}
+
+#[test]
+fn stat_says_the_type() {
+    let mut files = Files::new(limit(8));
+    files.by_stat((1, 2), Some(0o100644), Some(b"/a"), 3);
+    let ((rows, strings), _) = files.take();
+    let file_type = strings.get(rows.file_type[0]);
+    assert_eq!(file_type, b"regular");
+}
+
 #[test]
 fn identity_makes_the_file() {
-    let mut files = Files::new(100);
+    let mut files = Files::new(limit(100));
     let a = announce(&mut files, &A, 1);
     // A hard link, and the same entry under a new handle.
     let link = announce(
@@ -100,7 +116,7 @@ fn identity_makes_the_file() {
 
 #[test]
 fn renames_are_rows() {
-    let mut files = Files::new(100);
+    let mut files = Files::new(limit(100));
     announce(&mut files, &A, 1);
     announce(
         &mut files,
@@ -123,7 +139,7 @@ fn renames_are_rows() {
 
 #[test]
 fn a_record_that_comes_late_fills_the_placeholder() {
-    let mut files = Files::new(100);
+    let mut files = Files::new(limit(100));
     let early = files.by_handle(1, 5).id;
     assert_eq!(path(&mut files, 1), None);
     assert_eq!(take(&mut files).0, [(early, NULL_I64, String::new())]);
@@ -140,11 +156,36 @@ fn a_record_that_comes_late_fills_the_placeholder() {
 }
 
 #[test]
+fn names_that_are_removed_are_rows() {
+    let mut files = Files::new(limit(100)).refreshed_after(Some(1000));
+    let mut see = |handle, ts_ns, removed: bool| {
+        let a = Announce { handle, ..A };
+        let flags = if removed { FILE_DELETED as u8 } else { 0 };
+        let record = FileRecord {
+            flags,
+            ..record(&a, ts_ns)
+        };
+        files.event(&record, a.path, b"");
+    };
+    see(1, 10, false);
+    see(1, 20, true);
+    see(1, 30, true);
+    // Found under the same name again, and under a new handle.
+    see(1, 40, false);
+    see(2, 50, true);
+    see(2, 60, true);
+    files.by_handle(2, 5000);
+    let (_, (rows, _)) = files.take();
+    assert_eq!(rows.ts_ns, [10, 20, 40, 5000]);
+    assert_eq!(rows.deleted, [false, true, false, true]);
+}
+
+#[test]
 fn a_file_that_stat_described_is_adopted() {
-    let mut files = Files::new(100);
-    let id = files.by_stat(0x801, 100, Some(b"/tmp/link-to-a"), 1);
-    assert_eq!(files.by_stat(0x801, 100, None, 2), id);
-    assert_ne!(files.by_stat(0x801, 101, None, 2), id);
+    let mut files = Files::new(limit(100));
+    let id = files.by_stat((0x801, 100), None, Some(b"/tmp/link-to-a"), 1);
+    assert_eq!(files.by_stat((0x801, 100), None, None, 2), id);
+    assert_ne!(files.by_stat((0x801, 101), None, None, 2), id);
     assert_eq!(
         take(&mut files).0[0],
         (id, NULL_I64, "/tmp/link-to-a".to_string())
@@ -161,7 +202,7 @@ fn a_file_that_stat_described_is_adopted() {
         },
         4,
     );
-    assert_eq!(files.by_stat(0x801, 100, None, 5), new);
+    assert_eq!(files.by_stat((0x801, 100), None, None, 5), new);
 }
 
 #[test]
@@ -191,7 +232,7 @@ fn files_without_a_name() {
 
 #[test]
 fn paths_keep_their_bytes() {
-    let mut files = Files::new(100);
+    let mut files = Files::new(limit(100));
     announce(
         &mut files,
         &Announce {
@@ -207,7 +248,7 @@ fn paths_keep_their_bytes() {
 
 #[test]
 fn memory_is_bounded_and_what_is_used_stays() {
-    let mut files = Files::new(10);
+    let mut files = Files::new(limit(10));
     let kept = announce(&mut files, &A, 1);
     for i in 0..1000 {
         let other = Announce {
@@ -216,7 +257,7 @@ fn memory_is_bounded_and_what_is_used_stays() {
             ..A
         };
         files.event(&record(&other, 2), other.path, b"");
-        files.by_stat(1, u64::from(i), None, 3);
+        files.by_stat((1, u64::from(i)), None, None, 3);
         files.by_handle(50_000 + i, 4);
         assert_eq!(files.by_handle(1, 5).id, kept);
     }
@@ -243,11 +284,11 @@ fn memory_is_bounded_and_what_is_used_stays() {
 fn hostile_records() {
     for seed in 0..300 {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut files = Files::new(6);
+        let mut files = Files::new(limit(6));
         for _ in 0..200 {
             match rng.u32(0..4) {
                 0 => drop(files.by_handle(rng.u32(0..12), rng.u64(..))),
-                1 => drop(files.by_stat(rng.u64(0..2), rng.u64(0..6), None, 0)),
+                1 => drop(files.by_stat((rng.u64(0..2), rng.u64(0..6)), None, None, 0)),
                 2 => drop(files.take()),
                 _ => {
                     let bytes: Vec<u8> = (0..FileRecord::SIZE).map(|_| rng.u8(0..4)).collect();
@@ -287,7 +328,7 @@ fn host_paths(files: &mut Files) -> Vec<String> {
 
 #[test]
 fn files_of_a_container_are_found_on_the_host() {
-    let mut files = Files::new(100);
+    let mut files = Files::new(limit(100));
     mount(&mut files, MOUNT_FIRST, 5, "/", "/");
     let contained = FileRecord {
         mnt_ns: 2,
@@ -325,26 +366,29 @@ fn overlays_stat_another_device() {
     };
     let layer = 99;
     // Opened, then described.
-    let mut files = Files::new(2);
+    let mut files = Files::new(limit(2));
     files.event(&on_overlay, A.path, b"");
     let id = files.by_handle(A.handle, 1).id;
-    assert_eq!(files.by_stat(layer, A.ino, Some(b"/tmp/a"), 2), id);
-    assert_eq!(files.by_stat(layer, A.ino, None, 3), id);
-    assert_ne!(files.by_stat(layer + 1, A.ino, Some(b"/tmp/other"), 4), id);
+    assert_eq!(files.by_stat((layer, A.ino), None, Some(b"/tmp/a"), 2), id);
+    assert_eq!(files.by_stat((layer, A.ino), None, None, 3), id);
+    assert_ne!(
+        files.by_stat((layer + 1, A.ino), None, Some(b"/tmp/other"), 4),
+        id
+    );
     // The alias goes with its file.
     for ino in 1..10 {
-        files.by_stat(1, ino, None, 5);
+        files.by_stat((1, ino), None, None, 5);
     }
-    assert_ne!(files.by_stat(layer, A.ino, Some(b"/tmp/a"), 6), id);
+    assert_ne!(files.by_stat((layer, A.ino), None, Some(b"/tmp/a"), 6), id);
 
     // Described, then opened.
-    let mut files = Files::new(100);
-    let id = files.by_stat(layer, A.ino, Some(b"/tmp/a"), 1);
+    let mut files = Files::new(limit(100));
+    let id = files.by_stat((layer, A.ino), None, Some(b"/tmp/a"), 1);
     files.event(&on_overlay, A.path, b"");
     assert_eq!(files.by_handle(A.handle, 1).id, id);
-    assert_eq!(files.by_stat(layer, A.ino, Some(b"/tmp/a"), 2), id);
+    assert_eq!(files.by_stat((layer, A.ino), None, Some(b"/tmp/a"), 2), id);
     // On other file systems another device is another file.
-    let id = files.by_stat(layer, 200, Some(b"/tmp/b"), 1);
+    let id = files.by_stat((layer, 200), None, Some(b"/tmp/b"), 1);
     let b = Announce {
         handle: 2,
         ino: 200,
@@ -352,4 +396,34 @@ fn overlays_stat_another_device() {
         path: b"b/tmp/",
     };
     assert_ne!(announce(&mut files, &b, 3), id);
+}
+
+/// However long the paths are, and however many names a file has.
+#[test]
+fn memory_is_bounded() {
+    const BYTES: usize = 1 << 20;
+    let mut files = Files::new(Limit {
+        files: 1 << 20,
+        bytes: BYTES,
+    });
+    let mut all = 0;
+    for i in 0..3000u32 {
+        let name = format!("{:0>4000}/", i);
+        // Every third is one more name of the same file.
+        let named = Announce {
+            handle: i + 1,
+            ino: u64::from(i / 3),
+            ..A
+        };
+        files.event(&record(&named, 1), name.as_bytes(), b"");
+        all += name.len();
+        let held: usize = files.slots.iter().flatten().map(File::memory).sum();
+        assert_eq!(held, files.file_bytes);
+        assert!(files.file_bytes + files.handle_bytes <= BYTES + 20_000);
+        files.take();
+    }
+    assert!(all > 10 * BYTES);
+    // What came last is known.
+    assert!(files.path_of(3000).is_some());
+    assert!(files.path_of(1).is_none());
 }

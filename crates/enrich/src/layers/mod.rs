@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use fathom_decode::bios;
 use fathom_model::abi::{
-    BioRecord, BlockRecord, CacheRecord, IrqRecord, NO_OFFSET, SpanRecord, WAIT_PREEMPTED,
-    WAIT_WOKEN, WaitRecord,
+    BLOCK_UNSEEN, BioRecord, BlockRecord, CacheRecord, IrqRecord, NO_OFFSET, SpanRecord,
+    WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
@@ -174,21 +174,23 @@ impl Layers {
     fn push_wait(&mut self, rid: i64, cpu: u32, r: &WaitRecord, tasks: &mut Tasks) {
         let (rows, strings) = &mut self.waits;
         let flags = u32::from(r.flags);
+        let seen = flags & WAIT_UNSEEN == 0;
         let woken = flags & WAIT_WOKEN != 0 && flags & WAIT_PREEMPTED == 0;
         let end = r.ts_ns.saturating_add(r.dur_ns);
         let waker = words::waker(r);
         rows.rid.push(rid);
         rows.ts_ns.push(signed(r.ts_ns));
-        rows.dur_ns.push(signed(r.dur_ns));
+        rows.dur_ns
+            .push(if seen { signed(r.dur_ns) } else { NULL_I64 });
         rows.pid.push(id(r.pid));
         rows.tid.push(id(r.tid));
         rows.comm.push(comm(tasks, r.tid, r.ts_ns, strings));
-        rows.cpu.push(id(cpu));
+        rows.cpu.push(if seen { id(cpu) } else { NULL_I32 });
         rows.reason
             .push(strings.intern(words::reason(r).as_bytes()));
         rows.woken_ns
             .push(if woken { signed(r.wake_ns) } else { NULL_I64 });
-        rows.run_queue_ns.push(if woken {
+        rows.run_queue_ns.push(if woken && seen {
             signed(end.saturating_sub(r.wake_ns))
         } else {
             NULL_I64
@@ -260,6 +262,7 @@ impl Layers {
     pub(crate) fn block(&mut self, cpu: u32, r: &BlockRecord, bio_bytes: &[u8], files: &mut Files) {
         self.block_id += 1;
         let block_id = self.block_id;
+        let seen = u32::from(r.flags) & BLOCK_UNSEEN == 0;
         let device: Arc<str> = Arc::from(&*lossless(text::until_nul(&r.disk)));
         let mut first: Option<(BioRecord, i64)> = None;
         let mut queued_ns = 0;
@@ -286,7 +289,7 @@ impl Layers {
             self.push_bio(block_id, &bio, rid, submit_rid, r.completed_ns, files);
             first.get_or_insert((bio, rid));
         }
-        for key in submitters {
+        for key in submitters.into_iter().filter(|_| seen) {
             if let Some(parts) = self.requests.parts(key) {
                 parts.blocks.push(Block {
                     device: Arc::clone(&device),
@@ -311,8 +314,11 @@ impl Layers {
         rows.block_id.push(block_id);
         rows.rid.push(first.map_or(NULL_I64, |(_, rid)| rid));
         rows.ts_ns.push(signed(ts_ns));
-        rows.dur_ns
-            .push(signed(r.completed_ns.saturating_sub(ts_ns)));
+        rows.dur_ns.push(if seen {
+            signed(r.completed_ns.saturating_sub(ts_ns))
+        } else {
+            NULL_I64
+        });
         rows.device.push(strings.intern(device.as_bytes()));
         // One without data (a flush) has none.
         rows.sector.push(if r.sector == u64::MAX {
@@ -327,12 +333,17 @@ impl Layers {
             none if none.is_empty() => StrId::NULL,
             flags => strings.intern(flags.as_bytes()),
         });
-        rows.error.push(i32::from(r.error));
+        rows.error
+            .push(if seen { i32::from(r.error) } else { NULL_I32 });
         rows.queued_ns.push(time(queued_ns));
         rows.started_ns.push(time(r.started_ns));
         rows.inserted_ns.push(time(r.inserted_ns));
         rows.issued_ns.push(time(r.issued_ns));
-        rows.completed_ns.push(signed(r.completed_ns));
+        rows.completed_ns.push(if seen {
+            signed(r.completed_ns)
+        } else {
+            NULL_I64
+        });
         rows.pid
             .push(submitter.map_or(NULL_I32, |b| id(b.submit_pid)));
         rows.tid
@@ -340,7 +351,7 @@ impl Layers {
         rows.comm.push(submitter.map_or(StrId::NULL, |b| {
             strings.intern(lossless(text::until_nul(&b.comm)).as_bytes())
         }));
-        rows.cpu.push(id(cpu));
+        rows.cpu.push(if seen { id(cpu) } else { NULL_I32 });
         rows.file_id.push(file_id);
         rows.path.push(path);
         rows.file_offset.push(match &first {
@@ -352,8 +363,12 @@ impl Layers {
         } else {
             NULL_I64
         });
-        rows.bios
-            .push(id(u32::from(r.bios).saturating_add(r.bios_left_out)));
+        // Of a request without an end only a single bio is known.
+        rows.bios.push(if seen || r.bios == 1 {
+            id(u32::from(r.bios).saturating_add(r.bios_left_out))
+        } else {
+            NULL_I32
+        });
         rows.requeues.push(id(r.requeues));
     }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use fathom_model::abi::{
-    CacheRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_WOKEN, WaitRecord,
+    CacheRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
 
 use super::requests::Kind;
@@ -107,8 +107,13 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
     let mut blocked: Vec<Interval> = Vec::new();
     let run_queue: Arc<str> = Arc::from("run queue");
     for (_, wait) in &parts.waits {
-        let end = wait.ts_ns.saturating_add(wait.dur_ns);
         let flags = u32::from(wait.flags);
+        let end = match flags & (WAIT_UNSEEN | WAIT_WOKEN) {
+            WAIT_UNSEEN => continue,
+            // Its end was not seen: it waited at least until it was woken.
+            both if both & WAIT_UNSEEN != 0 => wait.wake_ns.max(wait.ts_ns),
+            _ => wait.ts_ns.saturating_add(wait.dur_ns),
+        };
         visits.add(
             (wait.ts_ns, end),
             "sched",
@@ -311,6 +316,27 @@ mod tests {
 
     fn sum(slices: &[Slice]) -> u64 {
         slices.iter().map(|s| s.own_ns).sum()
+    }
+
+    #[test]
+    fn a_wait_without_an_end_lasts_until_it_was_woken() {
+        let unseen = |woken| {
+            let mut record = wait(1200, woken, 5000);
+            record.flags |= WAIT_UNSEEN as u8;
+            if woken == 0 {
+                record.flags &= !(WAIT_WOKEN as u8);
+            }
+            let parts = Parts {
+                waits: vec![(0, record)],
+                ..Parts::default()
+            };
+            let slices = slices(&whole(Kind::Call), &parts);
+            assert_eq!(sum(&slices), 1000);
+            let waits = slices.iter().filter(|slice| slice.layer == "sched");
+            waits.map(|slice| slice.own_ns).sum::<u64>()
+        };
+        assert_eq!(unseen(1800), 600);
+        assert_eq!(unseen(0), 0);
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub(crate) fn operation(op: u16) -> String {
         11 => "zone_close",
         12 => "zone_finish",
         13 => "zone_reset",
+        34 => "driver_in",
+        35 => "driver_out",
         other => return other.to_string(),
     }
     .into()

@@ -20,13 +20,7 @@ pub(crate) fn write_argument(command: u64, value: u64, out: &mut String) -> bool
         2 => bits(tables::FD_FLAGS, low, "0", "FD_???", out),
         // F_SETFL
         4 => super::write(Kind::Open, low, out),
-        F_SETSIG => match SIGNALS.get(low as usize) {
-            Some(name) => out.push_str(name),
-            None if (FIRST_RT..=LAST_RT).contains(&low) => {
-                super::append(out, format_args!("SIGRT_{}", low - FIRST_RT));
-            }
-            None => super::write(Kind::Int, value, out),
-        },
+        F_SETSIG => signal(low, out),
         // F_SETLEASE
         1024 => one(tables::LEASE, low, "F_???", out),
         // F_NOTIFY
@@ -38,6 +32,51 @@ pub(crate) fn write_argument(command: u64, value: u64, out: &mut String) -> bool
         _ => hex(value, out),
     }
     true
+}
+
+/// What `command` returned, with the comment that strace puts behind it; `None` when that is
+/// a number and nothing else.
+pub(crate) fn result(command: &str, value: u64) -> Option<String> {
+    let mut out = String::new();
+    if command != "F_GETSIG" {
+        hex(value, &mut out);
+    }
+    match command {
+        "F_GETFL" => {
+            out.push_str(" (flags ");
+            super::write(Kind::Open, value, &mut out);
+        }
+        "F_GETLEASE" => {
+            out.push_str(" (");
+            one(tables::LEASE, value, "F_???", &mut out);
+        }
+        _ if value == 0 => return None,
+        "F_GETFD" => {
+            out.push_str(" (flags ");
+            bits(tables::FD_FLAGS, value, "0", "FD_???", &mut out);
+        }
+        "F_GET_SEALS" => {
+            out.push_str(" (seals ");
+            bits(tables::SEALS, value, "0", "F_SEAL_???", &mut out);
+        }
+        "F_GETSIG" => {
+            super::append(&mut out, format_args!("{value} ("));
+            signal(value, &mut out);
+        }
+        _ => return None,
+    }
+    out.push(')');
+    Some(out)
+}
+
+fn signal(number: u64, out: &mut String) {
+    match SIGNALS.get(number as usize) {
+        Some(name) => out.push_str(name),
+        None if (FIRST_RT..=LAST_RT).contains(&number) => {
+            super::append(out, format_args!("SIGRT_{}", number - FIRST_RT));
+        }
+        None => super::write(Kind::Int, number, out),
+    }
 }
 
 /// Appends l_type of struct flock.
@@ -83,3 +122,25 @@ static SIGNALS: &[&str] = &[
     "SIGPWR",
     "SIGSYS",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_with_comments() {
+        let text = |command, value| result(command, value).unwrap_or_default();
+        assert_eq!(text("F_GETFL", 0x8002), "0x8002 (flags O_RDWR|O_LARGEFILE)");
+        assert_eq!(text("F_GETFL", 0), "0 (flags O_RDONLY)");
+        assert_eq!(text("F_GETFD", 1), "0x1 (flags FD_CLOEXEC)");
+        assert_eq!(text("F_GETFD", 0), "");
+        assert_eq!(text("F_GETLEASE", 0), "0 (F_RDLCK)");
+        assert_eq!(
+            text("F_GET_SEALS", 3),
+            "0x3 (seals F_SEAL_SEAL|F_SEAL_SHRINK)"
+        );
+        assert_eq!(text("F_GETSIG", 10), "10 (SIGUSR1)");
+        assert_eq!(text("F_GETSIG", 34), "34 (SIGRT_2)");
+        assert_eq!(text("F_GETPIPE_SZ", 65536), "");
+    }
+}

@@ -3,13 +3,16 @@
 
 mod fcntl;
 mod ioctl;
+mod system;
 mod tables;
 
 use std::fmt::Write as _;
 
 use tables::Names;
 
-pub(crate) use fcntl::{write_argument as write_fcntl_argument, write_lock_type};
+pub(crate) use fcntl::{
+    result as fcntl_result, write_argument as write_fcntl_argument, write_lock_type,
+};
 
 /// How a number is written: the kinds of `bpf/syscalls.def`, some of which
 /// depend on the call.
@@ -61,8 +64,44 @@ pub(crate) enum Kind {
     Owner,
     Address,
     Hex,
+    /// Hexadecimal, of 32 bits.
+    Hex32,
     Int,
     Uint,
+    Long,
+    Ulong,
+    /// Permission bits of openat2, which may have more than there are.
+    LongMode,
+    /// st_rdev.
+    StatDevice,
+    StatxAttributes,
+    StatfsFlags,
+    FsMagic,
+    OwnerType,
+    WriteLife,
+    Mount,
+    MountAttr,
+    Fsconfig,
+    Quota,
+    Swap,
+    Fanotify,
+    FanotifyEvents,
+    Memfd,
+    Umount,
+    OpenTree,
+    MoveMount,
+    Fsopen,
+    Fsmount,
+    Fspick,
+    Listmount,
+    AtHandle,
+    Mremap,
+    Mlock,
+    Mlockall,
+    Inotify,
+    InotifyEvents,
+    FanotifyMark,
+    Userfaultfd,
 }
 
 impl Kind {
@@ -102,8 +141,36 @@ impl Kind {
             ("octal", ..) => Kind::Mode,
             ("hex", "mknod" | "mknodat", "dev") => Kind::Device,
             ("lock", ..) => Kind::FcntlArg,
-            ("hex", _, "addr" | "ctx") => Kind::Address,
+            ("hex", _, "addr" | "ctx" | "new_addr") | ("map", ..) => Kind::Address,
             ("hex", ..) => Kind::Hex,
+            ("hex32", ..) => Kind::Hex32,
+            ("long", ..) => Kind::Long,
+            ("ulong", ..) => Kind::Ulong,
+            ("MOUNT", ..) => Kind::Mount,
+            ("MOUNT_ATTR", ..) => Kind::MountAttr,
+            ("FSCONFIG", ..) => Kind::Fsconfig,
+            ("QUOTA", ..) => Kind::Quota,
+            ("SWAP", ..) => Kind::Swap,
+            ("FAN", ..) => Kind::Fanotify,
+            ("FAN_EVENT", ..) => Kind::FanotifyEvents,
+            ("dev", ..) => Kind::StatDevice,
+            ("OPEN_FD", ..) => Kind::OpenFlags,
+            ("MFD", ..) => Kind::Memfd,
+            ("UMOUNT", ..) => Kind::Umount,
+            ("OPEN_TREE", ..) => Kind::OpenTree,
+            ("MOVE_MOUNT", ..) => Kind::MoveMount,
+            ("FSOPEN", ..) => Kind::Fsopen,
+            ("FSMOUNT", ..) => Kind::Fsmount,
+            ("FSPICK", ..) => Kind::Fspick,
+            ("LISTMOUNT", ..) => Kind::Listmount,
+            ("AT_HANDLE", ..) => Kind::AtHandle,
+            ("MREMAP", ..) => Kind::Mremap,
+            ("MLOCK", ..) => Kind::Mlock,
+            ("MCL", ..) => Kind::Mlockall,
+            ("IN", ..) => Kind::Inotify,
+            ("IN_EVENT", ..) => Kind::InotifyEvents,
+            ("FAN_MARK", ..) => Kind::FanotifyMark,
+            ("UFFD", ..) => Kind::Userfaultfd,
             ("int", _, "uid" | "gid") => Kind::Owner,
             ("int", ..) => Kind::Int,
             ("uint", ..) => Kind::Uint,
@@ -163,6 +230,42 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::Owner if low == 0xffff_ffff => out.push_str("-1"),
         Kind::Owner | Kind::Uint => append(out, format_args!("{low}")),
         Kind::Int => append(out, format_args!("{}", value as u32 as i32)),
+        Kind::Memfd => bits(system::MEMFD, low, "0", "MFD_???", out),
+        Kind::Umount => bits(system::UMOUNT, low, "0", "MNT_???", out),
+        Kind::OpenTree => bits(system::OPEN_TREE, low, "0", "OPEN_TREE_???", out),
+        Kind::MoveMount => bits(system::MOVE_MOUNT, low, "0", "MOVE_MOUNT_???", out),
+        Kind::Fsopen => bits(system::FSOPEN, low, "0", "FSOPEN_???", out),
+        Kind::Fsmount => bits(system::FSMOUNT, low, "0", "FSMOUNT_???", out),
+        Kind::Fspick => bits(system::FSPICK, low, "0", "FSPICK_???", out),
+        Kind::Listmount => bits(system::LISTMOUNT, low, "0", "LISTMOUNT_???", out),
+        Kind::AtHandle => bits(system::AT_HANDLE, low, "0", "AT_???", out),
+        Kind::Mremap => bits(system::MREMAP, low, "0", "MREMAP_???", out),
+        Kind::Mlock => bits(system::MLOCK, low, "0", "MLOCK_???", out),
+        Kind::Mlockall => bits(system::MLOCKALL, low, "0", "MCL_???", out),
+        Kind::Inotify => bits(system::INOTIFY, low, "0", "IN_???", out),
+        Kind::InotifyEvents => bits(system::INOTIFY_EVENTS, low, "0", "IN_???", out),
+        Kind::FanotifyMark => bits(system::FANOTIFY_MARK, low, "0", "FAN_MARK_???", out),
+        Kind::Userfaultfd => bits(system::USERFAULTFD, low, "0", "UFFD_???", out),
+        Kind::Hex32 => hex(low, out),
+        Kind::Long => append(out, format_args!("{}", value as i64)),
+        Kind::Ulong => append(out, format_args!("{value}")),
+        Kind::LongMode => octal(value, out),
+        Kind::StatDevice => device(value, out),
+        Kind::StatxAttributes => bits(system::STATX_ATTRIBUTES, value, "0", "STATX_ATTR_???", out),
+        Kind::StatfsFlags => bits(system::STATFS_FLAGS, value, "0", "ST_???", out),
+        Kind::FsMagic => match system::FS_MAGIC.iter().find(|(v, _)| *v == value) {
+            Some((_, name)) => out.push_str(name),
+            None => hex(value, out),
+        },
+        Kind::OwnerType => one(system::OWNER_TYPE, low, "F_OWNER_???", out),
+        Kind::WriteLife => one(system::WRITE_LIFE, value, "RWH_WRITE_LIFE_???", out),
+        Kind::Mount => mount(value, out),
+        Kind::MountAttr => mount_attr(value, out),
+        Kind::Fsconfig => one(system::FSCONFIG, low, "FSCONFIG_???", out),
+        Kind::Quota => quota(low, out),
+        Kind::Swap => swap(low, out),
+        Kind::Fanotify => fanotify(low, out),
+        Kind::FanotifyEvents => bits(system::FANOTIFY_EVENTS, value, "0", "FAN_???", out),
         Kind::Address | Kind::FcntlArg if value == 0 => out.push_str("NULL"),
         Kind::Address | Kind::FcntlArg | Kind::Hex => hex(value, out),
     }
@@ -277,9 +380,99 @@ fn map(value: u64, out: &mut String) {
     }
 }
 
+fn mount(value: u64, out: &mut String) {
+    const MAGIC: u64 = 0xc0ed_0000;
+    let start = out.len();
+    let mut rest = value;
+    // Once the sign that there are flags, and ignored since.
+    if rest & 0xffff_0000 == MAGIC {
+        out.push_str("MS_MGC_VAL");
+        rest &= !0xffff_0000;
+        if rest == 0 {
+            return;
+        }
+    }
+    let named = out.len();
+    rest = known_bits(system::MOUNT, rest, start, out);
+    if out.len() == named && rest == value {
+        bits(system::MOUNT, value, "0", "MS_???", out);
+    } else if rest != 0 {
+        append(out, format_args!("|{rest:#x}"));
+    }
+}
+
+fn mount_attr(value: u64, out: &mut String) {
+    // One of three ways, in two bits.
+    const ATIME: u64 = 0x70;
+    let start = out.len();
+    let mut rest = known_bits(system::MOUNT_ATTR, value & !ATIME, start, out);
+    match value & ATIME {
+        0 => {}
+        0x10 => {
+            separate(start, out);
+            out.push_str("MOUNT_ATTR_NOATIME");
+        }
+        0x20 => {
+            separate(start, out);
+            out.push_str("MOUNT_ATTR_STRICTATIME");
+        }
+        ATIME => {
+            separate(start, out);
+            out.push_str("MOUNT_ATTR__ATIME");
+        }
+        other => rest |= other,
+    }
+    if out.len() == start {
+        bits(&[], rest, "0", "MOUNT_ATTR_???", out);
+    } else if rest != 0 {
+        append(out, format_args!("|{rest:#x}"));
+    }
+}
+
+fn quota(value: u64, out: &mut String) {
+    const TYPE_BITS: u64 = 8;
+    out.push_str("QCMD(");
+    one(system::QUOTA, value >> TYPE_BITS, "Q_???", out);
+    out.push_str(", ");
+    one(system::QUOTA_TYPE, value & 0xff, "???QUOTA", out);
+    out.push(')');
+}
+
+fn swap(value: u64, out: &mut String) {
+    const PRIORITY: u64 = 0x7fff;
+    let start = out.len();
+    let rest = known_bits(system::SWAP, value & !PRIORITY, start, out);
+    if rest != 0 {
+        separate(start, out);
+        append(out, format_args!("{rest:#x}"));
+    }
+    if value & PRIORITY != 0 || value == 0 {
+        separate(start, out);
+        append(out, format_args!("{}", value & PRIORITY));
+    }
+}
+
+fn fanotify(value: u64, out: &mut String) {
+    let start = out.len();
+    out.push_str(match value & 0xc {
+        0 => "FAN_CLASS_NOTIF",
+        4 => "FAN_CLASS_CONTENT",
+        8 => "FAN_CLASS_PRE_CONTENT",
+        _ => "0xc /* FAN_CLASS_??? */",
+    });
+    let rest = known_bits(system::FANOTIFY, value & !0xc, start, out);
+    if rest != 0 {
+        append(out, format_args!("|{rest:#x}"));
+    }
+}
+
 fn mode(value: u64, out: &mut String) {
-    // umode_t has 16 bits; three digits at least, a zero before.
-    let value = value & 0xffff;
+    // umode_t has 16 bits.
+    octal(value & 0xffff, out);
+}
+
+/// Three digits at least, a zero before.
+fn octal(value: u64, out: &mut String) {
     if value < 0o100 {
         append(out, format_args!("{value:03o}"));
     } else {
@@ -302,9 +495,9 @@ fn node_mode(value: u64, out: &mut String) {
 }
 
 fn device(value: u64, out: &mut String) {
-    // As passed to mknod: the layout of st_dev in 32 bits.
-    let major = value >> 8 & 0xfff;
-    let minor = value & 0xff | value >> 12 & 0xfff00;
+    // The layout of st_dev; what is passed to mknod has its 32 lower bits.
+    let major = value >> 8 & 0xfff | value >> 32 & 0xffff_f000;
+    let minor = value & 0xff | value >> 12 & 0xffff_ff00;
     out.push_str("makedev(");
     hex(major, out);
     out.push_str(", ");

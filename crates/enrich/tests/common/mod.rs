@@ -8,23 +8,26 @@ use fathom_model::abi::{
 };
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::raw::{RawChunk, Ring};
-use fathom_model::syscalls::Syscall;
+use fathom_model::syscalls::{Arg, SYSCALLS, Syscall};
 use fathom_model::{Batch, ColumnData, StrId};
 
 pub const AT_FDCWD: i32 = -100;
 
 pub fn call(name: &str, ts_ns: u64, ret: i64) -> CallRecord {
+    let index = Syscall::index_of(name).unwrap();
+    let has_offset = SYSCALLS[index].position(Arg::Offset).is_some();
+    let has_size = SYSCALLS[index].position(Arg::Size).is_some();
     CallRecord {
         kind: RECORD_CALL as u8,
-        syscall: Syscall::index_of(name).unwrap() as u16,
+        syscall: index as u16,
         fd: -1,
         ts_ns,
         dur_ns: 5,
         pid: 10,
         tid: 10,
         ret,
-        offset: NO_OFFSET,
-        size: NO_SIZE,
+        offset: if has_offset { 0 } else { NO_OFFSET },
+        size: if has_size { 4096 } else { NO_SIZE },
         ..CallRecord::parse(&[0; CallRecord::SIZE]).unwrap()
     }
 }

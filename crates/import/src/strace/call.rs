@@ -1,7 +1,7 @@
 //! A call of a log as a row: what each argument means is told by the same table
 //! as for recordings (`fathom_model::syscalls`).
 
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::{angle_like_strace, lossless};
 use fathom_model::syscalls::{Api, Arg, Returns, SYSCALLS, Syscall};
 
 use super::line::find;
@@ -109,6 +109,9 @@ pub fn row(
         row.fd = Some(fd);
         if call.position(Arg::Fd).is_some() {
             behind(&mut row, fd, path, task, builder);
+        } else {
+            // A ring is not the file of the call.
+            row.path = path;
         }
     }
     if let Some((fd, path)) = at(Arg::Fd2).and_then(descriptor) {
@@ -293,10 +296,15 @@ fn other(call: &Syscall, role: Arg, arg: &[u8], row: &mut Call, out: &mut String
                 Arg::Dirfd2 if call.position(Arg::Target).is_none() => "dirfd2",
                 _ => "dirfd",
             };
-            match number() {
-                Some(-100) => named(name, "AT_FDCWD", out),
-                Some(fd) => named(name, &fd.to_string(), out),
-                None => {}
+            let Some((fd, path)) = descriptor(arg) else {
+                return;
+            };
+            match fd {
+                -100 => named(name, "AT_FDCWD", out),
+                fd => named(name, &fd.to_string(), out),
+            }
+            if let Some(path) = path {
+                angle_like_strace(&path, out);
             }
         }
         Arg::Fd2 => {

@@ -6,6 +6,9 @@ use fathom_model::errno;
 
 use super::line::duration;
 
+/// Behind the path of a working directory that was removed.
+const DELETED: &[u8] = b" (deleted)";
+
 /// What a call returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -239,10 +242,16 @@ pub fn descriptor(text: &[u8]) -> Option<(i32, Option<Vec<u8>>)> {
             i32::try_from(number).unwrap_or(number as i32)
         }
     };
-    let path = match Scanner::new(text).angled(end) {
+    let mut path = match Scanner::new(text).angled(end) {
         Some(last) if !rest.is_empty() => Some(path_of(text.get(end + 1..last)?)),
         _ => None,
     };
+    // Behind a descriptor strace puts this behind the bracket.
+    if let (-100, Some(path)) = (fd, &mut path)
+        && path.ends_with(DELETED)
+    {
+        path.truncate(path.len() - DELETED.len());
+    }
     Some((fd, path))
 }
 
@@ -361,6 +370,12 @@ mod tests {
             descriptor(args[0].as_bytes()).unwrap().1.unwrap(),
             b"/dev/null"
         );
+        let (args, _) = ok(r#"AT_FDCWD</a (deleted)>, 4</b>(deleted), 5</c (deleted)>) = 0"#);
+        let names: Vec<_> = args
+            .iter()
+            .map(|arg| descriptor(arg.as_bytes()).unwrap().1.unwrap())
+            .collect();
+        assert_eq!(names, [&b"/a"[..], b"/b", b"/c (deleted)"]);
         let (args, _) = ok("3<pipe:[7]>, 0x7f /* 7 entries, or more) */, 1) = 1");
         assert_eq!(args.len(), 3);
         assert_eq!(integer(args[1].as_bytes()), Some(0x7f));

@@ -6,6 +6,7 @@
 
 mod cgroups;
 mod hash;
+mod literal;
 mod paths;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use fathom_model::abi::{
 
 use crate::User;
 use hash::Hasher;
+use literal::Literal;
 
 /// Most rules of all filters together.
 const MAX_RULES: usize = 65_536;
@@ -28,7 +30,7 @@ const MAX_RULES: usize = 65_536;
 /// Filters as given. A value that begins with `!` takes away.
 #[derive(Clone, Debug, Default)]
 pub struct FilterArgs {
-    /// Files and directories, with all below them.
+    /// Files and directories, with all below them: whole names, no patterns.
     pub path: Vec<OsString>,
     /// Names of threads; a `*` at the end stands for anything.
     pub comm: Vec<OsString>,
@@ -113,6 +115,11 @@ const FILE_TYPES: [(&str, u32); 8] = [
 const NOT_STORAGE: [&str; 3] = ["fifo", "socket", "anonymous"];
 
 impl Filters {
+    /// The types of files that a filter can name.
+    pub fn type_names() -> impl Iterator<Item = &'static str> {
+        FILE_TYPES.iter().map(|(name, _)| *name)
+    }
+
     /// No filters.
     pub fn none() -> Self {
         Self {
@@ -244,8 +251,26 @@ impl Filters {
         let (value, sign) = split_sign(OPTION, given.as_bytes())?;
         let shown = text(value);
         let wrong = |problem: String| wrong(OPTION, &shown, problem);
+        let exists = || {
+            Path::new(OsStr::from_bytes(value))
+                .symlink_metadata()
+                .is_ok()
+        };
+        let name = match literal::read(value, b"*?[") {
+            Literal::Name(name) => name,
+            // Shells and programs write such names without a thought.
+            Literal::Pattern('[') if exists() => value.to_vec(),
+            Literal::Pattern(c) => {
+                return Err(wrong(format!(
+                    "'{c}' makes this a pattern, and only whole names of files and directories \
+                     can be compared in the kernel; name the directory, and select by \
+                     path afterwards: fathom query SESSION \"SELECT * FROM syscalls WHERE path \
+                     GLOB '...'\"; for a name that has the character itself write '\\{c}'"
+                )));
+            }
+        };
         let forms =
-            paths::forms(OsStr::from_bytes(value)).map_err(|e| wrong(format!("no path: {e}")))?;
+            paths::forms(OsStr::from_bytes(&name)).map_err(|e| wrong(format!("no path: {e}")))?;
         for form in forms {
             if paths::too_long(&form) {
                 return Err(wrong(
@@ -265,13 +290,21 @@ impl Filters {
         let shown = text(value);
         // The kernel keeps so many bytes of a name.
         let longest = COMM_BYTES as usize - 1;
-        let beginning = value.strip_suffix(b"*").filter(|b| b.len() <= longest);
+        let is_escaped =
+            |text: &[u8]| text.iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1;
+        let beginning = value.strip_suffix(b"*").filter(|text| !is_escaped(text));
+        let Literal::Name(name) = literal::read(beginning.unwrap_or(value), b"*") else {
+            let problem = "'*' stands for anything at the end of a name only; for a name that has \
+                           the character itself write '\\*'";
+            return Err(wrong(OPTION, &shown, problem.into()));
+        };
         let (form, name) = match beginning {
-            Some(beginning) => {
-                self.config.comm_lengths |= 1 << beginning.len();
-                (RULE_BEGINNING, beginning)
+            Some(_) if name.len() <= longest => {
+                self.config.comm_lengths |= 1 << name.len();
+                (RULE_BEGINNING, name.as_slice())
             }
-            None => (RULE_WHOLE, value.get(..longest).unwrap_or(value)),
+            // What lies beyond cannot be compared.
+            _ => (RULE_WHOLE, name.get(..longest).unwrap_or(&name)),
         };
         let hash = self.hasher.text(name);
         self.add((OPTION, RULE_COMM), (form, hash), sign, &shown)

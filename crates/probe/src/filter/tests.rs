@@ -54,6 +54,44 @@ fn a_path_is_told_from_its_neighbours() {
 }
 
 #[test]
+fn patterns_of_paths_are_refused() {
+    for pattern in [
+        "*.bin",
+        "/data/**",
+        "/data/x?",
+        "!/var/*",
+        "/nonexistent/[ab]",
+    ] {
+        let text = message(|args| args.path = vec![pattern.into()]);
+        assert!(text.contains("makes this a pattern"), "{pattern}: {text}");
+        assert!(text.contains("name the directory"), "{pattern}: {text}");
+    }
+    let filters = parse(|args| args.path = vec![r"/data/\*.bin".into()]).unwrap();
+    let (path, _) = filters.hasher.path(b"/data/*.bin");
+    assert!(filters.rules.contains_key(&(RULE_PATH, RULE_WHOLE, path)));
+    // A file that has such a name is meant by it.
+    let file = std::env::temp_dir().join(format!("fathom-[{}]", std::process::id()));
+    std::fs::write(&file, "").unwrap();
+    let filters = parse(|args| args.path = vec![file.clone().into()]);
+    std::fs::remove_file(&file).unwrap();
+    let filters = filters.unwrap();
+    let (path, _) = filters.hasher.path(file.as_os_str().as_bytes());
+    assert!(filters.rules.contains_key(&(RULE_PATH, RULE_WHOLE, path)));
+}
+
+#[test]
+fn a_star_in_a_name_is_at_its_end() {
+    for pattern in ["*x", "a*b", "a**"] {
+        let text = message(|args| args.comm = vec![pattern.into()]);
+        assert!(text.contains("at the end"), "{pattern}: {text}");
+    }
+    let filters = parse(|args| args.comm = vec![r"a\*".into(), r"b\**".into()]).unwrap();
+    let hash = |name: &[u8]| filters.hasher.text(name);
+    let has = |form, name| filters.rules.contains_key(&(RULE_COMM, form, hash(name)));
+    assert!(has(RULE_WHOLE, b"a*") && has(RULE_BEGINNING, b"b*"));
+}
+
+#[test]
 fn names_are_cut_as_the_kernel_cuts_them() {
     let filters = parse(|args| args.comm = vec!["a-very-long-name-of-a-thread".into()]).unwrap();
     let hash = filters.hasher.text(b"a-very-long-nam");

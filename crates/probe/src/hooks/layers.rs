@@ -2,9 +2,10 @@
 //! (`bpf/block.bpf.h` and its neighbours).
 
 use fathom_model::abi::LayerConfig;
+use fathom_model::meta::{LAYERS, RecordedLayer};
 
 use super::faults::page_bytes;
-use super::{Feature, Hooks};
+use super::{Feature, Hooks, is_of};
 use crate::features::Features;
 use crate::layers::Layers;
 
@@ -28,6 +29,56 @@ pub(crate) fn layer_config(hooks: &Hooks, layers: Layers, features: &Features) -
             .enumerator("__RQF_FLUSH_SEQ")
             .and_then(|bit| u32::try_from(bit).ok())
             .unwrap_or(FLUSH_SEQUENCE_BEFORE),
-        reserved: 0,
+        miss_completions: miss_completions(),
     }
+}
+
+impl Hooks {
+    /// Each layer, whether it is recorded, and why it is not.
+    pub(crate) fn layers(&self, wanted: &Layers) -> Vec<RecordedLayer> {
+        let layer = |name: &str| {
+            let (asked, features): (bool, &[Feature]) = match name {
+                "vfs" => (wanted.vfs, &[Feature::Vfs]),
+                "pagecache" => (wanted.pagecache, &[Feature::Faults, Feature::Cache]),
+                "fs" => (wanted.fs, &[Feature::Fs]),
+                "block" => (wanted.block, &[Feature::Block]),
+                "sched" => (wanted.sched, &[Feature::Sched]),
+                "irq" => (wanted.irq, &[Feature::Irq]),
+                _ => (true, &[Feature::Calls]),
+            };
+            let serves = |program: &str| features.iter().any(|f| is_of(program, *f));
+            let recorded = asked && self.attached.iter().any(|(program, _)| serves(program));
+            RecordedLayer {
+                name: name.to_string(),
+                recorded,
+                reason: match (recorded, asked) {
+                    (true, _) => String::new(),
+                    (false, false) => format!("it was not asked for: --layers {name}"),
+                    (false, true) => self.refusal(features),
+                },
+            }
+        };
+        LAYERS.map(layer).to_vec()
+    }
+
+    /// Why nothing that serves these features is attached.
+    fn refusal(&self, features: &[Feature]) -> String {
+        let optional = Feature::OPTIONAL.iter().filter(|o| features.contains(&o.0));
+        let names: Vec<&str> = optional.map(|o| o.1).collect();
+        let missing = self
+            .list
+            .iter()
+            .find(|hook| !hook.attached && names.contains(&hook.name.as_str()));
+        match missing {
+            Some(hook) => hook.note.clone(),
+            None => "this kernel has none of the places where it is recorded".to_string(),
+        }
+    }
+}
+
+/// One in how many completions of requests the programs leave out, as a kernel may:
+/// `FATHOM_MISS_COMPLETIONS` says so in tests of what becomes of such requests.
+fn miss_completions() -> u32 {
+    let wanted = std::env::var("FATHOM_MISS_COMPLETIONS").ok();
+    wanted.and_then(|one_in| one_in.parse().ok()).unwrap_or(0)
 }

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+pub mod plain;
 mod table;
 
 use std::io::{self, Write};
@@ -14,11 +15,12 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
+use serde::{Deserialize, Serialize};
 
 use crate::{Batches, QueryError, escape};
 
 /// How a result is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Format {
     /// Aligned columns for people.
     Table,
@@ -87,9 +89,12 @@ pub struct Options {
     pub width: Option<usize>,
     /// Whether to use colours.
     pub color: bool,
-    /// Whether a terminal shows it: CSV then has its control characters
-    /// escaped. A table always has, JSON needs no option for it.
+    /// Whether a terminal shows it: control characters are then escaped in CSV whatever
+    /// `exact` says. A table always has them escaped, JSON needs no option for it.
     pub terminal: bool,
+    /// CSV: text as it is, so that a reader gets the bytes that were recorded. Otherwise it is
+    /// made harmless for terminals and spreadsheets (module `csv` has the rule).
+    pub exact: bool,
 }
 
 /// Writes all rows to `out` as they come, and returns their number. A reader

@@ -127,6 +127,10 @@ pub(super) fn batch(
     }
     add("total_ns", false, numbers(&|r| r.2.sum.time_ns));
     add("max_ns", false, numbers(&|r| r.2.sum.max_ns));
+    if request.by == By::File {
+        add("faults", false, numbers(&|r| r.2.faults.count));
+        add("fault_ns", false, numbers(&|r| r.2.faults.time_ns));
+    }
     let at_least = rows.iter().map(|r| Some(r.3));
     add(
         "at_least",

@@ -19,6 +19,10 @@ pub struct Filter {
     /// A condition on the columns of table `syscalls` in SQL, which the pyramid knows
     /// nothing of: rows answer. Texts in it must be quoted with [`crate::escape`].
     pub condition: Option<String>,
+    /// The whole filter as a condition on the columns of table `faults` and a column `path2`,
+    /// instead of what is made of the lists. With a `condition` and without this no page fault
+    /// passes.
+    pub fault_condition: Option<String>,
 }
 
 impl Filter {
@@ -53,6 +57,18 @@ impl Filter {
         }
         (!all.is_empty()).then(|| all.join(" AND "))
     }
+
+    /// The filter as an SQL condition on the columns of table `faults` and a column `path2`;
+    /// `None` when no page fault passes: they are none of the calls that are asked for.
+    pub fn faults_sql(&self) -> Option<String> {
+        if let Some(condition) = &self.fault_condition {
+            return Some(format!("({condition})"));
+        }
+        if self.syscall.is_some() || self.class.is_some() || self.condition.is_some() {
+            return None;
+        }
+        Some(self.sql().unwrap_or_else(|| "true".into()))
+    }
 }
 
 /// Whether a value is in a list that was given.
@@ -79,5 +95,18 @@ mod tests {
             filter.sql().as_deref(),
             Some("syscall IN ('re''ad', 'write') AND pid = 7 AND false AND (a OR b)")
         );
+        assert_eq!(filter.faults_sql(), None);
+        assert_eq!(Filter::default().faults_sql().as_deref(), Some("true"));
+        let of_file = Filter {
+            file_id: Some(vec![3]),
+            ..Filter::default()
+        };
+        assert_eq!(of_file.faults_sql().as_deref(), Some("file_id = 3"));
+        let told = Filter {
+            condition: Some("a".into()),
+            fault_condition: Some("b".into()),
+            ..Filter::default()
+        };
+        assert_eq!(told.faults_sql().as_deref(), Some("(b)"));
     }
 }

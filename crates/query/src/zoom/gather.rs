@@ -22,6 +22,7 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
         tid,
         file_id,
         condition,
+        fault_condition: _,
     } = &request.filter;
     if condition.is_some() {
         return None;
@@ -75,11 +76,20 @@ fn direction(key: &Key, bytes: u64) -> Bytes {
     }
 }
 
+/// Page faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Faults {
+    pub(super) count: u64,
+    /// What they took, nanoseconds.
+    pub(super) time_ns: u64,
+}
+
 /// Sums of a bucket of an answer; exact however many rows there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Total {
     pub(super) sum: Sum,
     pub(super) bytes: Bytes,
+    pub(super) faults: Faults,
     /// Empty unless asked for.
     pub(super) latency: Vec<u64>,
 }
@@ -90,6 +100,7 @@ struct Added {
     bucket: u32,
     sum: Sum,
     bytes: Bytes,
+    faults: Faults,
     /// Whether the pyramid has a rest at this time that can hold none of the key's calls.
     beside_rest: bool,
 }
@@ -274,11 +285,25 @@ impl<'a> Gather<'a> {
             bucket,
             sum: *sum,
             bytes,
+            faults: Faults::default(),
             beside_rest: false,
         });
         if self.request.latency {
             self.latencies
                 .push(latency.copied().unwrap_or([0; LATENCY_BUCKETS]));
+        }
+    }
+
+    /// Adds page faults on a file that pass the filter.
+    pub(super) fn add_faults(&mut self, time: i64, file: &Key, faults: Faults) {
+        let bucket = ((time - self.from) >> self.shift) as u32;
+        let line = self.line_of(file);
+        self.add_to(line, bucket, (&Sum::default(), Bytes::default()), None);
+        if let Some(added) = self.added.last_mut() {
+            added.faults = faults;
+        }
+        if let Some(time) = self.times.get_mut(line as usize) {
+            *time += faults.time_ns;
         }
     }
 
@@ -374,6 +399,8 @@ impl<'a> Gather<'a> {
             total.sum.merge(&added.sum);
             total.bytes.read += added.bytes.read;
             total.bytes.written += added.bytes.written;
+            total.faults.count += added.faults.count;
+            total.faults.time_ns += added.faults.time_ns;
             if let Some(latency) = self.latencies.get(i) {
                 total.latency.resize(LATENCY_BUCKETS, 0);
                 for (mine, theirs) in total.latency.iter_mut().zip(latency) {

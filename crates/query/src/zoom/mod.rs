@@ -18,13 +18,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
+use fathom_model::tables::FAULTS;
 use fathom_pyramid::{Key, SLICES, SYSCALLS};
 use fathom_session::Session;
 
 use crate::{Db, Limits, QueryError};
 pub use filter::Filter;
 use gather::Gather;
-use summed::{Answers, Summed, inside, paths, rows_in};
+use summed::{Answers, PartTimes, Summed, inside, parts_of, paths, rows_in, span_of};
 
 /// Rows that are read at most, unless asked otherwise.
 const MAX_ROWS: u64 = 1 << 19;
@@ -50,7 +51,9 @@ pub enum By {
     Thread,
     /// Process.
     Process,
-    /// File.
+    /// File. Rows have the page faults on its mappings besides, which are no calls: `faults`
+    /// (their number) and `fault_ns` (the time that they took). The pyramid does not hold them:
+    /// they are always summed up from the rows of table `faults`.
     File,
     /// Layer. Rows are about its visits: `calls` is their number and `total_ns` the time
     /// that they took themselves. A call below which nothing was seen is one visit of layer
@@ -97,6 +100,8 @@ pub struct Answer {
     pub blocks: usize,
     /// Parts of the table whose rows were read.
     pub parts: usize,
+    /// Parts of table `faults` whose rows were read.
+    pub fault_parts: usize,
     /// Whether the rows of each key have all its calls. Otherwise some are in the rest:
     /// where a key has a row, that one is `at_least`; where it has none, nothing tells.
     pub exact: bool,
@@ -104,7 +109,8 @@ pub struct Answer {
     /// time first) and time: `ts_ns` (beginning of the bucket), the columns of the
     /// key, `rest` (whether it is all other keys), `calls`, `errors`, `bytes`,
     /// `bytes_read`, `bytes_written` (null where the pyramid answered by thread or
-    /// file, which does not tell them apart), `total_ns`, `max_ns`, `at_least` (some of the key's calls may be in the
+    /// file, which does not tell them apart), `total_ns`, `max_ns`, by file `faults` and
+    /// `fault_ns`, `at_least` (some of the key's calls may be in the
     /// rest; by layer, that `max_ns` may be more), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
     /// ns; if asked for).
     pub rows: RecordBatch,
@@ -115,6 +121,8 @@ pub struct Zoom {
     db: Db,
     calls: Summed,
     visits: Summed,
+    /// Parts of table `faults`.
+    faults: Arc<Vec<Arc<PartTimes>>>,
     names: answer::Names,
 }
 
@@ -151,7 +159,10 @@ impl Zoom {
     }
 
     fn of(session: &Session, db: Db, known: Option<&Self>) -> Result<Self, QueryError> {
+        let known_faults = known.map(|k| k.faults.as_slice());
+        let (faults, _) = parts_of(FAULTS.name, session, known_faults)?;
         Ok(Self {
+            faults: Arc::new(faults),
             db,
             calls: Summed::open(&SYSCALLS, session, known.map(|k| &k.calls))?,
             visits: Summed::open(&SLICES, session, known.map(|k| &k.visits))?,
@@ -168,14 +179,18 @@ impl Zoom {
             db: self.db.try_clone()?,
             calls: self.calls.clone(),
             visits: self.visits.clone(),
+            faults: Arc::clone(&self.faults),
             names: self.names.clone(),
         })
     }
 
-    /// Times of the first and the last call, CLOCK_MONOTONIC nanoseconds; `None`
-    /// without calls.
+    /// Times of the first and the last call or page fault on a mapped file, CLOCK_MONOTONIC
+    /// nanoseconds; `None` without any.
     pub fn span(&self) -> Option<(i64, i64)> {
-        self.calls.span
+        match (self.calls.span, span_of(&self.faults)) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        }
     }
 
     /// Parts of tables with a pyramid that had to be looked at for this state: what opening or
@@ -209,9 +224,13 @@ impl Zoom {
     /// another since: open the session anew.
     pub fn query(&self, request: &Request) -> Result<Answer, QueryError> {
         let (window, asked) = self.buckets(request);
-        let gathered = match request.by {
+        let mut gathered = match request.by {
             By::Layer => layers::gather(self, request, window, asked)?,
             _ => self.gather(request, window, asked)?,
+        };
+        let fault_parts = match request.by {
+            By::File => self.add_faults(request, &mut gathered)?,
+            _ => 0,
         };
         let (from, to) = gathered.window;
         Ok(Answer {
@@ -220,6 +239,7 @@ impl Zoom {
             coarser: gathered.shift > asked,
             blocks: gathered.blocks,
             parts: gathered.parts,
+            fault_parts,
             exact: !gathered.gather.has_rests(),
             rows: answer::batch(
                 &self.db,
@@ -230,6 +250,31 @@ impl Zoom {
                 from,
             )?,
         })
+    }
+
+    /// Adds the page faults in the window; returns how many parts were read.
+    fn add_faults(
+        &self,
+        request: &Request,
+        gathered: &mut Gathered<'_>,
+    ) -> Result<usize, QueryError> {
+        let (window, shift) = (gathered.window, gathered.shift);
+        let parts = paths(inside(self.faults.iter().map(|part| &**part), window));
+        let (false, Some(condition)) = (parts.is_empty(), request.filter.faults_sql()) else {
+            return Ok(0);
+        };
+        let gather = &mut gathered.gather;
+        rows::faults(
+            &self.db,
+            &parts,
+            window,
+            shift,
+            &condition,
+            |time, file, sums| {
+                gather.add_faults(time, file, sums);
+            },
+        )?;
+        Ok(parts.len())
     }
 
     /// Sums of calls in buckets of 2^`asked` ns, or wider ones.
@@ -313,7 +358,8 @@ impl Zoom {
     ) -> Result<crate::Rows<'_>, QueryError> {
         let window = (window_ns.start, window_ns.end);
         let paths = paths(inside(self.calls.parts(), window));
-        self.db.run(&rows::events(&paths, window, filter, limit)?)
+        self.db
+            .run(&rows::events(&self.db, &paths, window, filter, limit)?)
     }
 
     /// What stands behind FROM for the calls that began in a window: the parts of
@@ -326,7 +372,7 @@ impl Zoom {
         let paths = paths(inside(self.calls.parts(), window));
         match paths.is_empty() {
             true => Ok("(SELECT * FROM syscalls WHERE false)".to_string()),
-            false => rows::source(&paths),
+            false => rows::source(&self.db, &paths),
         }
     }
 
@@ -346,7 +392,7 @@ impl Zoom {
         let paths = paths(self.calls.parts().filter(|p| p.groups.iter().any(holds)));
         match paths.is_empty() {
             true => Ok(None),
-            false => rows::source(&paths).map(Some),
+            false => rows::source(&self.db, &paths).map(Some),
         }
     }
 

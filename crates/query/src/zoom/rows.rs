@@ -1,6 +1,5 @@
 //! Sums of rows, and rows, by SQL over the parts that a window is in.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,13 +7,14 @@ use arrow::array::{Array, AsArray, BooleanArray, Int32Array, Int64Array, StringA
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
 use fathom_pyramid::{Key, Latency, Sum};
+use fathom_session::open_regular;
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::statistics::Statistics;
 
 use super::buckets::{Buckets, Numbers, Row};
-use super::gather::Bytes;
+use super::gather::{Bytes, Faults};
 use super::{By, Filter, Request};
-use crate::{Db, QueryError, tables};
+use crate::{Db, QueryError};
 
 /// Rows that lie together in a part, as its footer describes them.
 pub(super) struct Group {
@@ -25,7 +25,7 @@ pub(super) struct Group {
 
 /// The groups of rows of a part.
 pub(super) fn groups(path: &Path) -> Result<Vec<Group>, String> {
-    let file = File::open(path).map_err(|e| e.to_string())?;
+    let file = open_regular(path).map_err(|e| e.to_string())?;
     let metadata = ParquetMetaDataReader::new()
         .parse_and_finish(&file)
         .map_err(|e| e.to_string())?;
@@ -51,11 +51,9 @@ pub(super) fn groups(path: &Path) -> Result<Vec<Group>, String> {
     Ok(groups.collect())
 }
 
-pub(super) fn source(parts: &[PathBuf]) -> Result<String, QueryError> {
-    Ok(format!(
-        "read_parquet([{}])",
-        tables::path_literals(parts)?.join(", ")
-    ))
+pub(super) fn source(db: &Db, parts: &[PathBuf]) -> Result<String, QueryError> {
+    let parts = db.place().literals(parts)?;
+    Ok(format!("read_parquet([{}])", parts.join(", ")))
 }
 
 fn conditions(window: (i64, i64), filter: &Filter) -> String {
@@ -68,6 +66,7 @@ fn conditions(window: (i64, i64), filter: &Filter) -> String {
 
 /// The statement for the rows of a window.
 pub(super) fn events(
+    db: &Db,
     parts: &[PathBuf],
     window: (i64, i64),
     filter: &Filter,
@@ -76,7 +75,7 @@ pub(super) fn events(
     let source = if parts.is_empty() {
         "syscalls".to_string()
     } else {
-        source(parts)?
+        source(db, parts)?
     };
     let conditions = conditions(window, filter);
     Ok(format!(
@@ -108,7 +107,7 @@ pub(super) fn sums(
     let sql = format!(
         "SELECT ts_ns, dur_ns, bytes, errno IS NOT NULL, call_reads(syscall), \
          call_writes(syscall){keys} FROM {} WHERE {}",
-        source(parts)?,
+        source(db, parts)?,
         conditions(window, &request.filter),
     );
     let mut buckets = Buckets::new(window.0, shift, request.latency);
@@ -135,6 +134,43 @@ pub(super) fn sums(
     for (entry, latency) in buckets.iter() {
         let key = known.key(entry.key);
         each(entry.time, &key, (&entry.sum, entry.bytes), latency);
+    }
+    Ok(())
+}
+
+/// Gives `each` the page faults of a window that pass the filter: the beginning of the bucket,
+/// the file, and their sums.
+pub(super) fn faults(
+    db: &Db,
+    parts: &[PathBuf],
+    window: (i64, i64),
+    shift: u8,
+    condition: &str,
+    mut each: impl FnMut(i64, &Key, Faults),
+) -> Result<(), QueryError> {
+    let sql = format!(
+        "SELECT (ts_ns >> {shift}) << {shift}, file_id, count(*), coalesce(sum(dur_ns), 0)::BIGINT \
+         FROM (SELECT *, NULL::VARCHAR AS path2 FROM {}) \
+         WHERE ts_ns >= {} AND ts_ns < {} AND {condition} GROUP BY ALL",
+        source(db, parts)?,
+        window.0,
+        window.1,
+    );
+    let mut rows = db.run(&sql)?;
+    while let Some(batch) = rows.next_batch()? {
+        let (time, file) = (wide(&batch, 0)?, wide(&batch, 1)?);
+        let (count, took) = (wide(&batch, 2)?, wide(&batch, 3)?);
+        for row in 0..batch.num_rows() {
+            let file = match file.is_valid(row) {
+                true => Key::Int(file.value(row)),
+                false => Key::Null,
+            };
+            let sums = Faults {
+                count: value(count, row).max(0) as u64,
+                time_ns: value(took, row).max(0) as u64,
+            };
+            each(time.value(row), &file, sums);
+        }
     }
     Ok(())
 }
@@ -219,7 +255,7 @@ pub(super) fn visits(
         None => {}
         Some((calls, _)) if calls.is_empty() => conditions.push_str(" AND false"),
         Some((calls, filter)) => {
-            let calls = source(&calls)?;
+            let calls = source(db, &calls)?;
             conditions.push_str(&format!(
                 " AND rid IN (SELECT rid FROM {calls} WHERE {filter})"
             ));
@@ -227,7 +263,7 @@ pub(super) fn visits(
     }
     let sql = format!(
         "SELECT ts_ns, self_ns, dur_ns, depth, layer FROM {} WHERE {conditions}",
-        source(parts)?,
+        source(db, parts)?,
     );
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {

@@ -50,39 +50,13 @@ impl Summed {
         session: &Session,
         known: Option<&Self>,
     ) -> Result<Self, QueryError> {
-        let (pyramid, problem) = match session.pyramid(source) {
+        let (pyramid, problem) = match session.pyramid(source, known.and_then(Self::pyramid)) {
             Ok(pyramid) => (pyramid, None),
             Err(e) => (None, Some(e.to_string())),
         };
-        let known: HashMap<&Path, &Arc<PartTimes>> = known
-            .iter()
-            .flat_map(|known| known.parts.iter())
-            .map(|p| (p.path.as_path(), p))
-            .collect();
-        let infos = session.part_infos(source.table);
-        let mut parts = Vec::with_capacity(infos.len());
-        let mut parts_read = 0;
-        for (info, path) in infos.iter().zip(session.parts(source.table)) {
-            if let Some(part) = known.get(path.as_path()) {
-                parts.push(Arc::clone(part));
-                continue;
-            }
-            parts_read += 1;
-            let groups = rows::groups(&path).map_err(|detail| QueryError::Table {
-                table: source.table,
-                detail,
-            })?;
-            let first = groups.iter().map(|g| g.first_ns).min();
-            parts.push(Arc::new(PartTimes {
-                span: first.zip(groups.iter().map(|g| g.last_ns).max()),
-                rows: info.rows,
-                path,
-                groups,
-            }));
-        }
-        let spans = parts.iter().filter_map(|p| p.span);
-        let first = spans.clone().map(|s| s.0).min();
-        let span = first.zip(spans.map(|s| s.1).max());
+        let known = known.map(|known| known.parts.as_slice());
+        let (parts, parts_read) = parts_of(source.table, session, known)?;
+        let span = span_of(&parts);
         Ok(Self {
             pyramid: pyramid.map(Arc::new),
             parts: Arc::new(parts),
@@ -134,6 +108,46 @@ impl Summed {
             Some(wider) => Answers::Wider(wider.max(shift + 1)),
         }
     }
+}
+
+/// The parts of a table as they are in `session` now, and how many of them were looked at. Of
+/// those that are `known` nothing is read.
+pub(super) fn parts_of(
+    table: &'static str,
+    session: &Session,
+    known: Option<&[Arc<PartTimes>]>,
+) -> Result<(Vec<Arc<PartTimes>>, usize), QueryError> {
+    let known: HashMap<&Path, &Arc<PartTimes>> = known
+        .unwrap_or_default()
+        .iter()
+        .map(|p| (p.path.as_path(), p))
+        .collect();
+    let infos = session.part_infos(table);
+    let mut parts = Vec::with_capacity(infos.len());
+    let mut parts_read = 0;
+    for (info, path) in infos.iter().zip(session.parts(table)) {
+        if let Some(part) = known.get(path.as_path()) {
+            parts.push(Arc::clone(part));
+            continue;
+        }
+        parts_read += 1;
+        let groups = rows::groups(&path).map_err(|detail| QueryError::Table { table, detail })?;
+        let first = groups.iter().map(|g| g.first_ns).min();
+        parts.push(Arc::new(PartTimes {
+            span: first.zip(groups.iter().map(|g| g.last_ns).max()),
+            rows: info.rows,
+            path,
+            groups,
+        }));
+    }
+    Ok((parts, parts_read))
+}
+
+/// Times of the first and the last row.
+pub(super) fn span_of(parts: &[Arc<PartTimes>]) -> Option<(i64, i64)> {
+    let spans = parts.iter().filter_map(|p| p.span);
+    let first = spans.clone().map(|s| s.0).min();
+    first.zip(spans.map(|s| s.1).max())
 }
 
 /// Those with rows in a window, perhaps.

@@ -13,7 +13,9 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, State, Totals};
 use fathom_model::syscalls::{SYSCALLS, Syscall};
-use fathom_model::tables::{FaultRows, FileRows, LossRows, ProcessRows, SyscallRows};
+use fathom_model::tables::{
+    BioRows, BlockRows, FaultRows, FileRows, LossRows, ProcessRows, SliceRows, SyscallRows,
+};
 use fathom_model::{Batch, ColumnData, StrId, StringTable, batch::NULL_I32, batch::NULL_I64};
 use parquet::arrow::ArrowWriter;
 
@@ -221,11 +223,20 @@ pub fn files(rows_in: &[(i64, &str)]) -> Batch {
     rows.into_batch(strings)
 }
 
-/// Rows of table processes: pid, tid, name and end.
+/// Rows of table processes, begun at START: pid, tid, name and end.
 pub fn processes(rows_in: &[(i32, i32, &str, Option<i64>)]) -> Batch {
+    let begun: Vec<_> = rows_in
+        .iter()
+        .map(|(pid, tid, comm, end)| (*pid, *tid, *comm, START, *end))
+        .collect();
+    lives(&begun)
+}
+
+/// Rows of table processes: pid, tid, name, begin and end.
+pub fn lives(rows_in: &[(i32, i32, &str, i64, Option<i64>)]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = ProcessRows::default();
-    for (pid, tid, comm, end) in rows_in {
+    for (pid, tid, comm, begin, end) in rows_in {
         rows.pid.push(*pid);
         rows.tid.push(*tid);
         rows.ppid.push(1);
@@ -237,7 +248,7 @@ pub fn processes(rows_in: &[(i32, i32, &str, Option<i64>)]) -> Batch {
         rows.container_id.push(StrId::NULL);
         rows.uid.push(0);
         rows.mnt_ns.push(NULL_I64);
-        rows.start_ns.push(START);
+        rows.start_ns.push(*begin);
         rows.end_ns.push(end.unwrap_or(NULL_I64));
         rows.exit_status.push(NULL_I32);
     }
@@ -312,6 +323,85 @@ pub fn faults(rows_in: &[(i64, &str, &str, Option<i64>)]) -> Batch {
     rows.into_batch(strings)
 }
 
+/// Rows of table slices: request, layer, name, begin after START, duration and depth.
+pub fn slices(rows_in: &[(i64, &str, &str, i64, i64, i32)]) -> Batch {
+    let mut strings = StringTable::new();
+    let mut rows = SliceRows::default();
+    for (rid, layer, name, at_ns, dur_ns, depth) in rows_in {
+        rows.rid.push(*rid);
+        rows.layer.push(strings.intern(layer.as_bytes()));
+        rows.name.push(strings.intern(name.as_bytes()));
+        rows.ts_ns.push(START + at_ns);
+        rows.dur_ns.push(*dur_ns);
+        rows.self_ns.push(*dur_ns);
+        rows.depth.push(*depth);
+    }
+    rows.into_batch(strings)
+}
+
+/// Requests to device sda, each with one bio, numbered from 1 in tables block and bios: the
+/// request of a program in whose course each was submitted, its operation, when it began after
+/// START, and its duration.
+pub fn device_requests(rows_in: &[(Option<i64>, &str, i64, i64)]) -> [Batch; 2] {
+    let (mut strings, mut bio_strings) = (StringTable::new(), StringTable::new());
+    let (mut blocks, mut bios) = (BlockRows::default(), BioRows::default());
+    for (i, (submit_rid, op, at_ns, dur_ns)) in rows_in.iter().enumerate() {
+        let (id, begin) = (i as i64 + 1, START + at_ns);
+        blocks.block_id.push(id);
+        blocks.ts_ns.push(begin);
+        blocks.dur_ns.push(*dur_ns);
+        blocks.device.push(strings.intern(b"sda"));
+        blocks.op.push(strings.intern(op.as_bytes()));
+        blocks.bytes.push(4096);
+        blocks.issued_ns.push(begin);
+        blocks.completed_ns.push(begin + dur_ns);
+        for column in [
+            &mut blocks.rid,
+            &mut blocks.sector,
+            &mut blocks.queued_ns,
+            &mut blocks.started_ns,
+            &mut blocks.inserted_ns,
+            &mut blocks.file_id,
+            &mut blocks.file_offset,
+            &mut blocks.queue_depth,
+        ] {
+            column.push(NULL_I64);
+        }
+        for column in [&mut blocks.flags, &mut blocks.comm, &mut blocks.path] {
+            column.push(StrId::NULL);
+        }
+        for column in [&mut blocks.pid, &mut blocks.tid] {
+            column.push(NULL_I32);
+        }
+        for column in [&mut blocks.error, &mut blocks.cpu, &mut blocks.requeues] {
+            column.push(0);
+        }
+        blocks.bios.push(1);
+        bios.block_id.push(id);
+        bios.rid.push(submit_rid.unwrap_or(NULL_I64));
+        bios.submit_rid.push(submit_rid.unwrap_or(NULL_I64));
+        bios.ts_ns.push(begin);
+        bios.sector.push(8 * id);
+        bios.bytes.push(4096);
+        bios.origin.push(bio_strings.intern(b"call"));
+        for column in [
+            &mut bios.pid,
+            &mut bios.tid,
+            &mut bios.cause_pid,
+            &mut bios.cause_tid,
+        ] {
+            column.push(NULL_I32);
+        }
+        for column in [&mut bios.comm, &mut bios.path] {
+            column.push(StrId::NULL);
+        }
+        for column in [&mut bios.file_id, &mut bios.file_offset] {
+            column.push(NULL_I64);
+        }
+    }
+    [blocks.into_batch(strings), bios.into_batch(bio_strings)]
+}
+
 /// Metadata of a session that ended well after 4 seconds.
 pub fn meta() -> SessionMeta {
     SessionMeta {
@@ -345,6 +435,7 @@ pub fn meta() -> SessionMeta {
             end_realtime_ns: Some(WALL + 4_000_000_000),
         },
         hooks: Vec::new(),
+        layers: Vec::new(),
         totals: Totals {
             seen: 1027,
             stored: 1015,

@@ -11,7 +11,7 @@ mod offsets;
 mod place;
 mod request;
 mod schema;
-mod sessions;
+pub(crate) mod sessions;
 mod sql;
 mod threads;
 mod tiles;
@@ -31,13 +31,16 @@ use crate::diagnoses::Diagnoses;
 use crate::error::ApiError;
 use crate::job::Jobs;
 use crate::library::Library;
+use crate::summaries::Summaries;
+use crate::workers::Workers;
 
 /// What every address needs.
 pub(crate) struct App {
     pub jobs: Jobs,
     pub library: Arc<Library>,
-    pub summaries: sessions::Summaries,
+    pub summaries: Summaries,
     pub diagnoses: Diagnoses,
+    pub workers: Workers,
 }
 
 impl App {
@@ -46,8 +49,9 @@ impl App {
         Self {
             jobs: Jobs::new(library.clone()),
             library,
-            summaries: sessions::Summaries::default(),
+            summaries: Summaries::default(),
             diagnoses: Diagnoses::default(),
+            workers: Workers::default(),
         }
     }
 }
@@ -134,6 +138,7 @@ pub(crate) mod types {
             top::TopMeta::decl(),
             events::EventsMeta::decl(),
             request::Neighbours::decl(),
+            request::Ahead::decl(),
             request::BlockRequest::decl(),
             request::RequestAnswer::decl(),
             offsets::OffsetsMode::decl(),

@@ -1,4 +1,4 @@
-//! `GET /sessions/ID/offsets`: where in a file reads and writes took place.
+//! `GET /sessions/ID/offsets`: where in a file reads, writes and page faults took place.
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type};
@@ -13,7 +13,7 @@ use crate::job::{Lane, Stop};
 use crate::selection::{Params, Selection, SelectionParams, Window};
 use crate::view::Reader;
 
-/// Single calls in an answer at most.
+/// Single calls and page faults in an answer at most.
 const MOST: f64 = 20_000.0;
 /// Cells of a grid across and down at most.
 const MOST_CELLS: u32 = 4096;
@@ -60,11 +60,18 @@ pub(crate) struct OffsetsMeta {
     pub height: u32,
     /// Reads and writes with an offset.
     pub calls: f64,
+    /// Page faults on mappings of the file.
+    pub faults: f64,
     pub read_bytes: f64,
     pub written_bytes: f64,
     /// Of these bytes each only once; null with unique=0.
     pub read_unique_bytes: Option<f64>,
     pub written_unique_bytes: Option<f64>,
+    /// Share of the reads that began where the one before of the same thread ended; null with
+    /// fewer than two of each thread, and in a grid with unique=0.
+    pub read_sequential: Option<f64>,
+    /// The same of the writes.
+    pub written_sequential: Option<f64>,
 }
 
 /// What the rows of an answer are.
@@ -72,9 +79,9 @@ pub(crate) struct OffsetsMeta {
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) enum OffsetsMode {
-    /// Single calls.
+    /// Single calls and page faults.
     Points,
-    /// Cells of a grid, those with calls.
+    /// Cells of a grid, those with calls or page faults.
     Grid,
 }
 
@@ -152,42 +159,109 @@ fn answer(
         let value = numbers(&sums, name)?.iter().flatten().next();
         Ok::<_, ApiError>(value.unwrap_or(0.0))
     };
+    let faults = faults(selection, window, asked.part);
+    let touched = collect(reader.db().run(&format!(
+        "SELECT count(*)::DOUBLE AS n, min(\"offset\")::DOUBLE AS lo, \
+         max(\"offset\" + 1)::DOUBLE AS hi FROM {faults}"
+    ))?)?;
+    let touch = |name: &str| Ok::<_, ApiError>(numbers(&touched, name)?.iter().flatten().next());
+    let fault_count = touch("n")?.unwrap_or(0.0);
+    // Of both; without calls those of the faults alone.
+    let end = |of_calls: &str, of_faults: Option<f64>, pick: fn(f64, f64) -> f64| {
+        let of_calls = sum(of_calls)?;
+        Ok::<_, ApiError>(match of_faults {
+            Some(value) if sum("calls")? > 0.0 => pick(of_calls, value),
+            Some(value) => value,
+            None => of_calls,
+        })
+    };
+    let used = (
+        end("lo", touch("lo")?, f64::min)?,
+        end("hi", touch("hi")?, f64::max)?,
+    );
     let mut meta = OffsetsMeta {
         mode: OffsetsMode::Points,
         from: window.from - start,
         to: window.to - start,
-        offset_from: asked.part.map_or(sum("lo")?, |part| part.0 as f64),
-        offset_to: asked.part.map_or(sum("hi")?, |part| part.1 as f64),
+        offset_from: asked.part.map_or(used.0, |part| part.0 as f64),
+        offset_to: asked.part.map_or(used.1, |part| part.1 as f64),
         width: asked.cells.0,
         height: asked.cells.1,
         calls: sum("calls")?,
+        faults: fault_count,
         read_bytes: sum("read")?,
         written_bytes: sum("written")?,
         read_unique_bytes: None,
         written_unique_bytes: None,
+        read_sequential: None,
+        written_sequential: None,
     };
+    let single = meta.calls + meta.faults < MOST;
     if asked.unique {
         meta.read_unique_bytes = Some(unique_bytes(reader, stop, &calls, "call_reads")?);
         meta.written_unique_bytes = Some(unique_bytes(reader, stop, &calls, "call_writes")?);
     }
-    if meta.calls < MOST {
-        return points(reader, &calls, &meta);
+    if asked.unique || single {
+        stop.check()?;
+        (meta.read_sequential, meta.written_sequential) = sequential(reader, &calls)?;
+    }
+    if single {
+        return points(reader, &calls, &faults, &meta);
     }
     meta.mode = OffsetsMode::Grid;
-    grid(reader, &calls, window, &meta)
+    grid(reader, &calls, &faults, window, &meta)
 }
 
-fn points(reader: &Reader, calls: &str, meta: &OffsetsMeta) -> Result<ArrowAnswer, ApiError> {
+/// What stands behind FROM for the page faults on mappings of the file, with the condition.
+fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> String {
+    let condition = selection.filter.for_faults(window.from);
+    let condition = condition.unwrap_or("false".into());
+    let within = part.map_or(String::new(), |(low, high)| {
+        format!(" AND \"offset\" >= {low} AND \"offset\" < {high}")
+    });
+    format!(
+        "(SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {} AND {condition}{within}",
+        window.sql("ts_ns")
+    )
+}
+
+/// Share of the reads, and of the writes, that begin where the one before of the same thread
+/// and direction ended, in order of time.
+fn sequential(reader: &Reader, calls: &str) -> Result<(Option<f64>, Option<f64>), ApiError> {
+    let rows = collect(reader.db().run(&format!(
+        "WITH moves AS (SELECT call_writes(syscall) AS writes, \"offset\" AS here, \
+         lag(\"offset\" + bytes) OVER (PARTITION BY tid, call_writes(syscall) ORDER BY ts_ns, rid) \
+         AS reached FROM {calls}) \
+         SELECT avg((here = reached)::INTEGER) FILTER (NOT writes) AS read, \
+         avg((here = reached)::INTEGER) FILTER (writes) AS written FROM moves \
+         WHERE reached IS NOT NULL"
+    ))?)?;
+    let share = |name: &str| Ok::<_, ApiError>(numbers(&rows, name)?.iter().flatten().next());
+    Ok((share("read")?, share("written")?))
+}
+
+fn points(
+    reader: &Reader,
+    calls: &str,
+    faults: &str,
+    meta: &OffsetsMeta,
+) -> Result<ArrowAnswer, ApiError> {
     let start = reader.start_ns();
+    // How many of a page's bytes a program used nothing tells.
     let rows = collect(reader.db().run(&format!(
         "SELECT ts_ns - {start} AS t, dur_ns AS dur, \"offset\", bytes, \
-         call_writes(syscall) AS write, tid, rid FROM {calls} ORDER BY t, rid"
+         call_writes(syscall) AS write, false AS fault, tid, rid FROM {calls} \
+         UNION ALL SELECT ts_ns - {start}, dur_ns, \"offset\", NULL, \
+         access IS NOT DISTINCT FROM 'write', true, tid, rid FROM {faults} \
+         ORDER BY t, rid"
     ))?)?;
     let mut columns = Columns::default();
     for name in ["t", "dur", "offset", "bytes"] {
         columns.optional_numbers(name, numbers(&rows, name)?.iter());
     }
-    columns.flags("write", flags(&rows, "write")?.iter().flatten());
+    for name in ["write", "fault"] {
+        columns.flags(name, flags(&rows, name)?.iter().flatten());
+    }
     for name in ["tid", "rid"] {
         columns.optional_numbers(name, numbers(&rows, name)?.iter());
     }
@@ -197,27 +271,36 @@ fn points(reader: &Reader, calls: &str, meta: &OffsetsMeta) -> Result<ArrowAnswe
 fn grid(
     reader: &Reader,
     calls: &str,
+    faults: &str,
     window: Window,
     meta: &OffsetsMeta,
 ) -> Result<ArrowAnswer, ApiError> {
     let across = f64::from(meta.width) / (window.to - window.from) as f64;
     let down = f64::from(meta.height) / (meta.offset_to - meta.offset_from).max(1.0);
-    let rows = collect(reader.db().run(&format!(
-        "SELECT x::DOUBLE AS x, y::DOUBLE AS y, \
-         coalesce(sum(n) FILTER (call_reads(syscall)), 0)::DOUBLE AS reads, \
-         coalesce(sum(n) FILTER (call_writes(syscall)), 0)::DOUBLE AS writes, \
-         max(longest)::DOUBLE AS max_ns, arg_max(tid, n)::DOUBLE AS tid FROM ( \
-         SELECT least({width} - 1, floor((ts_ns - {from})::DOUBLE * {across:e}::DOUBLE))::SMALLINT AS x, \
-         least({height} - 1, floor(greatest(0, \"offset\" - {lo})::DOUBLE * {down:e}::DOUBLE))::SMALLINT AS y, \
-         tid, syscall, count(*) AS n, max(dur_ns) AS longest \
-         FROM {calls} GROUP BY ALL) GROUP BY ALL ORDER BY ALL",
+    let cell = format!(
+        "least({width} - 1, floor((ts_ns - {from})::DOUBLE * {across:e}::DOUBLE))::SMALLINT AS x, \
+         least({height} - 1, floor(greatest(0, \"offset\" - {lo})::DOUBLE * {down:e}::DOUBLE))::SMALLINT AS y, tid",
         width = meta.width,
         height = meta.height,
         from = window.from,
         lo = meta.offset_from as i64,
+    );
+    // What a call does is told for its name, and not for each row.
+    let rows = collect(reader.db().run(&format!(
+        "SELECT x::DOUBLE AS x, y::DOUBLE AS y, \
+         coalesce(sum(n) FILTER (reads), 0)::DOUBLE AS reads, \
+         coalesce(sum(n) FILTER (writes), 0)::DOUBLE AS writes, \
+         coalesce(sum(n) FILTER (fault), 0)::DOUBLE AS faults, \
+         max(longest)::DOUBLE AS max_ns, arg_max(tid, n)::DOUBLE AS tid FROM ( \
+         SELECT x, y, tid, call_reads(syscall) AS reads, call_writes(syscall) AS writes, \
+         false AS fault, n, longest FROM ( \
+         SELECT {cell}, syscall, count(*) AS n, max(dur_ns) AS longest FROM {calls} GROUP BY ALL) \
+         UNION ALL SELECT {cell}, access IS DISTINCT FROM 'write', \
+         access IS NOT DISTINCT FROM 'write', true, count(*), max(dur_ns) \
+         FROM {faults} GROUP BY ALL) GROUP BY ALL ORDER BY ALL"
     ))?)?;
     let mut columns = Columns::default();
-    for name in ["x", "y", "reads", "writes", "max_ns", "tid"] {
+    for name in ["x", "y", "reads", "writes", "faults", "max_ns", "tid"] {
         columns.optional_numbers(name, numbers(&rows, name)?.iter());
     }
     columns.answer(meta)

@@ -1,5 +1,8 @@
 //! `GET /sessions/ID/requests/RID`: one request through the layers.
 
+use std::collections::HashMap;
+
+use arrow::array::Array;
 use axum::extract::{Path, State};
 use fathom_model::tables::{
     BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, PERF_COUNTERS, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
@@ -8,7 +11,7 @@ use fathom_query::escape::sql_name;
 use serde::Serialize;
 
 use super::{Json, Shared};
-use crate::columns::collect;
+use crate::columns::{collect, numbers, texts};
 use crate::error::ApiError;
 use crate::job::{Lane, Stop};
 use crate::tables::{Row, columns_sql, rows};
@@ -16,6 +19,8 @@ use crate::view::Reader;
 
 /// Rows of a table that belong to a request, at most.
 const MOST: usize = 5000;
+/// Requests to devices up to which it is looked for what stood before each.
+const MOST_AHEAD: usize = 16;
 /// Calls of the thread before and after it.
 const NEIGHBOURS: usize = 10;
 /// How far neighbours are looked for, nanoseconds: further when there are too few.
@@ -62,6 +67,19 @@ pub(crate) struct BlockRequest {
     /// The bios that it was made of, those of other requests too.
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub bios: Vec<Row>,
+    /// What stood before it when it was queued; null when that was not seen, and of a request
+    /// with many.
+    pub ahead: Option<Ahead>,
+}
+
+/// Requests that a device had, or that waited for it, when another one was queued.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Ahead {
+    pub requests: f64,
+    pub bytes: f64,
+    /// Name of the threads that submitted the most bytes of them.
+    pub comm: Option<String>,
 }
 
 /// Calls of a thread around a request.
@@ -134,29 +152,66 @@ fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiEr
 }
 
 fn block(reader: &Reader, rid: i64) -> Result<Vec<BlockRequest>, ApiError> {
-    let own = format!("SELECT block_id FROM bios WHERE rid = {rid} OR submit_rid = {rid}");
-    let requests = of(
-        reader,
-        &BLOCK,
-        &format!("rid = {rid} OR block_id IN ({own})"),
-    )?;
-    if requests.is_empty() {
+    // One condition at a time: what holds of either has all row groups read, where what is in the
+    // footers of the parts leaves few of them for each.
+    let own = collect(reader.db().run(&format!(
+        "SELECT block_id::BIGINT AS block_id FROM block WHERE rid = {rid} \
+         UNION SELECT block_id FROM bios WHERE rid = {rid} \
+         UNION SELECT block_id FROM bios WHERE submit_rid = {rid} \
+         ORDER BY block_id LIMIT {MOST}"
+    ))?)?;
+    let ids: Vec<String> = texts(&own, "block_id")?
+        .iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect();
+    if ids.is_empty() {
         return Ok(Vec::new());
     }
+    let condition = format!("block_id IN ({})", ids.join(", "));
+    let requests = of(reader, &BLOCK, &condition)?;
     let number = |row: &Row| row.get("block_id").and_then(|v| v.as_i64());
-    let ids: Vec<String> = requests
-        .iter()
-        .filter_map(|row| Some(number(row)?.to_string()))
-        .collect();
-    let bios = of(reader, &BIOS, &format!("block_id IN ({})", ids.join(", ")))?;
+    let mut ahead = match ids.len() <= MOST_AHEAD {
+        true => ahead(reader, &ids)?,
+        false => HashMap::new(),
+    };
+    let bios = of(reader, &BIOS, &condition)?;
     let bios_of = |id: Option<i64>| bios.iter().filter(|b| number(b) == id).cloned().collect();
     Ok(requests
         .into_iter()
         .map(|row| BlockRequest {
             bios: bios_of(number(&row)),
+            ahead: number(&row).and_then(|id| ahead.remove(&id)),
             row,
         })
         .collect())
+}
+
+/// What stood before requests to devices when they were queued, by their ids: requests that had
+/// been queued before and had not been completed.
+fn ahead(reader: &Reader, ids: &[String]) -> Result<HashMap<i64, Ahead>, ApiError> {
+    let rows = collect(reader.db().run(&format!(
+        "WITH own AS (SELECT block_id, device, queued_ns FROM block \
+         WHERE queued_ns IS NOT NULL AND block_id IN ({})), \
+         others AS (SELECT own.block_id, o.comm, count(o.block_id) AS n, \
+         coalesce(sum(o.bytes), 0) AS bytes \
+         FROM own LEFT JOIN block AS o ON o.device = own.device AND o.queued_ns < own.queued_ns \
+         AND o.completed_ns > own.queued_ns GROUP BY ALL) \
+         SELECT block_id::DOUBLE AS id, sum(n)::DOUBLE AS n, sum(bytes)::DOUBLE AS bytes, \
+         arg_max(comm, bytes) AS comm FROM others GROUP BY 1",
+        ids.join(", ")
+    ))?)?;
+    let (id, n) = (numbers(&rows, "id")?, numbers(&rows, "n")?);
+    let (bytes, comm) = (numbers(&rows, "bytes")?, texts(&rows, "comm")?);
+    let found = (0..rows.num_rows()).map(|i| {
+        let ahead = Ahead {
+            requests: n.value(i),
+            bytes: bytes.value(i),
+            comm: comm.is_valid(i).then(|| comm.value(i).to_string()),
+        };
+        (id.value(i) as i64, ahead)
+    });
+    Ok(found.collect())
 }
 
 /// The calls of the thread just before and after a request.

@@ -1,8 +1,5 @@
 //! `GET /sessions` and `GET /sessions/ID`: what there is, and what it is.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-
 use axum::extract::{Path, State};
 use fathom_model::meta::{SessionMeta, State as Recorded};
 use fathom_model::tables::TABLES;
@@ -13,7 +10,6 @@ use serde::Serialize;
 use super::{Json, Shared};
 use crate::error::{ApiError, Problem};
 use crate::job::Lane;
-use crate::library::{Library, Stamp, lock};
 use crate::view::Reader;
 
 /// A session in the list.
@@ -113,11 +109,9 @@ pub(crate) struct TableRows {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct LayerState {
     pub name: String,
-    /// Whether there is something of it.
+    /// Whether it was recorded; not whether anything of it took place.
     pub recorded: bool,
-    /// Rows of its tables.
-    pub rows: u64,
-    /// Why there is nothing; empty when there is.
+    /// Why it was not; empty when it was.
     pub reason: String,
 }
 
@@ -191,40 +185,10 @@ pub(crate) struct RecordingCost {
     pub recorder_peak_rss_bytes: Option<u64>,
 }
 
-/// Summaries of sessions that have not changed since they were made.
-#[derive(Default)]
-pub(crate) struct Summaries(Mutex<HashMap<String, (Stamp, SessionSummary)>>);
-
-impl Summaries {
-    fn of(&self, library: &Library, id: &str) -> SessionSummary {
-        let result = library.dir(id).and_then(|dir| {
-            let stamp = Stamp::of(&dir);
-            if let Some((known, summary)) = lock(&self.0).get(id)
-                && *known == stamp
-                && !summary.live
-            {
-                return Ok(summary.clone());
-            }
-            let session = Session::open(&dir).map_err(|e| ApiError::session(id, &e))?;
-            let summary = summary(id, &session);
-            lock(&self.0).insert(id.to_string(), (stamp, summary.clone()));
-            Ok(summary)
-        });
-        result.unwrap_or_else(|error| unreadable(id, error.problem))
-    }
-}
-
 /// `GET /sessions`.
 pub(crate) async fn list(State(app): State<Shared>) -> Result<Json<Vec<SessionSummary>>, ApiError> {
     let state = app.clone();
-    let work = move |stop: &crate::job::Stop| {
-        let mut all = Vec::new();
-        for id in state.library.ids()? {
-            stop.check()?;
-            all.push(state.summaries.of(&state.library, &id));
-        }
-        Ok(all)
-    };
+    let work = move |stop: &crate::job::Stop| state.summaries.all(&state.library, || stop.check());
     app.jobs.run(Lane::Quick, work).await.map(Json)
 }
 
@@ -237,7 +201,7 @@ pub(crate) async fn describe(
     app.jobs.query(id, Lane::Quick, query).await.map(Json)
 }
 
-fn summary(id: &str, session: &Session) -> SessionSummary {
+pub(crate) fn summary(id: &str, session: &Session) -> SessionSummary {
     let meta = session.meta();
     let tables = || TABLES.iter().map(|t| session.part_infos(t.name));
     let live = session.is_live();
@@ -270,7 +234,7 @@ fn duration(meta: &SessionMeta) -> Option<i64> {
     end.map(|end| end.saturating_sub(meta.clock.start_monotonic_ns))
 }
 
-fn unreadable(id: &str, error: Problem) -> SessionSummary {
+pub(crate) fn unreadable(id: &str, error: Problem) -> SessionSummary {
     SessionSummary {
         id: id.to_string(),
         command: None,
@@ -377,55 +341,39 @@ fn description(reader: &Reader) -> Result<SessionDescription, ApiError> {
     })
 }
 
-/// Layers and the tables that hold what was recorded of them.
-const LAYERS: [(&str, &[&str]); 6] = [
+/// Of a session whose recorder did not say what it recorded: tables with rows of a layer alone.
+const TABLES_OF: [(&str, &[&str]); 5] = [
     ("syscall", &["syscalls"]),
     ("pagecache", &["pagecache", "faults", "writeback"]),
-    ("fs", &["slices"]),
     ("block", &["block", "bios"]),
     ("sched", &["waits"]),
     ("irq", &["irqs"]),
 ];
 
 fn layers(session: &Session) -> Vec<LayerState> {
-    let meta = session.meta();
-    let chosen = meta
-        .options
-        .other
-        .iter()
-        .find_map(|option| option.strip_prefix("--layers "));
-    let reason = |name: &str| {
-        if let Some(source) = &meta.source {
-            return format!("a log of {} does not tell", source.format);
-        }
-        if let Some(chosen) = chosen
-            && chosen != "all"
-            && !chosen.split(',').any(|layer| layer.trim() == name)
-        {
-            return format!("recorded with --layers {chosen}");
-        }
-        let hook = meta
-            .hooks
-            .iter()
-            .find(|hook| !hook.attached && (hook.note.contains(name) || hook.name.contains(name)));
-        match hook {
-            Some(hook) => format!("hook {} is missing: {}", hook.name, hook.note),
-            None => "nothing of it took place".to_string(),
-        }
-    };
-    let state = |(name, tables): (&str, &[&str])| {
-        let rows = tables.iter().map(|t| session.rows(t)).sum();
+    let told = session.meta().layers.iter().map(|layer| LayerState {
+        name: layer.name.clone(),
+        recorded: layer.recorded,
+        reason: layer.reason.clone(),
+    });
+    let told: Vec<_> = told.collect();
+    if !told.is_empty() {
+        return told;
+    }
+    let found = |(name, tables): (&str, &[&str])| {
+        let recorded = tables.iter().any(|t| session.rows(t) > 0);
         LayerState {
             name: name.to_string(),
-            recorded: rows > 0,
-            rows,
-            reason: match rows {
-                0 => reason(name),
-                _ => String::new(),
+            recorded,
+            reason: match recorded {
+                true => String::new(),
+                false => "nothing of it is in the session, which does not say whether it was \
+                          recorded"
+                    .to_string(),
             },
         }
     };
-    LAYERS.into_iter().map(state).collect()
+    TABLES_OF.into_iter().map(found).collect()
 }
 
 fn losses(reader: &Reader) -> Result<Vec<Loss>, ApiError> {

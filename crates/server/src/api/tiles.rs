@@ -177,6 +177,11 @@ fn answer_of(
         }
     }
     add_sums(&mut columns, rows)?;
+    if by == By::File {
+        for name in ["faults", "fault_ns"] {
+            columns.optional_numbers(name, numbers(rows, name)?.iter());
+        }
+    }
     if latency {
         let lists = latencies(rows)?;
         columns.lists("latency", lists.iter().map(Vec::as_slice));

@@ -29,6 +29,14 @@ use strings::StrColumn;
 
 /// Rows of a page.
 const PAGE_ROWS: usize = 1 << 15;
+/// Fewer are in a page whose texts are long: it is in memory several times while it is made.
+const PAGE_TEXT_BYTES: usize = 4 << 20;
+
+/// Rows of a page in a batch whose texts are as long as these on average.
+fn page_rows(strings: &StringTable) -> usize {
+    let average = strings.bytes() / strings.len().max(1);
+    (PAGE_TEXT_BYTES / average.max(1)).clamp(256, PAGE_ROWS)
+}
 
 /// A row group that was encoded.
 pub(crate) struct RowGroup {
@@ -150,16 +158,18 @@ impl Encoder {
         for column in &mut self.columns {
             column.start_batch(&batch.strings);
         }
+        let most = page_rows(&batch.strings);
         let mut from = 0;
         while from < batch.len() {
-            let to = batch.len().min(from + PAGE_ROWS - self.page_rows);
+            let room = most.saturating_sub(self.page_rows).max(1);
+            let to = batch.len().min(from + room);
             for (column, data) in self.columns.iter_mut().zip(&batch.columns) {
                 column.push(data, from, to, &batch.strings);
             }
             self.page_rows += to - from;
             self.rows += to - from;
             from = to;
-            if self.page_rows >= PAGE_ROWS {
+            if self.page_rows >= most {
                 self.flush()?;
             }
         }

@@ -18,6 +18,7 @@ pub fn meta() -> SessionMeta {
         host: Host::default(),
         clock: Clock::default(),
         hooks: Vec::new(),
+        layers: Vec::new(),
         totals: Totals::default(),
         exit_status: None,
         cost: Cost::default(),

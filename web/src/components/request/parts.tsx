@@ -186,11 +186,12 @@ export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from:
 					<th className="number">Queued</th>
 					<th className="number">In device</th>
 					<th className="number">Depth</th>
+					<th>Ahead of it</th>
 					<th>For</th>
 				</tr>
 			</thead>
 			<tbody>
-				{blocks.slice(0, MOST).map(({ row, bios }, i) => {
+				{blocks.slice(0, MOST).map(({ row, bios, ahead }, i) => {
 					const phases = phasesOf(row);
 					const sum = (layer: string) => phases.filter((p) => p.layer === layer).reduce((a, p) => a + p.dur, 0);
 					const device = phases.some((p) => p.layer === "device");
@@ -206,6 +207,17 @@ export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from:
 							<td className="number">{duration(sum("block"))}</td>
 							<td className="number">{device ? duration(sum("device")) : "–"}</td>
 							<td className="number">{number(row, "queue_depth") ?? "–"}</td>
+							<td title="Requests that had been queued for the device before this one and were not completed yet">
+								{ahead === null ? (
+									"–"
+								) : ahead.requests === 0 ? (
+									<span className="faint">nothing</span>
+								) : (
+									<>
+										{count(ahead.requests)}, {bytes(ahead.bytes)}, <Text of={ahead.comm ?? "not known"} />
+									</>
+								)}
+							</td>
 							<td className="quiet" title={origins}>
 								<Path of={text(row, "path")} />
 							</td>

@@ -3,7 +3,7 @@
 import type { SessionSummary } from "../../api/types";
 import { Link } from "../../app/Link";
 import { Swatch, Text } from "../../components/text";
-import { count, duration, visible } from "../../lib/format";
+import { ago, count, duration, visible, wallTime } from "../../lib/format";
 
 interface Props {
 	title: string;
@@ -39,6 +39,7 @@ export function Side({ title, colour, chosen, sessions, choose }: Props) {
 							)}
 							{session ? (
 								<span className="faint side-facts">
+									<span title={wallTime(session.started_unix_ms)}>{ago(session.started_unix_ms, Date.now())}</span>:{" "}
 									{count(session.seen)} calls
 									{session.duration_ns === null ? "" : ` in ${duration(session.duration_ns)}`}
 								</span>

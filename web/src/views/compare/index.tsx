@@ -34,6 +34,8 @@ export default function Compare() {
 	);
 	const set = (side: "before" | "after") => (chosen: string[]) =>
 		store.go({ params: { [side]: chosen.join(",") || null } });
+	const began = (of: string[]) => list.find((s) => s.id === of[0])?.started_unix_ms;
+	const turned = (began(before) ?? 0) > (began(after) ?? Number.POSITIVE_INFINITY);
 	const swap = () => store.go({ params: { before: after.join(",") || null, after: before.join(",") || null } });
 	return (
 		<div className="compare">
@@ -56,6 +58,11 @@ export default function Compare() {
 					choose={set("after")}
 				/>
 			</div>
+			{turned ? (
+				<p className="quiet">
+					Before was recorded later than After: swap them (⇄) to read the changes in the order of time.
+				</p>
+			) : null}
 			{ready ? (
 				<>
 					<Shown of={answer} height={120}>

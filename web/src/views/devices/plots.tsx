@@ -5,14 +5,24 @@ import { useSql } from "../../components/query/useSql";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
-import { gridOf, heatOf } from "../../lib/buckets";
-import { colourOf, ramp } from "../../lib/colour";
+import { gridOf, heatOf, type Keyed } from "../../lib/buckets";
+import { colourOf, ramp, type Theme } from "../../lib/colour";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
-import { useTheme } from "../../state/theme";
+import { token, useTheme } from "../../state/theme";
 import { filterText } from "../../state/url";
-import { atOnceSql, atOnceTiles, byUser, type Measure, quantileLine, sampled, withoutUnseen } from "./series";
+import {
+	atOnceSql,
+	atOnceTiles,
+	byUser,
+	type Measure,
+	quantileLine,
+	type Stacked,
+	sampled,
+	stacked,
+	withoutUnseen,
+} from "./series";
 
 const BUCKETS = 400;
 /** Least height of a plot, and its share of the window. */
@@ -121,40 +131,69 @@ export function Latency({ device }: { device: string }) {
 }
 
 const MEASURES: readonly (readonly [Measure, string])[] = [
-	["device", "at once"],
+	["both", "waiting + in device"],
 	["queue", "waiting"],
+	["device", "in device"],
 	["requests", "requests/s"],
 	["bytes", "bytes/s"],
 ];
 
 const NOTES: Readonly<Record<Measure, string>> = {
-	device: "requests in the device at once, mean, by who submitted them",
-	queue: "requests waiting for the device at once, mean, by who submitted them",
-	requests: "requests per second, by who submitted them",
-	bytes: "bytes per second, by who submitted them",
+	both: "requests at once, mean, by thread name: below the line in the device, above it waiting",
+	device: "requests in the device at once, mean, by thread name",
+	queue: "requests waiting for the device at once, mean, by thread name",
+	requests: "requests per second, by thread name",
+	bytes: "bytes per second, by thread name",
 };
 
 const NAMED = 10;
 /** Buckets times names. */
 const MOST_ROWS = 100_000;
 
+function nameOf(user: Keyed): string {
+	return user.key === "" ? "not known" : visible(user.label);
+}
+
+function seriesOf(user: Keyed, label: string, colour: string): PlotSeries {
+	return { label, colour, values: user.values, style: "stack" };
+}
+
+/** In the device at the bottom, those that wait on them and paler, a line between. */
+function stackedSeries({ device, queue, border }: Stacked, theme: Theme): { users: Keyed[]; series: PlotSeries[] } {
+	const users = new Map<string | null, Keyed>();
+	for (const user of [...queue, ...device]) if (!users.has(user.key)) users.set(user.key, user);
+	// Not transparent: stacks are drawn over each other.
+	const ground = token("--surface");
+	const paler = (key: string | null) => `color-mix(in srgb, ${colourOf("comm", key, theme)} 45%, ${ground})`;
+	return {
+		users: [...users.values()],
+		series: [
+			...device.map((u) => seriesOf(u, `${nameOf(u)}, in device`, colourOf("comm", u.key, theme))),
+			...queue.map((u) => seriesOf(u, `${nameOf(u)}, waiting`, paler(u.key))),
+			{ label: "all, in device", colour: token("--ink"), values: border, style: "line" },
+		],
+	};
+}
+
 export function Users({ device }: { device: string }) {
 	const { span } = useShown();
 	const height = useTall(LEAST, SHARE);
 	const theme = useTheme();
-	const [param, setMeasure] = useParam("of", "device");
-	const measure = MEASURES.find(([id]) => id === param)?.[0] ?? "device";
+	const [param, setMeasure] = useParam("of", "both");
+	const measure = MEASURES.find(([id]) => id === param)?.[0] ?? "both";
 	const { filter } = usePage();
-	const timed = measure === "device" || measure === "queue";
+	const timed = measure === "both" || measure === "device" || measure === "queue";
 	const sums = useColumns(timed ? null : { path: path(device), params: { by: "comm" }, pixels: BUCKETS });
-	const atOnce = useSql(timed ? atOnceSql(device, measure, filterText(filter) !== "") : null, MOST_ROWS);
+	const atOnce = useSql(timed ? atOnceSql(device, filterText(filter) !== "") : null, MOST_ROWS);
 	const answer = timed ? atOnce : sums;
 	const made = useMemo(() => {
 		if (!answer.data) return null;
 		const tiles = timed ? atOnceTiles(answer.data) : answer.data;
 		const grid = gridOf(tiles);
-		return { grid, users: byUser(tiles, grid, timed ? "n" : measure, timed ? 1 : 1e9 / grid.bucket, NAMED) };
-	}, [answer.data, timed, measure]);
+		if (measure === "both") return { grid, ...stackedSeries(stacked(tiles, grid, NAMED), theme) };
+		const users = byUser(tiles, grid, measure, timed ? 1 : 1e9 / grid.bucket, NAMED).filter((u) => u.total > 0);
+		return { grid, users, series: users.map((u) => seriesOf(u, nameOf(u), colourOf("comm", u.key, theme))) };
+	}, [answer.data, timed, measure, theme]);
 	const colour = (key: string | null) => colourOf("comm", key, theme);
 	const format =
 		measure === "bytes" ? bytes : measure === "requests" ? count : (v: number) => exact(Math.round(v * 100) / 100);
@@ -165,11 +204,14 @@ export function Users({ device }: { device: string }) {
 			head={
 				made ? (
 					<Legend
-						entries={made.users.map((u) => ({
-							label: u.key === "" ? "not known" : visible(u.label),
-							colour: colour(u.key),
-							...(u.key ? { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", u.key ?? "", alt) } : {}),
-						}))}
+						entries={[
+							...(measure === "both" ? [{ label: "above the line: waiting", colour: token("--ink") }] : []),
+							...made.users.map((u) => ({
+								label: nameOf(u),
+								colour: colour(u.key),
+								...(u.key ? { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", u.key ?? "", alt) } : {}),
+							})),
+						]}
 					/>
 				) : undefined
 			}
@@ -192,12 +234,7 @@ export function Users({ device }: { device: string }) {
 							span={span}
 							t={made.grid.t}
 							bucket={made.grid.bucket}
-							series={made.users.map((u) => ({
-								label: u.key === "" ? "not known" : visible(u.label),
-								colour: colour(u.key),
-								values: u.values,
-								style: "stack",
-							}))}
+							series={made.series}
 							height={height}
 							binary={measure === "bytes"}
 							format={format}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { gridOf } from "../../lib/buckets";
-import { atOnceSql, atOnceTiles, byUser, quantileLine, ratio, sampled, sum, withoutUnseen } from "./series";
+import { atOnceSql, atOnceTiles, byUser, quantileLine, ratio, sampled, stacked, sum, withoutUnseen } from "./series";
 
 function rows(list: Record<string, number | string | number[]>[], meta: Record<string, number> = {}) {
 	return {
@@ -17,22 +17,45 @@ function rows(list: Record<string, number | string | number[]>[], meta: Record<s
 const META = { bucket_ns: 10, from: 0, to: 30 };
 
 it("statements hold the device's name as a text", () => {
-	const sql = atOnceSql("v'da", "device", false);
+	const sql = atOnceSql("v'da", false);
 	expect(sql).toContain("device = 'v''da'");
 	expect(sql).not.toContain("$filter");
-	expect(atOnceSql("vda", "queue", true)).toContain("rid IN (SELECT rid FROM syscalls WHERE $filter)");
+	expect(atOnceSql("vda", true)).toContain("rid IN (SELECT rid FROM syscalls WHERE $filter)");
 });
 
 it("answers to them are tiles", () => {
 	const tiles = atOnceTiles(
 		rows([
-			{ t: 0, key: "db", n: 2, bucket: 10, begin: 0, ending: 30 },
-			{ t: 20, key: "db", n: 1.5, bucket: 10, begin: 0, ending: 30 },
+			{ t: 0, key: "db", device: 2, bucket: 10, begin: 0, ending: 30 },
+			{ t: 20, key: "db", device: 1.5, bucket: 10, begin: 0, ending: 30 },
 		]),
 	);
 	const grid = gridOf(tiles);
 	expect(grid.length).toBe(3);
-	expect([...(byUser(tiles, grid, "n", 1, 5)[0]?.values ?? [])]).toEqual([2, 0, 1.5]);
+	expect([...(byUser(tiles, grid, "device", 1, 5)[0]?.values ?? [])]).toEqual([2, 0, 1.5]);
+});
+
+it("those who wait lie on those in the device, whoever has the most of both first", () => {
+	const answer = rows(
+		[
+			{ t: 0, key: "db", device: 2, queue: 0 },
+			{ t: 0, key: "fio", device: 1, queue: 16 },
+			{ t: 10, key: "init", device: 0.5, queue: 0.25 },
+		],
+		META,
+	);
+	const { device, queue, border } = stacked(answer, gridOf(answer), 2);
+	expect(device.map((s) => [s.key, s.total])).toEqual([
+		["fio", 1],
+		["db", 2],
+		[null, 0.5],
+	]);
+	// Who never waited has no series of nothing.
+	expect(queue.map((s) => [s.key, s.total])).toEqual([
+		["fio", 16],
+		[null, 0.25],
+	]);
+	expect([...border]).toEqual([3, 0.5, 0]);
 });
 
 it("users beyond the first so many are one", () => {

@@ -5,25 +5,68 @@ import { type Grid, type Heat, type Keyed, places, seriesByKey, type TileColumns
 import { quantile } from "../../lib/scale";
 import { literal } from "../../lib/sql";
 
-export type Measure = "device" | "queue" | "requests" | "bytes";
+export type Measure = "both" | "device" | "queue" | "requests" | "bytes";
 
 /**
- * How many requests of each name were in a device, or waited for it, at once: their times shared out to the buckets
- * that they lie in. A request of a hundred milliseconds is in many.
+ * How many requests of each name were in a device (`device`), and waited for it (`queue`), at once: their times shared
+ * out to the buckets that they lie in. A request of a hundred milliseconds is in many.
  */
-export function atOnceSql(device: string, measure: "device" | "queue", filtered: boolean): string {
-	const [begin, end] = measure === "device" ? ["issued_ns", "completed_ns"] : ["queued_ns", "issued_ns"];
+export function atOnceSql(device: string, filtered: boolean): string {
 	const caused = filtered ? " AND rid IN (SELECT rid FROM syscalls WHERE $filter)" : "";
+	const part = (waits: boolean, begin: string, end: string) =>
+		`SELECT coalesce(comm, '') AS comm, ${waits} AS waits, greatest(${begin}, $from) AS a, least(${end}, $to) AS z
+  FROM block WHERE device = ${literal(device)} AND ${end} > $from AND ${begin} < $to${caused}`;
 	return `WITH r AS (
-  SELECT coalesce(comm, '') AS comm, greatest(${begin}, $from) AS a, least(${end}, $to) AS z
-  FROM block WHERE device = ${literal(device)} AND ${end} > $from AND ${begin} < $to${caused}
+  ${part(false, "issued_ns", "completed_ns")}
+  UNION ALL ${part(true, "queued_ns", "issued_ns")}
 ), o AS (
-  SELECT comm, a, z, unnest(range((a - $from) // $bucket, (z - $from) // $bucket + 1)) AS b FROM r
+  SELECT comm, waits, a, z, unnest(range((a - $from) // $bucket, (z - $from) // $bucket + 1)) AS b FROM r
+), n AS (
+  SELECT comm, waits, b, least(z, $from + (b + 1) * $bucket) - greatest(a, $from + b * $bucket) AS ns FROM o
 )
 SELECT ($from - $start + b * $bucket)::DOUBLE AS t, comm AS key,
-  (sum(least(z, $from + (b + 1) * $bucket) - greatest(a, $from + b * $bucket)) / $bucket)::DOUBLE AS n,
+  (coalesce(sum(ns) FILTER (NOT waits), 0) / $bucket)::DOUBLE AS device,
+  (coalesce(sum(ns) FILTER (waits), 0) / $bucket)::DOUBLE AS queue,
   $bucket::DOUBLE AS bucket, ($from - $start)::DOUBLE AS begin, ($to - $start)::DOUBLE AS ending
-FROM o GROUP BY ALL ORDER BY ALL`;
+FROM n GROUP BY ALL ORDER BY ALL`;
+}
+
+/** Series on each other: those in the device, on these those that wait for it, and the sum of the first as the border. */
+export interface Stacked {
+	device: Keyed[];
+	queue: Keyed[];
+	border: Float64Array;
+}
+
+/** Those in a device and those that wait for it, of the same names, those with the most of both first. */
+export function stacked(answer: TileColumns, grid: Grid, most: number): Stacked {
+	const device = byUser(answer, grid, "device", 1, Number.POSITIVE_INFINITY);
+	const queue = byUser(answer, grid, "queue", 1, Number.POSITIVE_INFINITY);
+	const totals = new Map<string | null, number>();
+	for (const s of [...device, ...queue]) totals.set(s.key, (totals.get(s.key) ?? 0) + s.total);
+	const named = [...totals].sort((a, b) => b[1] - a[1]).slice(0, most);
+	const order = new Map(named.map(([key], i) => [key, i]));
+	const border = new Float64Array(grid.length);
+	for (const s of device) add(border, s.values);
+	return { device: inOrder(device, order, grid), queue: inOrder(queue, order, grid), border };
+}
+
+function inOrder(all: readonly Keyed[], order: ReadonlyMap<string | null, number>, grid: Grid): Keyed[] {
+	const named = all.filter((s) => order.has(s.key) && s.total > 0);
+	named.sort((a, b) => (order.get(a.key) ?? 0) - (order.get(b.key) ?? 0));
+	const others: Keyed = { key: null, label: "all others", values: new Float64Array(grid.length), total: 0 };
+	for (const s of all) {
+		if (order.has(s.key)) continue;
+		add(others.values, s.values);
+		others.total += s.total;
+	}
+	return others.total > 0 ? [...named, others] : named;
+}
+
+function add(to: Float64Array, values: Float64Array): void {
+	values.forEach((v, i) => {
+		to[i] = (to[i] ?? 0) + v;
+	});
 }
 
 /** The answer to `atOnceSql` as tiles: what they lie in stands in each row. */

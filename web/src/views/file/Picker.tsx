@@ -105,6 +105,7 @@ export function Picker({ chosen, choose, found }: Props) {
 					const written = shown.f64("bytes_written");
 					const calls = shown.f64("calls");
 					const spent = shown.f64("time_ns");
+					const faults = shown.f64("faults");
 					const value = (i: number) =>
 						by === "bytes" ? (moved[i] ?? 0) : by === "calls" ? (calls[i] ?? 0) : (spent[i] ?? 0);
 					const format = by === "bytes" ? bytes : by === "calls" ? count : duration;
@@ -126,13 +127,17 @@ export function Picker({ chosen, choose, found }: Props) {
 										<button
 											type="button"
 											aria-current={file === chosen}
-											title={`${visible(path ?? `file ${file}`)}\n${exact(calls[i] ?? 0)} calls, ${parts}`}
+											title={`${visible(path ?? `file ${file}`)}\n${exact(calls[i] ?? 0)} calls, ${parts}${(faults[i] ?? 0) > 0 ? `, ${exact(faults[i] ?? 0)} ${faults[i] === 1 ? "page fault" : "page faults"}` : ""}`}
 											onClick={() => choose(file, path)}
 										>
 											<span className="path cut-start mono">
 												<bdi dir="ltr">{visible(path ?? `file ${file}`)}</bdi>
 											</span>
-											<span className="faint">{format(value(i))}</span>
+											<span className="faint">
+												{by === "bytes" && value(i) === 0 && (faults[i] ?? 0) > 0
+													? `${count(faults[i] ?? 0)} ${faults[i] === 1 ? "fault" : "faults"}`
+													: format(value(i))}
+											</span>
 											<span className="picker-bar" style={{ width: `${share * 100}%` }}>
 												<span
 													style={{ flex: reading, background: colourOf("series", split ? "read" : "calls", theme) }}

@@ -97,7 +97,9 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 					<div className="head">{exactTime(what.t[i] ?? 0)}</div>
 					<TipRows
 						rows={[
-							{ label: what.write[i] ? "write" : "read", value: `${exact(what.bytes[i] ?? 0)} bytes` },
+							what.fault[i]
+								? { label: "page fault", value: what.write[i] ? "by a write" : "by a read" }
+								: { label: what.write[i] ? "write" : "read", value: `${exact(what.bytes[i] ?? 0)} bytes` },
 							{ label: "at offset", value: exact(what.offset[i] ?? 0) },
 							{ label: "took", value: exactDuration(what.dur[i] ?? 0) },
 							{ label: "thread", value: name(what.tid[i] ?? 0) },
@@ -120,6 +122,9 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 						{ label: "offsets", value: `${bytes(cell.offsets.from)} to ${bytes(cell.offsets.to)}` },
 						{ label: "reads", value: exact(what.reads[row] || 0) },
 						{ label: "writes", value: exact(what.writes[row] || 0) },
+						...((what.faults[row] || 0) > 0
+							? [{ label: "of which page faults", value: exact(what.faults[row] || 0) }]
+							: []),
 						{ label: "longest", value: exactDuration(what.max[row] ?? 0) },
 						{ label: "mostly", value: name(what.tid[row] ?? 0) },
 					]}
@@ -133,7 +138,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 		<Panel
 			title="Offsets over time"
 			note={what ? noteOf(accesses) : undefined}
-			head={what ? <Legend entries={legend(by, what, name, theme)} /> : undefined}
+			head={what ? <Legend entries={legend(by, what, accesses?.figures.faults ?? 0, name, theme)} /> : undefined}
 			end={
 				<>
 					{part ? (
@@ -151,13 +156,13 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 				of={of}
 				height={height}
 				empty={(data) => data.rows === 0}
-				emptyTitle={`No reads or writes of this ${part ? "part of the file" : "file"} in this window`}
-				emptyText={`Widen the window (0), ${part ? "show the whole file (O), " : ""}take a filter away, or choose another file. Mapped memory is read and written without calls.`}
+				emptyTitle={`No reads, writes or page faults of this ${part ? "part of the file" : "file"} in this window`}
+				emptyText={`Widen the window (0), ${part ? "show the whole file (O), " : ""}take a filter away, or choose another file. Mapped memory is read and written without calls; only its page faults are seen.`}
 			>
 				{() =>
 					accesses && draw ? (
 						<TimeChart
-							label={`Offsets of reads and writes over time${path ? ` in ${path}` : ""}: ${described(accesses)}`}
+							label={`Offsets of reads, writes and page faults over time${path ? ` in ${path}` : ""}: ${described(accesses)}`}
 							span={span}
 							t={EMPTY}
 							bucket={1}
@@ -190,12 +195,13 @@ function noteOf(accesses: Accesses | null): string {
 
 /** The plot in words. */
 function described({ what, figures }: Accesses): string {
-	return `${exact(what.rows)} ${what.mode === "points" ? "accesses" : "cells with accesses"}, ${bytes(figures.read)} read, ${bytes(figures.written)} written`;
+	return `${exact(what.rows)} ${what.mode === "points" ? "accesses" : "cells with accesses"}, ${bytes(figures.read)} read, ${bytes(figures.written)} written, ${exact(figures.faults)} page faults`;
 }
 
 function legend(
 	by: ColourBy,
 	what: Accesses["what"],
+	faults: number,
 	name: (tid: number) => string,
 	theme: Theme,
 ): readonly LegendEntry[] {
@@ -203,6 +209,7 @@ function legend(
 		return [
 			{ label: "read", colour: colourOf("series", "read", theme) },
 			{ label: "written", colour: colourOf("series", "written", theme) },
+			...(faults > 0 ? [{ label: "page fault: hollow", colour: "transparent" }] : []),
 		];
 	}
 	if (by === "latency") {

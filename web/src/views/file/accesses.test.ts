@@ -8,7 +8,6 @@ import {
 	nearest,
 	neighbour,
 	type OffsetColumns,
-	sequentialShare,
 	uniqueBytes,
 } from "./accesses";
 
@@ -21,7 +20,7 @@ function answer(
 	return {
 		rows,
 		f64: (name) => Float64Array.from(columns[name] ?? new Array<number>(rows).fill(Number.NaN)),
-		flags: () => write,
+		flags: (name) => (name === "write" ? write : []),
 		metaNumber: (name) => (typeof meta[name] === "number" ? meta[name] : null),
 		metaText: (name) => (typeof meta[name] === "string" ? meta[name] : null),
 	};
@@ -72,12 +71,16 @@ describe("points", () => {
 		expect(leastSide(1e12)).toBe(9);
 		expect(leastSide(Number.NaN)).toBe(2);
 	});
-	it("tell how much of it is sequential", () => {
-		expect(sequentialShare(points())).toBe(1);
-		const what = points();
-		what.offset[2] = 2000;
-		expect(sequentialShare(what)).toBe(0.5);
-		expect(sequentialShare({ ...what, rows: 1 })).toBeNull();
+	it("count page faults in no sum of bytes", () => {
+		const faults = { ...answer({ mode: "points", faults: 1 }, { offset: [0, 8192], bytes: [4096, Number.NaN] }) };
+		faults.flags = (name) => (name === "fault" ? [false, true] : [false, false]);
+		const { figures } = accessesOf(faults);
+		expect(figures.faults).toBe(1);
+		expect(figures.readUnique).toBe(4096);
+	});
+	it("tell how much is sequential as far as the server has counted it", () => {
+		expect(accessesOf(answer({ mode: "grid", read_sequential: 0.25 }, {})).figures.readSequential).toBe(0.25);
+		expect(accessesOf(answer({ mode: "grid" }, {})).figures.writtenSequential).toBeNull();
 	});
 	it("count each byte once", () => {
 		const what = points();

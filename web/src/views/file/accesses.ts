@@ -1,4 +1,4 @@
-// Reads and writes of one file as the server sends them: single ones while they are few, else cells of time and offset.
+// Reads, writes and page faults of one file as the server sends them: single ones while they are few, else cells of time and offset.
 
 import type { Columns } from "../../api/arrow";
 import type { Span } from "../../lib/scale";
@@ -14,6 +14,8 @@ export interface Points {
 	offset: Float64Array;
 	bytes: Float64Array;
 	write: boolean[];
+	/** A page fault on a mapping of the file: how many bytes the program used is not known. */
+	fault: boolean[];
 	tid: Float64Array;
 	rid: Float64Array;
 }
@@ -31,6 +33,8 @@ export interface Cells {
 	y: Float64Array;
 	reads: Float64Array;
 	writes: Float64Array;
+	/** Page faults, which are among the reads or writes, too. */
+	faults: Float64Array;
 	max: Float64Array;
 	tid: Float64Array;
 	/** The row of a cell; -1 for none. */
@@ -42,6 +46,11 @@ export interface Figures {
 	readUnique: number;
 	written: number;
 	writtenUnique: number;
+	/** Share of the reads that begin where the one before of the same thread ended; null when it is not known yet, or no
+	 * thread has two. */
+	readSequential: number | null;
+	writtenSequential: number | null;
+	faults: number;
 }
 
 export interface Accesses {
@@ -60,6 +69,9 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 		readUnique: meta("read_unique_bytes", Number.NaN),
 		written: meta("written_bytes", Number.NaN),
 		writtenUnique: meta("written_unique_bytes", Number.NaN),
+		readSequential: answer.metaNumber("read_sequential"),
+		writtenSequential: answer.metaNumber("written_sequential"),
+		faults: meta("faults", 0),
 	};
 	if (answer.metaText("mode") !== "grid") {
 		const points: Points = {
@@ -70,6 +82,7 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 			offset: answer.f64("offset"),
 			bytes: answer.f64("bytes"),
 			write: answer.flags("write"),
+			fault: answer.flags("fault"),
 			tid: answer.f64("tid"),
 			rid: answer.f64("rid"),
 		};
@@ -90,6 +103,7 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 		y: answer.f64("y"),
 		reads: answer.f64("reads"),
 		writes: answer.f64("writes"),
+		faults: answer.f64("faults"),
 		max: answer.f64("max_ns"),
 		tid: answer.f64("tid"),
 		at: new Int32Array(width * height).fill(-1),
@@ -149,7 +163,7 @@ function outside(value: number, low: number, high: number): number {
 export function uniqueBytes(points: Points, write: boolean): number {
 	const parts: [number, number][] = [];
 	for (let i = 0; i < points.rows; i += 1) {
-		if (points.write[i] !== write) continue;
+		if (points.write[i] !== write || points.fault[i]) continue;
 		const begin = points.offset[i] ?? Number.NaN;
 		if (Number.isFinite(begin)) parts.push([begin, begin + (points.bytes[i] || 0)]);
 	}
@@ -168,24 +182,6 @@ export function uniqueBytes(points: Points, write: boolean): number {
 export function leastSide(bytes: number): number {
 	if (!(bytes > 512)) return 2;
 	return Math.min(9, 2 + (Math.log2(bytes) - 9) / 2);
-}
-
-/** The share of accesses that begin where the one before of the same thread and kind ended; null without any. */
-export function sequentialShare(points: Points): number | null {
-	const ends = new Map<string, number>();
-	let followed = 0;
-	let looked = 0;
-	for (let i = 0; i < points.rows; i += 1) {
-		const who = `${points.tid[i]} ${points.write[i]}`;
-		const begin = points.offset[i] ?? Number.NaN;
-		const end = ends.get(who);
-		if (end !== undefined) {
-			looked += 1;
-			if (end === begin) followed += 1;
-		}
-		ends.set(who, begin + (points.bytes[i] || 0));
-	}
-	return looked > 0 ? followed / looked : null;
 }
 
 /** The access before or after a request in the order of time; -1 at the ends. The first one when there is none yet. */

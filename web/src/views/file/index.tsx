@@ -1,4 +1,4 @@
-// One file: where in it was read and written, when, by whom and how fast.
+// One file: where in it was read, written and touched through mappings, when, by whom and how fast.
 
 import { useMemo, useRef, useState } from "react";
 import type { Threads } from "../../api/types";
@@ -9,7 +9,7 @@ import { useSize } from "../../components/useSize";
 import { bytes, exact, percent } from "../../lib/format";
 import { useColumns, useJson, useSession } from "../../state/session";
 import { store, usePage, useParam } from "../../state/store";
-import { type Accesses, accessesOf, type Figures as FigureValues, sequentialShare } from "./accesses";
+import { type Accesses, accessesOf, type Figures as FigureValues } from "./accesses";
 import { Picker } from "./Picker";
 import { Plot } from "./Plot";
 import { PART, usePart } from "./part";
@@ -69,7 +69,13 @@ export default function File() {
 		if (!accesses) return null;
 		if (accesses.what.mode === "points") return accesses.figures;
 		const of = (name: string) => counted.data?.metaNumber(name) ?? Number.NaN;
-		return { ...accesses.figures, readUnique: of("read_unique_bytes"), writtenUnique: of("written_unique_bytes") };
+		return {
+			...accesses.figures,
+			readUnique: of("read_unique_bytes"),
+			writtenUnique: of("written_unique_bytes"),
+			readSequential: counted.data?.metaNumber("read_sequential") ?? null,
+			writtenSequential: counted.data?.metaNumber("written_sequential") ?? null,
+		};
 	}, [accesses, counted.data]);
 	const about = useColumns(
 		file === null
@@ -136,7 +142,6 @@ interface FiguresProps {
 }
 
 function Figures({ accesses, figures, counting }: FiguresProps) {
-	const share = accesses?.what.mode === "points" ? sequentialShare(accesses.what) : null;
 	const repeated = (all: number, unique: number) => (Number.isNaN(unique) ? unique : Math.max(0, all - unique));
 	return (
 		<dl className="file-figures" aria-busy={accesses === null || counting}>
@@ -160,11 +165,31 @@ function Figures({ accesses, figures, counting }: FiguresProps) {
 				whole={figures?.written}
 				title="Bytes that had been written before in this window"
 			/>
-			<div title="Accesses that begin where the one before of the same thread ended">
-				<dt>Sequential</dt>
-				<dd>{share === null ? "–" : percent(share)}</dd>
+			<Sequential figures={figures} counting={counting} />
+			<div title="Page faults on mappings of the file. Further touches of a mapped page take none, and how many bytes of it a program uses is not known: they are in no sum of bytes.">
+				<dt>Page faults</dt>
+				<dd>{figures ? exact(figures.faults) : "–"}</dd>
 			</div>
 		</dl>
+	);
+}
+
+/** How much of the reads, and of the writes, goes on where the one before ended. */
+function Sequential({ figures, counting }: { figures: FigureValues | null; counting: boolean }) {
+	const share = (of: number | null | undefined) => (typeof of === "number" ? percent(of) : "–");
+	const why = (of: number | null | undefined) =>
+		typeof of === "number" ? percent(of) : counting ? "being counted" : "no thread made two in this window";
+	const [read, written] = [figures?.readSequential, figures?.writtenSequential];
+	return (
+		<div
+			className="file-sequential"
+			title={`Calls that begin where the one before of the same thread ended. Reads: ${why(read)}. Writes: ${why(written)}.`}
+		>
+			<dt>Sequential: read / written</dt>
+			<dd>
+				{share(read)} / {share(written)}
+			</dd>
+		</div>
 	);
 }
 

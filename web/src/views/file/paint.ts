@@ -50,7 +50,12 @@ export function paintPoints(points: Points, by: ColourBy, theme: Theme, rid: num
 		context.globalAlpha = points.rows > 4000 ? 0.7 : 0.9;
 		for (const [colour, list] of colours) {
 			context.fillStyle = colour;
-			for (const i of list) context.fillRect(...box(i));
+			context.strokeStyle = colour;
+			context.lineWidth = frame.ratio;
+			for (const i of list) {
+				if (points.fault[i]) hollow(context, frame, points, i);
+				else context.fillRect(...box(i));
+			}
 		}
 		context.globalAlpha = 1;
 		if (selected >= 0) {
@@ -61,6 +66,16 @@ export function paintPoints(points: Points, by: ColourBy, theme: Theme, rid: num
 			context.strokeRect(x - margin, y - margin, wide + 2 * margin, tall + 2 * margin);
 		}
 	};
+}
+
+/** Side of the mark of a page fault: it has a place in the file and no length. */
+const FAULT_SIDE = 5;
+
+function hollow(context: CanvasRenderingContext2D, frame: Frame, points: Points, i: number): void {
+	const side = FAULT_SIDE * frame.ratio;
+	const x = (frame.x(points.t[i] ?? 0) + frame.x((points.t[i] ?? 0) + (points.dur[i] || 0))) / 2;
+	const y = frame.y(points.offset[i] ?? 0);
+	context.strokeRect(x - side / 2, y - side / 2, side, side);
 }
 
 type Rgba = readonly [number, number, number];

@@ -5,11 +5,12 @@ import type { SessionSummary } from "../../api/types";
 import { Link } from "../../app/Link";
 import { Panel, Shown } from "../../components/panel";
 import { Text } from "../../components/text";
-import { ago, bytes, count, duration, exact, exactDuration, wallTime } from "../../lib/format";
+import { ago, bytes, count, duration, exact, exactDuration, visible, wallTime } from "../../lib/format";
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, useParam } from "../../state/store";
 import { VIEWS } from "..";
+import { inOrder } from "./order";
 import "./style.css";
 
 /** The directory is looked at again this often: new sessions appear, running ones grow. */
@@ -42,7 +43,7 @@ export default function Sessions() {
 		<Panel
 			title="Sessions"
 			note={list.data ? `${list.data.length} in this directory` : ""}
-			end={comparable ? <Compare chosen={chosen} /> : undefined}
+			end={comparable ? <Compare chosen={inOrder(chosen, list.data ?? [])} /> : undefined}
 		>
 			<Shown
 				of={{ ...list, loading: list.loading && list.data === undefined }}
@@ -80,7 +81,7 @@ interface TableProps {
 	choose: (id: string) => void;
 }
 
-/** The first that was chosen is the one before. */
+/** The session that began first is the one before, whichever was ticked first. */
 function Compare({ chosen }: { chosen: readonly string[] }) {
 	const [before = "", after = ""] = chosen;
 	return (
@@ -88,10 +89,18 @@ function Compare({ chosen }: { chosen: readonly string[] }) {
 			type="button"
 			className="button"
 			disabled={chosen.length !== 2}
-			title={chosen.length === 2 ? `Before: ${before}, after: ${after}` : "Tick two sessions"}
+			title={
+				chosen.length === 2 ? `Before, the earlier: ${visible(before)}. After: ${visible(after)}` : "Tick two sessions"
+			}
 			onClick={() => store.go({ view: "compare", params: { before, after } })}
 		>
-			Compare two
+			{chosen.length === 2 ? (
+				<>
+					Compare: <Text of={before} className="cut" /> → <Text of={after} className="cut" />
+				</>
+			) : (
+				"Compare two"
+			)}
 		</button>
 	);
 }

@@ -44,6 +44,8 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 	const [error, setError] = useState<ApiError | null>(null);
 	const [selected, setSelected] = useState<Selected | null>(null);
 	const [, redraw] = useReducer((n: number) => n + 1, 0);
+	/** The row of a click that was made before the row was there. */
+	const wanted = useRef<number | null>(null);
 	const liveTurn = useTurn(session.live && page.window.kind !== "range");
 
 	const ids = [...new Set([...columns.map((c) => c.id), "rid", "ts_ns", "dur_ns", "syscall", "errno"])].join(",");
@@ -53,6 +55,7 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 	const newest = useRef(query);
 	newest.current = query;
 
+	const openWanted = useRef(() => {});
 	// biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for what is asked
 	const pages = useMemo(() => {
 		setError(null);
@@ -67,6 +70,7 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 				}
 				setError(null);
 				redraw();
+				openWanted.current();
 			},
 			(problem) => setError(asApiError(problem)),
 		);
@@ -78,6 +82,7 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 	useEffect(() => {
 		body.current?.scrollTo({ top: 0 });
 		setSelected(null);
+		wanted.current = null;
 	}, [key]);
 
 	const rows = total ?? 0;
@@ -135,22 +140,30 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 		event.preventDefault();
 		event.stopPropagation();
 	};
-	const open = (index: number) => {
-		const rid = ridAt(index);
+	/** Opens the call of a row; one that is still on its way opens when it is there. */
+	const open = (index: number, known: number | null = null) => {
+		const rid = known ?? ridAt(index);
+		wanted.current = rid === null ? index : null;
 		if (rid !== null) store.go({ rid });
+	};
+	openWanted.current = () => {
+		if (wanted.current !== null && ridAt(wanted.current) !== null) open(wanted.current);
 	};
 
 	const drag = useRef(false);
+	/** The call that was below the pointer: rows of a running recording move. */
+	const pressed = useRef<number | null>(null);
 	const down = (event: PointerEvent, index: number) => {
 		if (event.button !== 0) return;
 		drag.current = true;
+		pressed.current = ridAt(index);
 		select(index, event.shiftKey);
 	};
 	const template = columns.map((c) => (c.path ? `minmax(${c.width}px, 1fr)` : `${c.width}px`)).join(" ");
 	const width = columns.reduce((sum, c) => sum + c.width, 0);
 	const shown: number[] = [];
 	for (let i = slice.first; i < slice.end; i += 1) shown.push(i);
-	const waiting = shown.some((i) => pages.row(i) === null);
+	const waiting = total === null || shown.some((i) => pages.row(i) === null);
 
 	if (error && total === null) return <ErrorState error={error} />;
 	return (
@@ -160,13 +173,14 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 			role="grid"
 			aria-rowcount={rows}
 			aria-label="Calls"
+			aria-busy={waiting && error === null}
 			tabIndex={0}
 			onKeyDown={onKey}
 			onPointerUp={() => {
 				drag.current = false;
 			}}
 		>
-			<Progress on={waiting} />
+			<Progress on={waiting && error === null} />
 			<div className="grid-scroll" ref={body} onScroll={(event) => setScroll(event.currentTarget.scrollTop)}>
 				{/* biome-ignore lint/a11y/useSemanticElements: see above */}
 				{/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus */}
@@ -207,7 +221,9 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 									style={{ gridTemplateColumns: template, minWidth: width }}
 									onPointerDown={(event) => down(event, index)}
 									onPointerEnter={() => drag.current && select(index, true)}
-									onClick={(event) => !event.shiftKey && selected?.from === selected?.to && open(index)}
+									onClick={(event) =>
+										!event.shiftKey && selected?.from === selected?.to && open(index, pressed.current)
+									}
 								>
 									{columns.map((column) => (
 										<Cell key={column.id} column={column} found={found} theme={theme} />

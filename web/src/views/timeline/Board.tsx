@@ -5,6 +5,7 @@ import { isAbort } from "../../api/client";
 import { columns as askColumns, selectionText, sessionPath } from "../../api/session";
 import type { ThreadRow } from "../../api/types";
 import { savePng } from "../../components/png";
+import { Progress } from "../../components/states";
 import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
 import type { Span } from "../../lib/scale";
@@ -20,7 +21,7 @@ import { HitTip } from "./HitTip";
 import { type Hit, hitAt, longestInSight } from "./hit";
 import { Blocks, type LaneSizes, laneSizes, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { type Below, useBelow } from "./layers";
-import { completeAt, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
+import { completeAt, isMissing, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
 /** Tiles and pictures that are kept: about 100 MB at most. */
@@ -67,7 +68,9 @@ export function Board({ threads, layers: withLayers }: Props) {
 	const [failed, setFailed] = useState(false);
 	const start = session.about.start_ns;
 	const [inSight, setInSight] = useState("");
-	const { below, rows: layers } = useBelow(withLayers, inSight);
+	const { below, rows: layers, loading: belowLoading } = useBelow(withLayers, inSight);
+	const [missing, setMissing] = useState(true);
+	const busy = missing || belowLoading;
 	const filter = filterText(page.filter);
 	const span = resolveWindow(page.window, session.bounds);
 
@@ -154,6 +157,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 			ask(scene, state, tiles);
 			paint(scene);
 			view.current.scene = scene;
+			setMissing(lacksTiles(scene));
 			setInSight(scene.blocks.flatMap((block) => places.threads(block)).join(","));
 		};
 		draw.current();
@@ -227,8 +231,10 @@ export function Board({ threads, layers: withLayers }: Props) {
 
 	return (
 		<>
+			<Progress on={busy} />
 			<div
 				className="board"
+				aria-busy={busy}
 				ref={holder}
 				onScroll={(event) => {
 					view.current.scroll = event.currentTarget.scrollTop;
@@ -337,6 +343,17 @@ function resize(canvas: HTMLCanvasElement, scene: Scene): void {
 	const height = Math.round(scene.height * scene.ratio);
 	if (canvas.width !== width) canvas.width = width;
 	if (canvas.height !== height) canvas.height = height;
+}
+
+/** Whether something in sight is coarser than asked for, or not there. */
+function lacksTiles(scene: Scene): boolean {
+	const inside = (id: TileId) => {
+		const { from, to } = tileSpan(id, scene.start);
+		return to > scene.bounds.from && from < scene.bounds.to;
+	};
+	return scene.blocks.some((block) =>
+		tilesIn(scene.span, scene.level, block, scene.start).some((id) => inside(id) && isMissing(scene.tiles, id)),
+	);
 }
 
 /** Asks for the tiles of a scene, and for the coarsest ones, so that there is always something to show. */

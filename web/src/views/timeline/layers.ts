@@ -43,6 +43,8 @@ export interface Below {
 	from: number;
 	bucket: number;
 	buckets: number;
+	/** End of what the answer is about. */
+	to: number;
 	/** By thread and layer. */
 	threads: ReadonlyMap<number, ReadonlyMap<string, LayerRow>>;
 	/** Layers that have something, in their order. */
@@ -80,7 +82,7 @@ export function decodeBelow(columns: BelowColumns): Below {
 			i = end;
 		}
 	}
-	return { mode, from, bucket, buckets, threads, layers: inOrder(layers) };
+	return { mode, from, bucket, buckets, to: from + width, threads, layers: inOrder(layers) };
 }
 
 function visitsOf(columns: BelowColumns, first: number, end: number): Visits {
@@ -131,7 +133,10 @@ function inOrder(layers: ReadonlySet<string>): string[] {
  * What is below the calls of some threads in the page's window; null while it is not wanted or not there. Rows that were
  * there once stay while it is wanted, so that lanes keep their height.
  */
-export function useBelow(wanted: boolean, tids: string): { below: Below | null; rows: readonly string[] } {
+export function useBelow(
+	wanted: boolean,
+	tids: string,
+): { below: Below | null; rows: readonly string[]; loading: boolean } {
 	const answer = useColumns(
 		wanted && tids !== "" ? { path: "visits", params: { lanes: tids }, pixels: BUCKETS } : null,
 	);
@@ -140,5 +145,5 @@ export function useBelow(wanted: boolean, tids: string): { below: Below | null; 
 	if (!wanted) seen.current = [];
 	else if (below?.layers.some((layer) => !seen.current.includes(layer)))
 		seen.current = inOrder(new Set([...seen.current, ...below.layers]));
-	return { below: wanted ? below : null, rows: seen.current };
+	return { below: wanted ? below : null, rows: seen.current, loading: wanted && answer.loading };
 }

@@ -83,6 +83,36 @@ export function completeAt(tiles: TileCache<TileData>, id: TileId): boolean {
 	return false;
 }
 
+/** Whether a place is drawn from something coarser than what was asked for, or not at all. */
+export function isMissing(tiles: TileCache<TileData>, id: TileId): boolean {
+	return !tiles.has(id) && !completeAt(tiles, id);
+}
+
+const HATCH = 8;
+
+/** Marks a part of a row as not loaded yet: without marks it would look as if nothing took place there. */
+export function hatch(scene: Scene, left: number, right: number, top: number, height: number): void {
+	const { context, colours } = scene;
+	const from = Math.max(NAME_WIDTH, left);
+	const to = Math.min(scene.width, right);
+	if (to <= from || top > scene.height || top + height < 0) return;
+	context.save();
+	context.beginPath();
+	context.rect(from, top, to - from, height);
+	context.clip();
+	context.strokeStyle = colours.lineStrong;
+	context.lineWidth = 1;
+	context.beginPath();
+	// From one grid of strokes for the whole board, so that rows beside each other fit.
+	const first = Math.floor((from + top) / HATCH) * HATCH;
+	for (let at = first; at < to + top + height; at += HATCH) {
+		context.moveTo(at - top, top);
+		context.lineTo(at - top - height, top + height);
+	}
+	context.stroke();
+	context.restore();
+}
+
 /** What of a call that began before a tile is left at its begin, as far as coarser tiles tell. */
 function carriedInto(scene: Scene, id: TileId, tid: number): number {
 	const from = tileSpan(id, scene.start).from;
@@ -155,7 +185,12 @@ function paintBlock(scene: Scene, block: number): void {
 	const singles: { part: Calls; data: TileData; lane: number; from: Span }[] = [];
 	for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
 		const shown = shownTile(scene.tiles, id);
-		if (!shown) continue;
+		if (!shown) {
+			const { from, to } = tileSpan(id, scene.start);
+			for (const { lane } of lanes)
+				hatch(scene, timeX(scene, from), timeX(scene, to), laneTop(scene, lane) + PAD, scene.sizes.calls - 2 * PAD);
+			continue;
+		}
 		// Of a coarser tile only the part that stands for this one, so that nothing is drawn twice.
 		const clip = tileSpan(id, scene.start);
 		const picture = scene.pictures.of(scene, shown);

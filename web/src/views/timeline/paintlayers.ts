@@ -2,7 +2,7 @@
 
 import { colourOf } from "../../lib/colour";
 import type { Below, LayerSums, Visits } from "./layers";
-import { fitted, laneTop, NAME_WIDTH, type Scene, timeX } from "./paint";
+import { fitted, hatch, laneTop, NAME_WIDTH, type Scene, timeX } from "./paint";
 
 const FONT = 10;
 /** Names are drawn in visits at least this wide. */
@@ -31,10 +31,17 @@ export function paintLayers(scene: Scene): void {
 			context.fillStyle = colours.line;
 			context.fillRect(NAME_WIDTH, Math.round(top), scene.width, 1);
 			context.globalAlpha = 1;
+			if (!below || below.mode === "many") {
+				if (!below) hatch(scene, NAME_WIDTH, scene.width, top + 1.5, scene.sizes.row - 2);
+				return;
+			}
+			// An answer for another window, until that for this one is there.
+			hatch(scene, NAME_WIDTH, timeX(scene, below.from), top + 1.5, scene.sizes.row - 2);
+			hatch(scene, timeX(scene, below.to), scene.width, top + 1.5, scene.sizes.row - 2);
 			const row = rows?.get(layer);
 			context.fillStyle = colourOf("layer", layer, scene.theme);
 			if (row?.visits) paintVisits(scene, row.visits, top);
-			else if (row?.sums && below) paintSums(scene, below, row.sums, top);
+			else if (row?.sums) paintSums(scene, below, row.sums, top);
 		});
 	}
 }

@@ -149,29 +149,44 @@ fn answer(
         return found.answer(reader, kind);
     }
     let calls = Calls::of(reader, selection, window)?;
-    let found = of_rows(reader, stop, &calls, kind, asked)?;
+    let faults = match kind.by {
+        Some(By::File) => selection.filter.for_faults(window.from),
+        _ => None,
+    };
+    let faults = faults.map(|condition| format!("{} AND {condition}", window.sql("ts_ns")));
+    let found = of_rows(reader, stop, &calls, faults.as_deref(), kind, asked)?;
     found.answer(reader, kind)
 }
 
-/// Exact sums, and percentiles that are exact up to very many calls.
+/// Exact sums, and percentiles that are exact up to very many calls. `faults`: which page faults
+/// belong to them, by file.
 fn of_rows(
     reader: &Reader,
     stop: &Stop,
     calls: &Calls,
+    faults: Option<&str>,
     kind: &Kind,
     asked: &Asked,
 ) -> Result<Found, ApiError> {
     let (key, sort) = (kind.key, asked.sort);
+    let faults = faults.map_or(String::new(), |condition| {
+        format!(
+            " UNION ALL SELECT file_id, NULL, 0, 0, 0, 0, NULL, count(*) FROM \
+             (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {condition} GROUP BY 1"
+        )
+    });
     // Which way bytes go is told for each name of a call, not for each row.
     let sums = format!(
         "sums AS (SELECT key, sum(n)::DOUBLE AS calls, sum(failed)::DOUBLE AS errors, \
          sum(bytes)::DOUBLE AS bytes, \
          coalesce(sum(bytes) FILTER (call_reads(name)), 0)::DOUBLE AS bytes_read, \
          coalesce(sum(bytes) FILTER (call_writes(name)), 0)::DOUBLE AS bytes_written, \
-         sum(time)::DOUBLE AS time_ns, max(longest)::DOUBLE AS max_ns FROM ( \
+         sum(time)::DOUBLE AS time_ns, max(longest)::DOUBLE AS max_ns, \
+         sum(faults)::DOUBLE AS faults FROM ( \
          SELECT {key} AS key, syscall AS name, count(*) AS n, count(errno) AS failed, \
          coalesce(sum(bytes), 0) AS bytes, coalesce(sum(dur_ns), 0) AS time, \
-         coalesce(max(dur_ns), 0) AS longest FROM {calls} GROUP BY 1, 2) GROUP BY key)"
+         coalesce(max(dur_ns), 0) AS longest, 0 AS faults \
+         FROM {calls} GROUP BY 1, 2{faults}) GROUP BY key)"
     );
     let percentiles = |more: &str| {
         format!(
@@ -181,7 +196,7 @@ fn of_rows(
         )
     };
     let columns = "s.key::VARCHAR AS key, s.calls, s.errors, s.bytes, s.bytes_read, \
-                   s.bytes_written, s.time_ns, s.max_ns";
+                   s.bytes_written, s.time_ns, s.max_ns, s.faults";
     let order = format!("ORDER BY {sort} DESC NULLS LAST, key LIMIT {}", asked.limit);
     let join = "LEFT JOIN percentiles AS p ON s.key IS NOT DISTINCT FROM p.key";
     let mut exact = reader.db().exact_percentiles();
@@ -242,6 +257,7 @@ fn of_rows(
         p50_ns: percentiles.0.iter().collect(),
         p99_ns: percentiles.1.iter().collect(),
         max_ns: column("max_ns")?,
+        faults: column("faults")?,
         total: total.unwrap_or(0.0) as usize,
         exact,
     })
@@ -319,6 +335,7 @@ struct Found {
     p50_ns: Vec<Option<f64>>,
     p99_ns: Vec<Option<f64>>,
     max_ns: Vec<Option<f64>>,
+    faults: Vec<Option<f64>>,
     total: usize,
     exact: bool,
 }
@@ -347,6 +364,9 @@ impl Found {
             ("max_ns", self.max_ns),
         ] {
             columns.optional_numbers(name, values);
+        }
+        if kind.by == Some(By::File) {
+            columns.optional_numbers("faults", self.faults);
         }
         columns.answer(&TopMeta {
             total: self.total,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use arrow::array::{Array, Float64Array};
-use fathom_query::zoom::Request;
+use fathom_query::zoom::{By, Request};
 
 use super::{Asked, Found, Kind, MANY};
 use crate::api::tiles;
@@ -55,6 +55,10 @@ pub(super) fn of_pyramid(
     }
     let (read, written) = (column("bytes_read")?, column("bytes_written")?);
     let longest = column("max_ns")?;
+    let faults = match by {
+        By::File => Some(column("faults")?),
+        _ => None,
+    };
     let mut sums: HashMap<Option<&str>, Sums> = HashMap::new();
     for i in (0..rows.num_rows()).filter(|i| !rest.value(*i)) {
         let sums = sums
@@ -66,6 +70,7 @@ pub(super) fn of_pyramid(
         sums.bytes += bytes.value(i);
         sums.time += time.value(i);
         sums.longest = sums.longest.max(longest.value(i));
+        sums.faults += faults.as_ref().map_or(0.0, |faults| faults.value(i));
         sums.read = sums.read.zip(optional(&read)).map(|(a, b)| a + b);
         sums.written = sums.written.zip(optional(&written)).map(|(a, b)| a + b);
         sums.histogram.resize(HISTOGRAM, 0.0);
@@ -100,6 +105,7 @@ pub(super) fn of_pyramid(
         found.p50_ns.push(sums.percentile(0.5));
         found.p99_ns.push(sums.percentile(0.99));
         found.max_ns.push(Some(sums.longest));
+        found.faults.push(Some(sums.faults));
     }
     Ok(Some(found))
 }
@@ -115,6 +121,7 @@ pub(super) struct Sums {
     read: Option<f64>,
     written: Option<f64>,
     time: f64,
+    faults: f64,
     pub(super) longest: f64,
     pub(super) histogram: Vec<f64>,
 }
@@ -128,6 +135,7 @@ impl Default for Sums {
             read: Some(0.0),
             written: Some(0.0),
             time: 0.0,
+            faults: 0.0,
             longest: 0.0,
             histogram: Vec::new(),
         }

@@ -1,0 +1,255 @@
+//! The parts of the help that list things: made from the definitions, so that what is added
+//! there is in the help.
+
+use fathom_model::perf_counters::PERF_COUNTERS;
+use fathom_model::syscalls::Class;
+use fathom_probe::{Filters, Layers, Selection};
+
+/// `a, b and c`.
+fn list<'a>(names: impl IntoIterator<Item = &'a str>, last: &str) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    match names.split_last() {
+        Some((end, rest)) if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Help of `record --syscalls`.
+pub fn syscalls() -> String {
+    let classes = Class::ALL.map(Class::name).join(", ");
+    format!(
+        "Calls and operations of io_uring and AIO to record: names, classes ({classes}), \
+         `storage`: all of them, on files and directories only; `all`: also reads, writes and \
+         other such calls on sockets, pipes and anonymous inodes (calls of the network, as \
+         connect, are not recorded); !NAME leaves out. `fathom doctor --syscalls` lists them"
+    )
+}
+
+/// Help of `record --layers`.
+pub fn layers() -> String {
+    let usual = Selection::parse::<&str>(&[]).map(|all| Layers::fitting(&all));
+    let usual = usual.unwrap_or(Layers::ALL);
+    let layers = Layers::NAMED.map(|layer| {
+        let asked = if usual.has(&layer) {
+            ""
+        } else {
+            "; only when asked for"
+        };
+        format!("{} ({}{asked})", layer.name, layer.what)
+    });
+    format!(
+        "Layers to record: syscall (always), {}; `all`: every one [default: {}, but pagecache \
+         not where --syscalls leaves out mmap]",
+        layers.join(", "),
+        usual.names()
+    )
+}
+
+/// Help of `record --counters`.
+pub fn counters() -> String {
+    let of = |hardware| {
+        let counters = PERF_COUNTERS.iter();
+        let names = counters.filter(move |c| c.hardware == hardware);
+        names.map(|c| c.name).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "Counters of perf to read of each call, {} at most: {} (where the processor counts \
+         them); {}",
+        fathom_model::abi::MAX_COUNTERS,
+        of(true),
+        of(false)
+    )
+}
+
+/// Help of `--file-type`.
+pub fn file_types() -> String {
+    let types = Filters::type_names().collect::<Vec<_>>().join(", ");
+    format!("Calls on files of a type: {types}; '!directory'")
+}
+
+/// Help of `top --sort`.
+pub fn sort() -> String {
+    let columns = fathom_top::Column::ALL.map(|column| column.option());
+    format!("Column to sort by: {}", columns.join(", "))
+}
+
+/// Help of `import --format`.
+pub fn import_formats() -> String {
+    let names = fathom_import::Format::ALL.map(fathom_import::Format::name);
+    format!(
+        "Format of the log: {} [default: detected]",
+        list(names, "or")
+    )
+}
+
+#[cfg(feature = "analyse")]
+pub use analyse::*;
+
+#[cfg(feature = "analyse")]
+mod analyse {
+    use super::list;
+
+    /// Below the help of `query`.
+    pub fn relations() -> String {
+        let tables = fathom_model::tables::TABLES.iter().map(|table| table.name);
+        let mut text = wrapped("Tables:", tables);
+        text.push_str(&wrapped("Views:", fathom_query::view_names()));
+        text.push_str(
+            "`fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
+The statement can read this session only and write nothing.",
+        );
+        text
+    }
+
+    /// Names behind a title, in lines that fit a terminal, with a full stop.
+    fn wrapped<'a>(title: &str, names: impl Iterator<Item = &'a str>) -> String {
+        const WIDTH: usize = 80;
+        let (mut text, mut width) = (title.to_string(), title.len());
+        let mut names = names.peekable();
+        while let Some(name) = names.next() {
+            let behind = if names.peek().is_some() { "," } else { ".\n" };
+            width += 1 + name.len() + 1;
+            if width > WIDTH {
+                text.push('\n');
+                width = name.len() + 1;
+            } else {
+                text.push(' ');
+            }
+            text.push_str(name);
+            text.push_str(behind);
+        }
+        text
+    }
+
+    /// Help of `--format` of `query` and `zoom`.
+    pub fn result_formats() -> String {
+        let names = fathom_query::output::Format::ALL.map(|format| match format.name() {
+            "arrow" => "arrow (IPC stream)",
+            name => name,
+        });
+        format!("Form of the result: {}", list(names, "or"))
+    }
+
+    /// Help of `--exact`.
+    pub const EXACT: &str = "With CSV: text as it was recorded. Otherwise control characters are \
+         written as \\xHH, and text that a spreadsheet takes for a formula gets an apostrophe \
+         before it";
+
+    /// Below the help of `export`.
+    pub fn export_formats() -> String {
+        let mut text = "Formats:\n".to_string();
+        for format in fathom_export::Format::ALL {
+            text.push_str(&format!("  {:<13} {}\n", format.name(), format.what()));
+        }
+        text.push_str(
+            "
+Times: 1.5s, 250ms, 10us since the recording began; 2026-01-31T12:00:05.25Z;
+@NANOSECONDS as column ts_ns has them.",
+        );
+        text
+    }
+
+    /// Help of `diff --metric`.
+    pub fn metrics() -> String {
+        let names = fathom_diff::Metric::GUARDS.map(fathom_diff::Metric::name);
+        format!(
+            "What guards: {} [default: all of them, but time and p99 with three sessions a side \
+             or more only]",
+            names.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::args::Arguments;
+
+    /// What `fathom COMMAND --help` prints, its lines joined.
+    fn help_of(command: &str) -> String {
+        let mut all = Arguments::command();
+        let command = all.find_subcommand_mut(command).unwrap();
+        let text = command.render_long_help().to_string();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether `help` has `word`, not merely as a piece of another one.
+    fn has_word(help: &str, word: &str) -> bool {
+        let piece = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        help.match_indices(word).any(|(at, _)| {
+            let (before, behind) = (&help[..at], &help[at + word.len()..]);
+            !before.ends_with(piece) && !behind.starts_with(piece)
+        })
+    }
+
+    #[test]
+    fn record_lists_every_layer_and_its_default() {
+        use fathom_probe::{Layers, Selection};
+        let help = help_of("record");
+        let from = help.find("Layers to record:").unwrap();
+        let help = &help[from..from + help[from..].find("leaves out mmap]").unwrap()];
+        let (list, default) = help.split_once("[default: ").unwrap();
+        for layer in Layers::NAMED {
+            assert!(
+                list.contains(&format!("{} ({}", layer.name, layer.what)),
+                "{}",
+                layer.name
+            );
+        }
+        let (default, _) = default.split_once(", ").unwrap();
+        let default = Layers::parse(&[default.to_string()]).unwrap();
+        let fitting = Layers::fitting(&Selection::parse::<&str>(&[]).unwrap());
+        assert_eq!(default, fitting);
+        assert!(!default.vfs && list.contains("page cache; only when asked for)"));
+    }
+
+    #[test]
+    fn record_lists_classes_counters_and_types() {
+        let help = help_of("record");
+        let classes = fathom_model::syscalls::Class::ALL.map(|class| class.name());
+        let counters = fathom_model::perf_counters::PERF_COUNTERS
+            .iter()
+            .map(|c| c.name);
+        let types = fathom_probe::Filters::type_names();
+        for word in classes.into_iter().chain(counters).chain(types) {
+            assert!(has_word(&help, word), "{word}");
+        }
+    }
+
+    #[cfg(feature = "analyse")]
+    #[test]
+    fn query_lists_every_table_and_view() {
+        let help = help_of("query");
+        let views = fathom_query::view_names();
+        let tables = fathom_model::tables::TABLES.iter().map(|table| table.name);
+        let mut count = 0;
+        for name in views.chain(tables).chain(["findings"]) {
+            assert!(has_word(&help, name), "{name}");
+            count += 1;
+        }
+        assert!(count > 35, "{count}");
+    }
+
+    #[cfg(feature = "analyse")]
+    #[test]
+    fn formats_are_listed_where_they_can_be_chosen() {
+        for command in ["query", "zoom"] {
+            for format in fathom_query::output::Format::ALL {
+                assert!(
+                    has_word(&help_of(command), format.name()),
+                    "{command} {format:?}"
+                );
+            }
+        }
+        for format in fathom_export::Format::ALL {
+            assert!(has_word(&help_of("export"), format.name()), "{format:?}");
+        }
+        for format in fathom_import::Format::ALL {
+            assert!(has_word(&help_of("import"), format.name()), "{format:?}");
+        }
+        for metric in fathom_diff::Metric::GUARDS {
+            assert!(has_word(&help_of("diff"), metric.name()), "{metric:?}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The worker itself: what runs in the child process.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fathom_session::Session;
+
+use super::confine::{self, Confined};
+use super::frames::{self, ASK, BYTES, DONE, FAILED, READY};
+use super::{Ask, Failure, Form, Outcome, Statement};
+use crate::output::{self, Options, plain};
+use crate::{Db, Limits, QueryError};
+
+/// Tries of a statement on a session that is being recorded: parts may be merged while it reads
+/// them.
+const TRIES: u32 = 6;
+/// How often a recording is followed before it is opened anew: the database remembers the footers
+/// of parts that were merged since, too.
+const FOLLOWED: u32 = 200;
+/// Between tries.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What went wrong in a way that ends the worker.
+type Broken = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs a worker on standard input and output until the parent has gone. The process confines
+/// itself before it opens anything of a session, so nothing else may happen in it.
+///
+/// # Errors
+/// When the parent sends what is no request, when its pipes fail, and when the process cannot
+/// be confined.
+pub fn serve() -> Result<(), Broken> {
+    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let Some(Ask::Open {
+        dir,
+        memory_bytes,
+        threads,
+        time,
+    }) = next(&mut input)?
+    else {
+        return Ok(());
+    };
+    let dir = Path::new(OsStr::from_bytes(&dir));
+    let limits = Limits {
+        memory_bytes,
+        threads,
+        time,
+    };
+    let confined = match confine::confine(dir) {
+        Ok(confined) => confined,
+        Err(e) => {
+            let why = format!("it cannot give up what it may do: {e}");
+            return tell(&mut output, FAILED, &Failure::Other(why));
+        }
+    };
+    // The parent may go while a query runs, which does not look at its input.
+    std::thread::Builder::new()
+        .name("parent-watch".into())
+        .spawn(confine::end_with_parent)?;
+    let opened = Opened::open(dir, limits).and_then(|opened| {
+        let limited = confined.limit_memory(memory_bytes);
+        limited.map_err(|e| QueryError::Worker(format!("its memory cannot be limited: {e}")))?;
+        Ok(opened)
+    });
+    let mut opened = match opened {
+        Ok(opened) => opened,
+        Err(error) => return tell(&mut output, FAILED, &Failure::from(error)),
+    };
+    frames::write(&mut output, READY, &[])?;
+    while let Some(ask) = next(&mut input)? {
+        let Ask::Query(statement) = ask else {
+            return Err("a second session".into());
+        };
+        match opened.answer(&statement, &confined, &mut output) {
+            Ok(outcome) => tell(&mut output, DONE, &outcome)?,
+            Err(error) => tell(&mut output, FAILED, &Failure::from(error))?,
+        }
+    }
+    Ok(())
+}
+
+fn next(input: &mut File) -> Result<Option<Ask>, Broken> {
+    let mut payload = Vec::new();
+    match frames::read(input, frames::MOST_ASKED, &mut payload)? {
+        Some(ASK) => Ok(Some(serde_json::from_slice(&payload)?)),
+        Some(_) => Err("no request".into()),
+        None => Ok(None),
+    }
+}
+
+fn tell(output: &mut File, tag: u8, value: &impl serde::Serialize) -> Result<(), Broken> {
+    let mut json = serde_json::to_vec(value)?;
+    // A text as long as that is the user's own statement.
+    if json.len() > frames::MOST {
+        json = serde_json::to_vec(&Failure::Other("its error has too long a text".into()))?;
+    }
+    Ok(frames::write(output, tag, &json)?)
+}
+
+/// A state of the session.
+struct Opened {
+    session: Session,
+    db: Db,
+    limits: Limits,
+    /// How often it was followed since it was opened.
+    followed: u32,
+}
+
+impl Opened {
+    fn open(dir: &Path, limits: Limits) -> Result<Self, QueryError> {
+        let mut session = Session::open(dir).map_err(|e| QueryError::Worker(e.to_string()))?;
+        let db = Db::open_latest(&mut session, &limits)?;
+        Ok(Self {
+            session,
+            db,
+            limits,
+            followed: 0,
+        })
+    }
+
+    /// The session as it is now.
+    fn refresh(&mut self) -> Result<(), QueryError> {
+        let before = self.session.clone();
+        let refreshed = self.session.refresh();
+        refreshed.map_err(|e| QueryError::Worker(e.to_string()))?;
+        let same = before.is_live()
+            && self.session.is_live()
+            && before.meta().id == self.session.meta().id
+            && self.followed < FOLLOWED;
+        if same && let Ok(db) = self.db.follow(&before, &self.session) {
+            self.db = db;
+            self.followed += 1;
+            return Ok(());
+        }
+        self.followed = 0;
+        self.db = Db::open_latest(&mut self.session, &self.limits)?;
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        statement: &Statement,
+        confined: &Confined,
+        output: &mut File,
+    ) -> Result<Outcome, QueryError> {
+        if statement.refresh {
+            self.refresh()?;
+        }
+        if let Some(time) = self.limits.time {
+            confined.limit_processor_time(time);
+        }
+        let mut out = Pieces {
+            output,
+            waiting: Vec::new(),
+            sent: false,
+        };
+        let mut tries = TRIES;
+        loop {
+            let result = self.run(statement, &mut out);
+            tries -= 1;
+            match result {
+                // Nothing of the first try is kept, or all of it.
+                Err(error)
+                    if error.may_be_stale() && self.session.is_live() && !out.sent && tries > 0 =>
+                {
+                    out.waiting.clear();
+                    std::thread::sleep(PAUSE);
+                    self.refresh()?;
+                }
+                Ok(outcome) => {
+                    out.send()?;
+                    return Ok(outcome);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn run(&self, statement: &Statement, out: &mut Pieces<'_>) -> Result<Outcome, QueryError> {
+        let started = Instant::now();
+        if let Some(findings) = &statement.findings {
+            self.db.set_findings(findings)?;
+        }
+        let rows = self.db.query(&statement.sql)?;
+        let (rows, cut) = match statement.form {
+            Form::Output {
+                format,
+                width,
+                color,
+                terminal,
+                exact,
+            } => {
+                let options = Options {
+                    width,
+                    color,
+                    terminal,
+                    exact,
+                };
+                (output::write(rows, format, &options, &mut *out)?, false)
+            }
+            Form::Page { max_rows } => {
+                let (batch, cut) = plain::collect(rows, max_rows)?;
+                plain::write(&batch, &mut *out)?;
+                (batch.num_rows() as u64, cut)
+            }
+        };
+        Ok(Outcome {
+            rows,
+            cut,
+            elapsed: started.elapsed(),
+        })
+    }
+}
+
+/// Bytes of a result, sent in pieces.
+struct Pieces<'a> {
+    output: &'a mut File,
+    waiting: Vec<u8>,
+    sent: bool,
+}
+
+impl Pieces<'_> {
+    fn send(&mut self) -> io::Result<()> {
+        if !self.waiting.is_empty() {
+            self.sent = true;
+            frames::write(self.output, BYTES, &self.waiting)?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = frames::PIECE - self.waiting.len();
+        let taken = bytes.get(..room).unwrap_or(bytes);
+        self.waiting.extend_from_slice(taken);
+        if self.waiting.len() >= frames::PIECE {
+            self.send()?;
+        }
+        Ok(taken.len())
+    }
+
+    /// Writers flush for reasons of their own; a piece goes when it is full, or at the end.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
