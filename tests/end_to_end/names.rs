@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use fathom_tests::session::{meta, report};
 use fathom_tests::truth::{Selection, compare, logs, rows_of};
 use fathom_tests::{Record, Recording, Scratch, need_root, skip, workload};
 
@@ -49,6 +50,34 @@ fn paths_follow_renames_links_and_directories() {
         names,
         [before.display().to_string(), renamed.display().to_string()]
     );
+}
+
+/// Memory does not grow with paths beyond the limit that is told.
+#[test]
+fn long_paths_stay_within_the_memory_that_is_promised() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .command([
+            workload("names").as_os_str(),
+            "long".as_ref(),
+            scratch.work().as_os_str(),
+        ])
+        .run()
+        .must_exit(0);
+    recording.balanced();
+    let cost = &meta(&recording.session)["cost"];
+    let limit = cost["recorder_limit_bytes"].as_u64().unwrap();
+    let peak = cost["recorder_peak_rss_bytes"].as_u64().unwrap();
+    println!("{} of {} MiB", peak >> 20, limit >> 20);
+    assert!(peak <= limit, "{peak} of {limit}");
+    // They are far more than are remembered at once.
+    let opened = recording.number(
+        "SELECT count(*) FROM syscalls WHERE syscall = 'openat' AND length(path) > 3600",
+    );
+    assert!(opened as u64 * 3600 > limit, "{opened}");
+    let told = report(&recording.session);
+    assert_eq!(told["cost"]["recorder_limit_bytes"].as_u64(), Some(limit));
 }
 
 /// A name is only partial where its own path changed while it was read, whatever

@@ -85,6 +85,9 @@ fn call(tid: i64, line: &str) -> Option<Call> {
         _ => {
             let number = match number.strip_prefix("0x") {
                 Some(hex) => i64::from_str_radix(hex, 16).ok()?,
+                None if number.len() > 1 && number.starts_with('0') => {
+                    i64::from_str_radix(number, 8).ok()?
+                }
                 None => number.parse().ok()?,
             };
             match &error {

@@ -5,6 +5,8 @@
  *   strange  names of any bytes, and a path of 4,095 bytes
  *   recycle  creates and removes files until an inode number comes back; prints
  *            how many times it did
+ *   long     300,000 files with paths of nearly 4,095 bytes, one at a time; their
+ *            calls are not logged
  */
 #include "truth.h"
 
@@ -221,6 +223,24 @@ static int recycle(void)
 	return again;
 }
 
+static void long_paths(void)
+{
+	char name[241] = "";
+	memset(name, 'd', 240);
+	while (strlen(dir) + 241 < 4095 - 241) {
+		if (mkdir(name, 0755) || chdir(name))
+			truth_die("mkdir");
+		dir = text("%s/%s", dir, name);
+	}
+	for (int n = 0; n < 300000; n++) {
+		memset(name, 'f', 240);
+		name[snprintf(name, sizeof(name), "%d", n)] = '.';
+		int fd = open(name, O_CREAT | O_WRONLY, 0644);
+		if (fd < 0 || close(fd) || unlink(name))
+			truth_die("a file");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3 || chdir(argv[2]))
@@ -234,6 +254,8 @@ int main(int argc, char **argv)
 		strange();
 	else if (!strcmp(argv[1], "recycle"))
 		again = recycle();
+	else if (!strcmp(argv[1], "long"))
+		long_paths();
 	else
 		truth_die(argv[1]);
 	truth_end();

@@ -119,7 +119,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Runs `diagnose` and returns the exit status: 1 when there are findings.
+/// Runs `diagnose` and returns the exit status: 1 when there are findings, 2 when a part of
+/// the session can't be read: silence of the rules says nothing then.
 pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     let mut session = open(&args.session)?;
     let diagnosis = findings(&mut session)?;
@@ -140,6 +141,9 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(Failure::input)?;
+    if session.is_damaged() {
+        return Ok(2);
+    }
     Ok(u8::from(!diagnosis.findings.is_empty()))
 }
 

@@ -12,6 +12,7 @@ use fathom_probe::{
 
 use crate::args::DoctorArgs;
 use crate::exit::Failure;
+use crate::stages::MEMORY_BYTES;
 
 /// One line of the result.
 struct Check {
@@ -179,6 +180,15 @@ fn checks() -> Vec<Check> {
     });
     checks.push(stacks(options));
     checks.push(counters());
+    checks.push(Check {
+        ok: true,
+        what: "memory of a recording".into(),
+        found: format!(
+            "at most {} MiB and its rings (--ring-mib)",
+            MEMORY_BYTES >> 20
+        ),
+        advice: String::new(),
+    });
     checks.push(Check {
         ok: cfg!(feature = "analyse"),
         what: "reports and SQL (DuckDB)".into(),

@@ -4,14 +4,14 @@
 use std::time::{Duration, Instant};
 
 use fathom_decode::Merge;
-use fathom_enrich::{EnrichOptions, Enricher};
+use fathom_enrich::{EnrichOptions, Enricher, MAX_FILE_BYTES};
 use fathom_model::abi::{ShedKey, ShedValue, lost_is_other};
 use fathom_model::meta::{Options, Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_probe::Losses;
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 
-use crate::record::{Feed, Watch};
+use crate::record::{Feed, WAITING_BYTES, Watch};
 
 /// Rows that are handed to the writer at once.
 pub const BATCH_ROWS: usize = 32 * 1024;
@@ -36,9 +36,18 @@ struct Watchers {
     findings: Option<Feed>,
 }
 
+/// Memory of rows on their way from records to the disk, whose texts have up to a page of
+/// memory each: the batch that is filled, those that the writer encodes and merges.
+const ROWS_BYTES: usize = 384 << 20;
+/// What the recorder's resident memory stays below, besides its rings and the page that it may
+/// serve: drained records that wait, files that are remembered, rows, and the program itself.
+pub const MEMORY_BYTES: usize = WAITING_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
+
 /// Files that a recording remembers which goes on for days: one that was not used
 /// for long gets another id when it is used again.
 pub const FILES_OF_A_RING: usize = 1 << 16;
+/// Their memory.
+const FILE_BYTES_OF_A_RING: usize = 64 << 20;
 
 impl Stages {
     /// Stages that end in `writer`; `options` are those of the recording.
@@ -61,6 +70,7 @@ impl Stages {
         self.enricher = Enricher::new(EnrichOptions {
             calls_left_out: options.leave_calls_out(),
             max_files: FILES_OF_A_RING,
+            max_file_bytes: FILE_BYTES_OF_A_RING,
             refresh_ns: Some(REFRESH.as_nanos() as u64),
             ..EnrichOptions::default()
         });

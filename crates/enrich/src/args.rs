@@ -160,7 +160,10 @@ pub(crate) fn write(
                 text(name, call.string2, partial, null, out);
             }
             // Of some commands the value is no text.
-            ArgText::Text3(_) if plan.name == "fsconfig" && !has_text(call.record.aux) => {}
+            ArgText::Text3(_)
+                if plan.name == "fsconfig"
+                    && !has_text(call.record.aux)
+                    && !call.passed(ARG_STRING3_NULL) => {}
             ArgText::Text3(name) => {
                 let partial = call.passed(ARG_STRING3_PARTIAL);
                 let null = call.passed(ARG_STRING3_NULL);

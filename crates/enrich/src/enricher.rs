@@ -46,6 +46,10 @@ const ENTER_REGISTERED_RING: u64 = 16;
 /// IORING_REGISTER_USE_REGISTERED_RING
 const REGISTER_USE_REGISTERED_RING: u64 = 1 << 31;
 
+/// Memory of files that are remembered when nothing else is said: some 400,000 of them
+/// with paths of 100 bytes.
+pub const MAX_FILE_BYTES: usize = 256 << 20;
+
 /// Limits of an [`Enricher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnrichOptions {
@@ -70,7 +74,7 @@ impl Default for EnrichOptions {
     fn default() -> Self {
         Self {
             max_files: 1 << 20,
-            max_file_bytes: 512 << 20,
+            max_file_bytes: MAX_FILE_BYTES,
             max_threads: 1 << 18,
             calls_left_out: false,
             refresh_ns: None,

@@ -53,7 +53,7 @@ mod text;
 mod vocab;
 
 pub use content::ContentCounts;
-pub use enricher::{EnrichOptions, Enricher};
+pub use enricher::{EnrichOptions, Enricher, MAX_FILE_BYTES};
 
 /// What `command` of fcntl (F_GETFL) returned as strace writes it, with a comment; `None` when
 /// that is a number and nothing else.

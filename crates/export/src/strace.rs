@@ -254,7 +254,10 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Opti
                 Err(_) => text.to_string(),
             })
         }
-        Arg::Dirfd => directory("dirfd"),
+        Arg::Dirfd => directory("dirfd").map(|fd| match (call.name, fd.as_str()) {
+            ("fanotify_mark", "-1") => "FAN_NOFD".into(),
+            _ => fd,
+        }),
         Arg::Dirfd2 if call.position(Arg::Target).is_some() => directory("dirfd"),
         Arg::Dirfd2 => directory("dirfd2"),
         Arg::Path | Arg::Target => path(row.path_arg, value(row.args, "path_arg")),
@@ -428,6 +431,8 @@ fn result(row: &Row<'_>, call: Option<&'static Syscall>, removed: &Removed) -> S
 fn success(row: &Row<'_>, call: &Syscall, ret: i64, removed: &Removed) -> String {
     let mut text = match call.returns {
         Returns::Addr => return format!("{ret:#x}"),
+        Returns::Mode if ret < 0o100 => return format!("{ret:03o}"),
+        Returns::Mode => return format!("0{ret:o}"),
         _ => ret.to_string(),
     };
     let command = match call.name {

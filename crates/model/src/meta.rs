@@ -391,6 +391,10 @@ pub struct Cost {
     pub target_cpu_ns: Option<u64>,
     /// Peak of the recorder's resident memory, bytes.
     pub recorder_peak_rss_bytes: Option<u64>,
+    /// What that stays below whatever is recorded, bytes: the budgets of what the
+    /// recorder keeps, and the rings. Null when it serves a page, too.
+    #[serde(default)]
+    pub recorder_limit_bytes: Option<u64>,
     /// Times the recording thread drained the rings.
     pub drains: u64,
     /// Highest share of the slot ring in use, 0 to 1.

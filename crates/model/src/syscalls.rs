@@ -65,6 +65,8 @@ pub enum Returns {
     Count,
     /// An address: only -4095 to -1 are errors.
     Addr,
+    /// Permissions.
+    Mode,
 }
 
 /// By which interface a request reached the kernel.

@@ -216,7 +216,7 @@ pub(crate) struct Room {
     /// Slots a CPU.
     pub(crate) per_cpu: usize,
     /// Bytes of the wide ring of a CPU.
-    wide_bytes: u32,
+    pub(crate) wide_bytes: u32,
     /// Counters of perf that are asked for and there.
     pub(crate) perf_counters: PerfCounters,
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use fathom_model::abi::{CpuStats, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
+use fathom_model::abi::{CpuStats, SLOT_BYTES, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
 use fathom_model::meta::{Hook, PerfCounter, RecordedLayer};
 use fathom_model::raw::RawChunk;
 use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
@@ -65,6 +65,7 @@ pub struct Probe {
     hooks: Hooks,
     layers: Layers,
     cpus: usize,
+    ring_bytes: u64,
     all_tasks: bool,
     paths: bool,
     spare: Vec<Vec<u8>>,
@@ -85,6 +86,8 @@ impl Probe {
     pub fn load(options: &ProbeOptions) -> Result<Self, ProbeError> {
         let (loaded, wide, room) = load::load(options)?;
         let Room { cpus, per_cpu, .. } = room;
+        // A BPF ring buffer shows its pages twice, so that records never wrap.
+        let ring_bytes = cpus * (per_cpu * SLOT_BYTES as usize + 2 * room.wide_bytes as usize);
         let Loaded {
             object,
             hooks,
@@ -107,6 +110,7 @@ impl Probe {
             hooks,
             layers: options.layers,
             cpus,
+            ring_bytes: ring_bytes as u64,
             all_tasks: options.all_tasks,
             paths: options.detail != Detail::Raw || options.counters,
             spare: Vec::new(),
@@ -330,6 +334,12 @@ impl Probe {
     /// Makes room: forgets counters of processes that have ended.
     pub fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
         self.counted.forget(&self.object, keys)
+    }
+
+    /// Memory of the rings of all CPUs as it counts in this process when all of it
+    /// was used, bytes.
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring_bytes
     }
 
     /// Highest share of a CPU's slot ring that was ever in use, 0 to 1.

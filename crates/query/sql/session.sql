@@ -32,6 +32,7 @@
 -- recorder_cpu_ns: CPU time of the recorder; null when not measured.
 -- target_cpu_ns: CPU time of the recorded program; null when not known.
 -- recorder_peak_rss_bytes: Peak of the recorder's resident memory; null when not measured.
+-- recorder_limit_bytes: What that stays below whatever is recorded; null when not known.
 -- fathom_version: Version of the fathom that wrote it.
 CREATE TABLE session (
     id VARCHAR,
@@ -64,5 +65,6 @@ CREATE TABLE session (
     recorder_cpu_ns BIGINT,
     target_cpu_ns BIGINT,
     recorder_peak_rss_bytes BIGINT,
+    recorder_limit_bytes BIGINT,
     fathom_version VARCHAR
 )

@@ -22,7 +22,7 @@ pub(crate) fn insert(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
     let cost = &meta.cost;
     connection.execute(
         "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, make_timestamp_ns(?), \
-         make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             meta.id,
             match meta.state {
@@ -59,6 +59,7 @@ pub(crate) fn insert(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
             cost.recorder_cpu_ns.map(signed),
             cost.target_cpu_ns.map(signed),
             cost.recorder_peak_rss_bytes.map(signed),
+            cost.recorder_limit_bytes.map(signed),
             meta.fathom_version,
         ],
     )?;

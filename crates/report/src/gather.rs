@@ -606,6 +606,7 @@ fn cost(meta: &SessionMeta, duration_ns: i64) -> Cost {
         recorder_cpu_ns: cost.recorder_cpu_ns,
         recorder_share: of(cost.recorder_cpu_ns, u64::try_from(duration_ns).ok()),
         recorder_peak_rss_bytes: cost.recorder_peak_rss_bytes,
+        recorder_limit_bytes: cost.recorder_limit_bytes,
         ring_peak: cost.ring_peak,
         ring_mib: meta.options.ring_mib,
     }

@@ -402,6 +402,8 @@ pub struct Cost {
     pub recorder_share: Option<f64>,
     /// Peak of the recorder's resident memory.
     pub recorder_peak_rss_bytes: Option<u64>,
+    /// What it stays below whatever is recorded.
+    pub recorder_limit_bytes: Option<u64>,
     /// Highest share of the ring in use, 0 to 1.
     pub ring_peak: Option<f64>,
     /// Memory of the ring of one processor, MiB.

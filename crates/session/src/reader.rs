@@ -42,6 +42,8 @@ pub struct Session {
     /// In the order of [`TABLES`].
     parts: Vec<Vec<PartInfo>>,
     problems: Vec<String>,
+    /// Parts that are left out, as they are damaged.
+    unreadable: usize,
     /// Why `session.json` could not be read, if its parts had to do.
     rebuilt: Option<String>,
     /// Parts out of which DuckDB reads wrong values.
@@ -87,6 +89,7 @@ impl Session {
             live: false,
             parts: Vec::new(),
             problems: Vec::new(),
+            unreadable: 0,
             wrong_pages: 0,
             unchecked: 0,
             check,
@@ -175,11 +178,16 @@ impl Session {
         &self.problems
     }
 
+    /// Whether parts are left out as they are damaged: what is missing may hold anything.
+    pub fn is_damaged(&self) -> bool {
+        self.unreadable > 0
+    }
+
     fn scan(&mut self, folder: &Dir) -> Result<(), SessionError> {
         // Before the parts: one that is written in between is a part more.
         self.live = lock::is_held_in(folder);
         self.problems.clear();
-        (self.wrong_pages, self.unchecked) = (0, 0);
+        (self.wrong_pages, self.unchecked, self.unreadable) = (0, 0, 0);
         let mut before = std::mem::take(&mut self.parts);
         // Calls first: the files and tasks that they refer to were written before
         // them.
@@ -373,6 +381,7 @@ impl Session {
                 // Merged into another part since the folder was read.
                 Err(Unreadable::Gone) => {}
                 Err(Unreadable::Bad(reason)) => {
+                    self.unreadable += 1;
                     self.problems
                         .push(format!("{}/{range} is left out: {reason}", table.name));
                 }

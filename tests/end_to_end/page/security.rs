@@ -344,7 +344,7 @@ fn growth(page: &Page, sql: &str) -> (u16, String, u64) {
     let before = peak_bytes(page.pid()).unwrap();
     let answer = page.sql("a.fathom", sql);
     let after = peak_bytes(page.pid()).unwrap();
-    (answer.status, answer.text(), after - before)
+    (answer.status, answer.text(), after.saturating_sub(before))
 }
 
 #[test]

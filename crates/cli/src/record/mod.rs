@@ -33,7 +33,7 @@ use crate::exit::Failure;
 use content::Choice;
 pub use findings::Feed;
 pub use host::describe as describe_host;
-pub use pipeline::Progress;
+pub use pipeline::{Progress, WAITING_BYTES};
 use pipeline::{Counted, Destination, Pipeline};
 pub use saving::Watch;
 use status::StatusLine;
@@ -148,6 +148,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     }
     meta.hooks = probe.hooks().to_vec();
     meta.layers = probe.layers();
+    meta.cost.recorder_limit_bytes = memory_limit(&args, &probe);
     if let (true, Some(hook)) = (args.stacks, probe.missing_stacks()) {
         eprintln!("fathom: --stacks: {}", hook.note);
     }
@@ -488,6 +489,7 @@ impl Recording {
             recorder_cpu_ns: None,
             target_cpu_ns: target.cpu_ns(),
             recorder_peak_rss_bytes: None,
+            recorder_limit_bytes: meta.cost.recorder_limit_bytes,
             drains,
             ring_peak: Some(self.probe.ring_peak()),
         };
@@ -603,6 +605,17 @@ fn default_output(args: &RecordArgs) -> PathBuf {
         (None, None) => "all".to_string(),
     };
     PathBuf::from(format!("{name}-{}.fathom", system::local_time_for_names()))
+}
+
+/// What the recorder's memory stays below; nothing is promised when it serves a page, too.
+fn memory_limit(args: &RecordArgs, probe: &Probe) -> Option<u64> {
+    #[cfg(feature = "analyse")]
+    if args.page.ui {
+        return None;
+    }
+    #[cfg(not(feature = "analyse"))]
+    let _ = args;
+    Some(crate::stages::MEMORY_BYTES as u64 + probe.ring_bytes())
 }
 
 fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {

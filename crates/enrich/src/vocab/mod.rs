@@ -20,6 +20,8 @@ pub(crate) use fcntl::{
 pub(crate) enum Kind {
     Open,
     /// Flags of open without an access mode: dup3.
+    /// Flags of open with an access mode, in 32 bits.
+    OpenMode,
     OpenFlags,
     At,
     /// AT_ flags of statx, which say how to synchronise as well.
@@ -80,6 +82,8 @@ pub(crate) enum Kind {
     OwnerType,
     WriteLife,
     Mount,
+    /// Attributes of a mount in 32 bits.
+    FsmountAttr,
     MountAttr,
     Fsconfig,
     Quota,
@@ -110,6 +114,7 @@ impl Kind {
     pub(crate) fn of(call: &str, name: &str, kind: &str) -> Option<Kind> {
         Some(match (kind, call, name) {
             ("O", "dup3", _) => Kind::OpenFlags,
+            ("O", "fanotify_init", _) => Kind::OpenMode,
             ("O", ..) => Kind::Open,
             ("AT", "statx" | "IORING_OP_STATX", _) => Kind::AtStatx,
             ("AT", "faccessat2", _) => Kind::AtAccess,
@@ -147,6 +152,7 @@ impl Kind {
             ("long", ..) => Kind::Long,
             ("ulong", ..) => Kind::Ulong,
             ("MOUNT", ..) => Kind::Mount,
+            ("MOUNT_ATTR", "fsmount", _) => Kind::FsmountAttr,
             ("MOUNT_ATTR", ..) => Kind::MountAttr,
             ("FSCONFIG", ..) => Kind::Fsconfig,
             ("QUOTA", ..) => Kind::Quota,
@@ -186,6 +192,7 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
     match kind {
         // open_how's flags have 64 bits; those of the other calls come from aux.
         Kind::Open => open(value, out),
+        Kind::OpenMode => open(low, out),
         Kind::OpenFlags => bits(tables::OPEN, low, "0", "O_???", out),
         Kind::At => bits(tables::AT, low, "0", "AT_???", out),
         Kind::AtStatx => at_statx(low, out),
@@ -212,7 +219,7 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::Lock => bits(tables::LOCK, low, "0", "LOCK_???", out),
         Kind::Ioctl => ioctl::write(value as u32, out),
         Kind::Xattr => bits(tables::XATTR, low, "0", "XATTR_???", out),
-        Kind::Prot => bits(tables::PROT, low, "PROT_NONE", "PROT_???", out),
+        Kind::Prot => bits(tables::PROT, value, "PROT_NONE", "PROT_???", out),
         Kind::Map => map(low, out),
         Kind::Msync => bits(tables::MSYNC, low, "0", "MS_???", out),
         Kind::Madvise => one(tables::MADVISE, low, "MADV_???", out),
@@ -230,7 +237,7 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::Owner if low == 0xffff_ffff => out.push_str("-1"),
         Kind::Owner | Kind::Uint => append(out, format_args!("{low}")),
         Kind::Int => append(out, format_args!("{}", value as u32 as i32)),
-        Kind::Memfd => bits(system::MEMFD, low, "0", "MFD_???", out),
+        Kind::Memfd => memfd(low, out),
         Kind::Umount => bits(system::UMOUNT, low, "0", "MNT_???", out),
         Kind::OpenTree => bits(system::OPEN_TREE, low, "0", "OPEN_TREE_???", out),
         Kind::MoveMount => bits(system::MOVE_MOUNT, low, "0", "MOVE_MOUNT_???", out),
@@ -261,6 +268,7 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::WriteLife => one(system::WRITE_LIFE, value, "RWH_WRITE_LIFE_???", out),
         Kind::Mount => mount(value, out),
         Kind::MountAttr => mount_attr(value, out),
+        Kind::FsmountAttr => mount_attr(low, out),
         Kind::Fsconfig => one(system::FSCONFIG, low, "FSCONFIG_???", out),
         Kind::Quota => quota(low, out),
         Kind::Swap => swap(low, out),
@@ -380,6 +388,20 @@ fn map(value: u64, out: &mut String) {
     }
 }
 
+fn memfd(value: u64, out: &mut String) {
+    const HUGE_SHIFT: u32 = 26;
+    let huge = value >> HUGE_SHIFT;
+    let rest = value & 0x03ff_ffff;
+    let start = out.len();
+    if rest != 0 || huge == 0 {
+        bits(system::MEMFD, rest, "0", "MFD_???", out);
+    }
+    if huge != 0 {
+        separate(start, out);
+        append(out, format_args!("{huge}<<MFD_HUGE_SHIFT"));
+    }
+}
+
 fn mount(value: u64, out: &mut String) {
     const MAGIC: u64 = 0xc0ed_0000;
     let start = out.len();
@@ -402,25 +424,20 @@ fn mount(value: u64, out: &mut String) {
 }
 
 fn mount_attr(value: u64, out: &mut String) {
-    // One of three ways, in two bits.
+    // One of three ways in three bits, of which the third stands with both others only.
     const ATIME: u64 = 0x70;
+    let names = match value & ATIME {
+        ATIME => [("MOUNT_ATTR__ATIME", ATIME), ("", 0)],
+        _ => [("MOUNT_ATTR_NOATIME", 0x10), ("MOUNT_ATTR_STRICTATIME", 0x20)],
+    };
     let start = out.len();
-    let mut rest = known_bits(system::MOUNT_ATTR, value & !ATIME, start, out);
-    match value & ATIME {
-        0 => {}
-        0x10 => {
+    let mut rest = known_bits(system::MOUNT_ATTR, value & !ATIME, start, out) | value & ATIME;
+    for (name, bits) in names {
+        if bits != 0 && rest & bits == bits {
             separate(start, out);
-            out.push_str("MOUNT_ATTR_NOATIME");
+            out.push_str(name);
+            rest &= !bits;
         }
-        0x20 => {
-            separate(start, out);
-            out.push_str("MOUNT_ATTR_STRICTATIME");
-        }
-        ATIME => {
-            separate(start, out);
-            out.push_str("MOUNT_ATTR__ATIME");
-        }
-        other => rest |= other,
     }
     if out.len() == start {
         bits(&[], rest, "0", "MOUNT_ATTR_???", out);
@@ -432,7 +449,10 @@ fn mount_attr(value: u64, out: &mut String) {
 fn quota(value: u64, out: &mut String) {
     const TYPE_BITS: u64 = 8;
     out.push_str("QCMD(");
-    one(system::QUOTA, value >> TYPE_BITS, "Q_???", out);
+    match value >> TYPE_BITS {
+        0 => out.push_str("0 /* Q_??? */"),
+        command => one(system::QUOTA, command, "Q_???", out),
+    }
     out.push_str(", ");
     one(system::QUOTA_TYPE, value & 0xff, "???QUOTA", out);
     out.push(')');
@@ -440,13 +460,15 @@ fn quota(value: u64, out: &mut String) {
 
 fn swap(value: u64, out: &mut String) {
     const PRIORITY: u64 = 0x7fff;
+    // With it the priority counts, 0 as well.
+    const PREFER: u64 = 0x8000;
     let start = out.len();
     let rest = known_bits(system::SWAP, value & !PRIORITY, start, out);
     if rest != 0 {
         separate(start, out);
         append(out, format_args!("{rest:#x}"));
     }
-    if value & PRIORITY != 0 || value == 0 {
+    if value & (PRIORITY | PREFER) != 0 || value == 0 {
         separate(start, out);
         append(out, format_args!("{}", value & PRIORITY));
     }

@@ -135,8 +135,11 @@ pub fn row(
     for (role, arg) in call.args.iter().zip(args) {
         other(call, *role, arg, &mut row, &mut text);
     }
-    // Of calls with a second descriptor that one comes first or last as in the
-    // call.
+    for (role, name) in [(Arg::Path, "path_arg"), (Arg::Path2, "path_arg2")] {
+        if at(role) == Some(b"NULL") {
+            named(name, "NULL", &mut text);
+        }
+    }
     row.args = text;
     row
 }
@@ -202,10 +205,9 @@ fn paths(
     row.path_arg = at(Arg::Path).or(at(Arg::Target)).and_then(string);
     row.path_arg2 = at(Arg::Path2).and_then(string);
     // The file behind the descriptor itself.
-    if matches!(call.name, "utimensat" | "futimesat") && at(Arg::Path) == Some(b"NULL") {
-        row.path_arg = Some(Vec::new());
-    }
-    if let (Some(arg), true) = (&row.path_arg, call.position(Arg::Path).is_some()) {
+    let own = matches!(call.name, "utimensat" | "futimesat") && at(Arg::Path) == Some(b"NULL");
+    let path = row.path_arg.as_deref().or(own.then_some(b"".as_slice()));
+    if let (Some(arg), true) = (path, call.position(Arg::Path).is_some()) {
         row.path = full(directory(Arg::Dirfd), arg);
     }
     if let Some(arg) = &row.path_arg2 {

@@ -212,8 +212,12 @@ fn errno_number(name: &str) -> Option<i64> {
 /// A number, decimal, `0x` or octal.
 pub fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(without_comment(text)).ok()?;
+    let octal = text
+        .strip_prefix('0')
+        .and_then(|digits| i64::from_str_radix(digits, 8).ok());
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok().map(|n| n as i64),
+        None if octal.is_some() => octal,
         None => match text.parse::<i64>() {
             Ok(n) => Some(n),
             // Numbers without a sign.
@@ -361,6 +365,8 @@ mod tests {
         assert_eq!(answer.ret, Some(0x7f12_0000_0000));
         let (_, answer) = ok("3, F_GETFL) = 0x8002 (flags O_RDWR|O_LARGEFILE)");
         assert_eq!(answer.ret, Some(0x8002));
+        let (_, answer) = ok("077) = 022");
+        assert_eq!(answer.ret, Some(0o22));
         let (_, answer) = ok("3) = -1 (errno 531)");
         assert_eq!(answer.ret, Some(-531));
         let (args, _) = ok("3<TCP:[127.0.0.1:1->127.0.0.1:2]>, \"x\", 1) = 1");

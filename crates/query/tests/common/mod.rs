@@ -450,6 +450,7 @@ pub fn meta() -> SessionMeta {
             recorder_cpu_ns: Some(42_000_000),
             target_cpu_ns: Some(1_300_000_000),
             recorder_peak_rss_bytes: Some(37 << 20),
+            recorder_limit_bytes: Some(800 << 20),
             drains: 80,
             ring_peak: Some(0.03),
         },

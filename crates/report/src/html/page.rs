@@ -474,6 +474,11 @@ fn cost(out: &mut String, report: &Report) {
             cost.recorder_peak_rss_bytes
                 .map_or_else(missing, |n| bytes(signed(n))),
         ),
+        (
+            "Limit of that",
+            cost.recorder_limit_bytes
+                .map_or_else(missing, |n| bytes(signed(n))),
+        ),
         ("Ring, a CPU", format!("{} MiB", cost.ring_mib)),
         ("Ring, highest fill", share(cost.ring_peak)),
         ("Session", storage.location.clone()),

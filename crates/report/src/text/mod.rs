@@ -460,7 +460,10 @@ impl Page<'_> {
         let memory = cost
             .recorder_peak_rss_bytes
             .map_or("not measured".into(), |n| {
-                format!("{} at most", bytes(signed(n)))
+                let limit = cost.recorder_limit_bytes.map_or(String::new(), |limit| {
+                    format!(", limit {}", bytes(signed(limit)))
+                });
+                format!("{} at most{limit}", bytes(signed(n)))
             });
         let fill = cost.ring_peak.map_or("fill not measured".into(), |s| {
             format!("{} full at most", percent(s))
