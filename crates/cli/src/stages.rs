@@ -8,7 +8,7 @@ use fathom_enrich::{EnrichOptions, Enricher, MAX_FILE_BYTES};
 use fathom_model::abi::{ShedKey, ShedValue, lost_is_other};
 use fathom_model::meta::{Options, Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
-use fathom_probe::Losses;
+use fathom_probe::{Losses, system};
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 
 use crate::record::{Feed, WAITING_BYTES, Watch};
@@ -223,6 +223,9 @@ impl Stages {
             content.no_room = counts.no_room;
         }
         meta.totals.offsets_unknown = enricher.offsets_unknown();
+        // What it remembers is as much as the merges at the end need.
+        drop((merge, enricher));
+        system::release_memory();
         let calls_lost: u64 = lost
             .iter()
             .filter(|(_, call, _)| !lost_is_other(*call))
