@@ -563,8 +563,12 @@ static __always_inline bool read_statx(struct wide_call_record *record, __u64 ad
 	return true;
 }
 
-static __noinline bool wide_call(struct task_struct *task, struct task_state *state,
-				 struct pt_regs *regs, struct call_record *made, bool pending)
+static __always_inline __u64 call_end(struct call_record *call)
+{
+	return call->ts_ns + call->dur_ns;
+}
+
+static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs, bool pending)
 {
 	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
 	const volatile struct call_desc *desc = desc_of(state->number, compat);
@@ -578,7 +582,7 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	__builtin_memset(record, 0, sizeof(*record));
 	/* In map memory from here on: of what lies on the stack the verifier
 	 * would follow every combination. */
-	record->call = *made;
+	record->call = state->call;
 	struct call_record *call = &record->call;
 	call->kind = RECORD_WIDE_CALL;
 	record->fd2 = -1;
@@ -587,7 +591,6 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 	bool user_memory = config.detail != DETAIL_RAW && !pending;
 	if (config.detail != DETAIL_FULL)
 		call->flags |= CALL_NO_STRINGS;
-	__u64 now = call->ts_ns + call->dur_ns;
 	__u32 at = sizeof(*record);
 
 	if (desc->extra[0] != NO_ARG)
@@ -626,9 +629,9 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 				call->offset = offset_by_pointer(address, call->ret);
 		} else {
 			record->arg_flags |= ARG_OFFSET_NULL;
-			struct file *file = file_of_fd(task, call->fd);
+			struct file *file = file_of_fd(current_task(), call->fd);
 			if (file && (__u64)file == state->file_ptr)
-				call->offset = offset_at_position(task, file, call->ret,
+				call->offset = offset_at_position(current_task(), file, call->ret,
 								  state->entry_pos, call);
 		}
 	}
@@ -641,22 +644,21 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		} else {
 			if (desc->offset_ptr2 != NO_ARG)
 				record->arg_flags |= ARG_OFFSET2_NULL;
-			struct file *file = file_of_fd(task, record->fd2);
+			struct file *file = file_of_fd(current_task(), record->fd2);
 			if (file)
-				record->offset2 = offset_at_position(task, file, call->ret,
+				record->offset2 = offset_at_position(current_task(), file, call->ret,
 								     state->entry_pos2, call);
 		}
 	}
 
-	struct name root;
-	if ((desc->path1 || desc->path2) && user_memory && other_root(task, &root))
-		record->root = start_of_path(state, AT_FDCWD, true, now);
+	if ((desc->path1 || desc->path2) && user_memory)
+		record->root = start_of_path(state, AT_FDCWD, true, call_end(call));
 	if (desc->string1 != NO_ARG) {
 		__u64 address = kept_argument(scratch, desc->string1);
 		record->dirfd1 =
 			desc->dirfd1 != NO_ARG ? kept_argument(scratch, desc->dirfd1) : AT_FDCWD;
 		if (full && desc->dirfd1 != NO_ARG)
-			record->at1 = start_of_path(state, record->dirfd1, false, now);
+			record->at1 = start_of_path(state, record->dirfd1, false, call_end(call));
 		long n = full && address ? append_string(scratch, at, address) : -1;
 		/* Without strings the file behind a descriptor is still named. */
 		if ((!address || config.detail == DETAIL_FDS) && user_memory &&
@@ -671,10 +673,13 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 				bool in_root = call->flags & CALL_HAS_HOW &&
 					       record->extra[2] & RESOLVE_IN_ROOT;
 				bool absolute = n > 0 && scratch->data[at] == '/';
-				record->dir1 =
-					absolute && !in_root
-						? record->root
-						: start_of_path(state, record->dirfd1, false, now);
+				if (absolute && !in_root)
+					record->dir1 = record->root;
+				else if (record->at1)
+					record->dir1 = record->at1;
+				else
+					record->dir1 = start_of_path(state, record->dirfd1, false,
+								     call_end(call));
 				if (in_root)
 					record->root = record->dir1;
 			}
@@ -689,7 +694,7 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		record->dirfd2 =
 			desc->dirfd2 != NO_ARG ? kept_argument(scratch, desc->dirfd2) : AT_FDCWD;
 		if (full && desc->dirfd2 != NO_ARG)
-			record->at2 = start_of_path(state, record->dirfd2, false, now);
+			record->at2 = start_of_path(state, record->dirfd2, false, call_end(call));
 		at &= SCRATCH_BYTES / 2 - 1;
 		__u64 address = kept_argument(scratch, desc->string2);
 		long n = full && address ? append_string(scratch, at, address) : -1;
@@ -698,11 +703,15 @@ static __noinline bool wide_call(struct task_struct *task, struct task_state *st
 		if (n < 0 || n >= MAX_PATH)
 			call->flags |= CALL_STRING2_PARTIAL;
 		if (n >= 0) {
-			if (desc->path2)
-				record->dir2 =
-					n > 0 && scratch->data[at] == '/'
-						? record->root
-						: start_of_path(state, record->dirfd2, false, now);
+			if (desc->path2) {
+				if (n > 0 && scratch->data[at] == '/')
+					record->dir2 = record->root;
+				else if (record->at2)
+					record->dir2 = record->at2;
+				else
+					record->dir2 = start_of_path(state, record->dirfd2, false,
+								     call_end(call));
+			}
 			if (n >= MAX_PATH)
 				n = MAX_PATH - 1;
 			n &= MAX_PATH - 1;
@@ -933,18 +942,21 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 #endif
 	bool sent;
 	if (wide) {
-		sent = wide_call(task, state, regs, call, pending);
+		sent = wide_call(state, regs, pending);
 		if (sent)
 			COUNT(wide_calls);
 	} else {
 		sent = slot_output(call);
 	}
 	if (unlikely(!sent)) {
+		/* Looked up again: before 6.8 the frames of a chain of calls leave no room to
+		 * keep it. */
+		desc = desc_of(state->number, compat);
 		state->counting.stage = COUNTING_NOT;
 		/* A ring is not the file of the call. */
-		if (shown)
+		if (desc->ring != NO_ARG && !desc->path1 && !(desc->flags & DESC_RET_FD))
 			call->file = 0;
-		lose(call, flags);
+		lose(call, desc->flags);
 	} else if (config.stacks && !pending && !compat) {
 		state->stack_ns = call->ts_ns;
 	}

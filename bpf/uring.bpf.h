@@ -179,6 +179,8 @@ static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 #endif
 	if (!recorded)
 		return 0;
+	if (op_judged_by_paths(op))
+		op_judge_paths(op);
 	if (op_has_names(op))
 		op_read_names();
 	if (op_keep_anyway(key) && unlikely(is_multishot(sqe) || overflow_seen)) {

@@ -79,20 +79,18 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 	__u64 mnt = 0, dentry = 0;
 	bool below = known; /* a directory */
 	struct name root;
-	__u32 root_depth = 0;
-	__u64 root_hash = 0;
 	if (known && other_root(task, &root)) {
 		walk_path(scratch, (__u64)root.mnt, (__u64)root.dentry, 0, true);
 		known = !scratch->walk.partial;
 		j->kind = RULE_PATH;
 		judge_names(&context, 0, scratch->walk.at);
-		root_depth = j->depth;
-		root_hash = j->stack[root_depth & (MAX_COMPONENTS - 1)];
+		j->root_depth = j->depth;
+		j->root_hash = j->stack[j->root_depth & (MAX_COMPONENTS - 1)];
 	}
 	if (n > 0 && scratch->data[ARGUMENT_AT] == '/') {
 		/* It begins at the root, which has been taken in. */
 		below = false;
-		j->floor = root_depth;
+		j->floor = j->root_depth;
 	} else if (known && dirfd == AT_FDCWD) {
 		struct fs_struct *fs = READ_LINK(task, fs);
 		if (fs) {
@@ -115,9 +113,9 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 			j->depth = 0;
 			judge_names(&context, 0, scratch->walk.at);
 			/* A directory outside of the root is left by `..` as any other. */
-			if (j->depth >= root_depth &&
-			    j->stack[root_depth & (MAX_COMPONENTS - 1)] == root_hash)
-				j->floor = root_depth;
+			if (j->depth >= j->root_depth &&
+			    j->stack[j->root_depth & (MAX_COMPONENTS - 1)] == j->root_hash)
+				j->floor = j->root_depth;
 		}
 	}
 	if (known) {

@@ -59,24 +59,23 @@ __noinline int op_late_file(struct operation *op, __u64 address, __u64 now, bool
 	return 0;
 }
 
-/* Judges an operation whose file is not known at its beginning, and that may
- * have paths: by these. */
-__noinline int op_judge_unknown(struct operation *op)
+/* Whether an operation is judged by the paths that it was given, as its file is not known
+ * at its beginning. */
+static __always_inline bool op_judged_by_paths(struct operation *op)
+{
+	const volatile struct call_desc *desc = op_desc(op->number);
+	return filters(1 << RULE_PATH) && !op->file_ptr && !op->file2_ptr &&
+	       (desc->path1 || desc->path2);
+}
+
+/* Judges such an operation. */
+__noinline int op_judge_paths(struct operation *op)
 {
 	if (!op)
 		return 0;
 	const volatile struct call_desc *desc = op_desc(op->number);
 	struct task_struct *task = current_task();
-	if (filter.known_types)
-		op->left |= LEFT_BY_TYPE;
-	if (!filters(1 << RULE_PATH))
-		return 0;
 	op->left |= LEFT_BY_PATH;
-	if (!desc->path1 && !desc->path2) {
-		if (passes(RULE_PATH, 0))
-			op->left &= ~LEFT_BY_PATH;
-		return 0;
-	}
 	if (desc->path1) {
 		__s32 dirfd = desc->dirfd1 != NO_ARG ? (__s32)op->args[desc->dirfd1 & 7] : AT_FDCWD;
 		if (judge_argument(task, dirfd, op->args[desc->string1 & 7]) != VERDICT_LEFT)
@@ -410,8 +409,8 @@ __noinline int op_give_up(struct op_key *key, struct operation *op, __u32 flags)
 
 /* An operation begins, made by the present task: beginning_of() has its arguments,
  * number, flags, files and what it is known by. Returns whether it is recorded; then
- * op_read_names(), if it may have some, and op_keep() are due, in the caller: the
- * frames of a chain of calls share 512 bytes before 6.13. */
+ * op_judge_paths() and op_read_names(), if it may have some, and op_keep() are due, in the
+ * caller: the frames of a chain of calls share 512 bytes before 6.13. */
 __noinline int op_begin(void)
 {
 	struct task_struct *task = current_task();
@@ -453,7 +452,10 @@ __noinline int op_begin(void)
 		/* One on a descriptor may have its file when it is carried out. */
 		if (nothing_passes() && !names_file(desc) && desc->fd == NO_ARG)
 			return 0;
-		op_judge_unknown(op);
+		if (filter.known_types)
+			op->left |= LEFT_BY_TYPE;
+		if (filters(1 << RULE_PATH) && !passes(RULE_PATH, 0))
+			op->left |= LEFT_BY_PATH;
 	}
 	op->pid = task->tgid;
 	op->tid = task->pid;

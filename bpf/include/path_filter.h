@@ -33,7 +33,8 @@ struct judge {
 	__u32 busy;
 	__u32 depth; /* components on the stack */
 	__u32 floor; /* `..` leads no higher: the depth of the root */
-	__u32 reserved;
+	__u32 root_depth; /* of a root that is another one than the namespace's, and */
+	__u64 root_hash; /* the path down to it: nothing more fits on the stack */
 	__u64 hash; /* of the component so far */
 	__u64 power; /* factor of its next byte, from the leaf up */
 	__u32 len; /* its bytes */
@@ -64,6 +65,8 @@ static __always_inline struct judge *judge_get(void)
 		if (j && claim(&j->busy)) {
 			j->depth = 0;
 			j->floor = 0;
+			j->root_depth = 0;
+			j->root_hash = filter.seed;
 			j->hash = 0;
 			j->power = 1;
 			j->len = 0;
