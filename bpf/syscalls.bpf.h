@@ -981,7 +981,9 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		return 0;
 	compat = COMPAT_CALLS && compat;
 	const volatile struct call_desc *desc = desc_of(number, compat);
-	if (unlikely(desc->flags & DESC_RENAMES) && ret == 0)
+	/* Where operations are not seen, any call of an io_uring may have made one that renames. */
+	if (unlikely(desc->flags & DESC_RENAMES) &&
+	    (desc->ring == NO_ARG ? ret == 0 : !HAVE_OPERATIONS && ret >= 0))
 		__sync_fetch_and_add(&rename_epoch, 1);
 	if (filters(1 << RULE_UID) && unlikely(desc->credentials) && ret == 0)
 		reconsider(task);

@@ -72,9 +72,8 @@ fn long_paths_stay_within_the_memory_that_is_promised() {
     println!("{} of {} MiB", peak >> 20, limit >> 20);
     assert!(peak <= limit, "{peak} of {limit}");
     // They are far more than are remembered at once.
-    let opened = recording.number(
-        "SELECT count(*) FROM syscalls WHERE syscall = 'openat' AND length(path) > 3600",
-    );
+    let opened = recording
+        .number("SELECT count(*) FROM syscalls WHERE syscall = 'openat' AND length(path) > 3600");
     assert!(opened as u64 * 3600 > limit, "{opened}");
     let told = report(&recording.session);
     assert_eq!(told["cost"]["recorder_limit_bytes"].as_u64(), Some(limit));

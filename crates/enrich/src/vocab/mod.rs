@@ -428,7 +428,10 @@ fn mount_attr(value: u64, out: &mut String) {
     const ATIME: u64 = 0x70;
     let names = match value & ATIME {
         ATIME => [("MOUNT_ATTR__ATIME", ATIME), ("", 0)],
-        _ => [("MOUNT_ATTR_NOATIME", 0x10), ("MOUNT_ATTR_STRICTATIME", 0x20)],
+        _ => [
+            ("MOUNT_ATTR_NOATIME", 0x10),
+            ("MOUNT_ATTR_STRICTATIME", 0x20),
+        ],
     };
     let start = out.len();
     let mut rest = known_bits(system::MOUNT_ATTR, value & !ATIME, start, out) | value & ATIME;

@@ -472,10 +472,8 @@ impl Page<'_> {
         let lines = [
             format!("probes    {probes}"),
             format!("recorder  {recorder}"),
-            format!(
-                "memory    {memory}; ring of {} MiB a CPU, {fill}",
-                cost.ring_mib
-            ),
+            format!("memory    {memory}"),
+            format!("ring      {} MiB a CPU, {fill}", cost.ring_mib),
         ];
         for line in lines {
             self.line(&format!("  {line}"));
