@@ -646,8 +646,8 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 				record->arg_flags |= ARG_OFFSET2_NULL;
 			struct file *file = file_of_fd(current_task(), record->fd2);
 			if (file)
-				record->offset2 = offset_at_position(current_task(), file, call->ret,
-								     state->entry_pos2, call);
+				record->offset2 = offset_at_position(
+					current_task(), file, call->ret, state->entry_pos2, call);
 		}
 	}
 

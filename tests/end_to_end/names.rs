@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use fathom_tests::session::{meta, report};
+use fathom_tests::session::meta;
 use fathom_tests::truth::{Selection, compare, logs, rows_of};
 use fathom_tests::{Record, Recording, Scratch, need_root, skip, workload};
 
@@ -75,8 +75,8 @@ fn long_paths_stay_within_the_memory_that_is_promised() {
     let opened = recording
         .number("SELECT count(*) FROM syscalls WHERE syscall = 'openat' AND length(path) > 3600");
     assert!(opened as u64 * 3600 > limit, "{opened}");
-    let told = report(&recording.session);
-    assert_eq!(told["cost"]["recorder_limit_bytes"].as_u64(), Some(limit));
+    let told = recording.number("SELECT recorder_limit_bytes FROM session");
+    assert_eq!(told as u64, limit);
 }
 
 /// A name is only partial where its own path changed while it was read, whatever

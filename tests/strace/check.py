@@ -40,7 +40,7 @@ long-text    fsconfig        0  ".*"(\.\.\.)?       (".*"|partial)(\.\.\.)?  str
 newer        fsmount         3  .*0xffffff40.*        .*MOUNT_ATTR_IDMAP.*  names that are newer than strace 6.1
 order        fsmount|mount_setattr  0  .*ATIME.*      .*ATIME.*          the order of names
 unread       mount           3  0x[0-9a-f]+           ".*"               the type, of which strace shows the address where the kernel ignores it
-binary       fsconfig        4  ".*"                  \?                bytes, which are no text
+binary       fsconfig        4  ".*"(\.\.\.)?          \?                bytes, which are no text
 descriptor   fsconfig        5  .*<.*>                -?\d+             what the descriptor in an argument of a command stands for
 ring         fsmount|process_madvise  1  \d+<.*>      \d+              the file of a descriptor that the call refuses
 newer        fsconfig        2  0x8 .*                FSCONFIG_CMD_CREATE_EXCL  a name that is newer than strace 6.1

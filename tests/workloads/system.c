@@ -204,8 +204,8 @@ static void mount_calls(void)
 	N(fsconfig,
 	  X(.fd = tree, .args = "cmd=FSCONFIG_SET_STRING, key=\"size\", value=\"1m\", aux=0"), tree,
 	  1, "size", "1m", 0);
-	N(fsconfig, X(.fd = tree, .args = "cmd=FSCONFIG_CMD_CREATE, key=NULL, value=NULL, aux=0"), tree, 6,
-	  NULL, NULL, 0);
+	N(fsconfig, X(.fd = tree, .args = "cmd=FSCONFIG_CMD_CREATE, key=NULL, value=NULL, aux=0"),
+	  tree, 6, NULL, NULL, 0);
 	N(fsconfig, X(.fd = BAD_FD), BAD_FD, 6, NULL, NULL, 0);
 	int made = N(fsmount, X(.fd = tree, .args = "attr_flags=MOUNT_ATTR_RDONLY"), tree, 0, 1);
 	done(made);
