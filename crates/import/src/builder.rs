@@ -397,6 +397,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         hooks: Vec::new(),
         layers: LAYERS.map(|name| layer(name, format)).to_vec(),
         totals: Totals::default(),
+        rows: Default::default(),
         exit_status: None,
         cost: Cost::default(),
         content: None,

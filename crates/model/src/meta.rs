@@ -1,5 +1,7 @@
 //! What a session says of itself: the contents of `session.json`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// How far a recording got.
@@ -45,6 +47,10 @@ pub struct SessionMeta {
     /// Counts; those of the last second when the recorder was killed.
     #[serde(default)]
     pub totals: Totals,
+    /// Rows in the parts of each table when the session was closed; empty before. They show
+    /// that a part is gone of which nothing else is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows: BTreeMap<String, u64>,
     /// How the command ended.
     #[serde(default)]
     pub exit_status: Option<i32>,

@@ -435,6 +435,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         hooks: Vec::new(),
         layers: Vec::new(),
         totals: Default::default(),
+        rows: Default::default(),
         exit_status: None,
         cost: Default::default(),
         content: None,

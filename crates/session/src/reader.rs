@@ -234,7 +234,25 @@ impl Session {
                 "table syscalls has {stored} rows in readable parts, {said} were stored"
             ));
         }
+        if self.meta.state == State::Complete {
+            self.missing_rows();
+        }
         Ok(())
+    }
+
+    /// Tables other than that of the calls that have not the rows that they had when the session
+    /// was closed.
+    fn missing_rows(&mut self) {
+        for table in TABLES.iter().filter(|table| table.name != SYSCALLS.name) {
+            let stored = self.rows(table.name);
+            match self.meta.rows.get(table.name) {
+                Some(said) if *said != stored => self.problems.push(format!(
+                    "table {} has {stored} rows in readable parts, {said} were stored",
+                    table.name
+                )),
+                _ => {}
+            }
+        }
     }
 
     /// Tables without a folder: those that the fathom that recorded the session did not

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::{TABLES, Table};
+use fathom_model::tables::{SYSCALLS, TABLES, Table};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 use rustix::fs::FileType;
@@ -158,6 +158,9 @@ impl Work {
         if !unfinished && self.repair.found.is_empty() && stored(&tables) != meta.totals.stored {
             self.found("the totals are not those of the tables: counted again".into());
         }
+        if !unfinished {
+            self.missing_rows(&tables, meta);
+        }
         if self.repair.found.is_empty() || !self.write {
             return Ok(());
         }
@@ -178,6 +181,20 @@ impl Work {
             meta.history.repairs.push(text.into());
         }
         self.storage.write_meta(meta, true)
+    }
+
+    /// Rows that a table had when the session was closed and that are in none of its parts;
+    /// those of calls are counted with the totals.
+    fn missing_rows(&mut self, tables: &[Vec<PartInfo>], meta: &SessionMeta) {
+        for (name, now) in settle::rows_of(tables) {
+            let said = meta.rows.get(&name).copied().unwrap_or(now);
+            if said == now || name == SYSCALLS.name {
+                continue;
+            }
+            let text = format!("table {name} has {now} rows, {said} were stored");
+            self.found(text.clone());
+            self.repair.lost.push(text);
+        }
     }
 
     fn repair_table(&mut self, table: &'static Table) -> Result<Contents, SessionError> {

@@ -1,7 +1,7 @@
 //! What makes a closed session of parts: each key once, and totals that agree
 //! with the tables.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 
 use fathom_model::meta::{Counts, SessionMeta};
@@ -65,7 +65,17 @@ pub(crate) fn settle(
     (totals.expired, totals.missing) = (calls.expired, calls.missing);
     totals.faults = balance(&totals.faults, rows(&FAULTS), lost("page_fault"));
     totals.writeback = balance(&totals.writeback, rows(&WRITEBACK), lost("writeback"));
+    meta.rows = rows_of(parts);
     Ok(())
+}
+
+/// Rows of each table; `parts` are in the order of [`TABLES`].
+pub(crate) fn rows_of(parts: &[Vec<PartInfo>]) -> BTreeMap<String, u64> {
+    let rows = |parts: &Vec<PartInfo>| parts.iter().map(|part| part.rows).sum();
+    let tables = TABLES.iter().zip(parts);
+    tables
+        .map(|(table, parts)| (table.name.to_owned(), rows(parts)))
+        .collect()
 }
 
 /// The counts of a table, so that they add up: what was seen and is nowhere is

@@ -216,6 +216,7 @@ mod tests {
             host: Default::default(),
             clock: Default::default(),
             hooks: Vec::new(),
+            rows: Default::default(),
             totals: Totals::default(),
             exit_status: None,
             cost: Default::default(),

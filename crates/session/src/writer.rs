@@ -307,6 +307,11 @@ impl SessionWriter {
         meta.state = State::Complete;
         meta.history = self.shared.meta().history;
         meta.totals = self.shared.complete_totals(&meta.totals);
+        meta.rows = self
+            .tables()
+            .into_iter()
+            .map(|table| (table.table.to_owned(), table.rows))
+            .collect();
         measured(&mut meta);
         let storage = &self.shared.storage;
         self.shared

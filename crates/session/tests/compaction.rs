@@ -10,31 +10,9 @@ use std::fs;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use fathom_model::tables::{FileRows, LossRows, SYSCALLS};
+use fathom_model::tables::{LossRows, SYSCALLS};
 use fathom_model::{Batch, ColumnData, StringTable};
 use fathom_session::{Session, SessionWriter, WriterOptions};
-
-fn files(versions: &[(i64, &str)]) -> fathom_model::Batch {
-    let mut strings = StringTable::new();
-    let mut rows = FileRows::default();
-    for (id, path) in versions {
-        rows.file_id.push(*id);
-        rows.dev.push(1);
-        rows.ino.push(*id);
-        rows.generation.push(0);
-        rows.file_tag.push(strings.intern(b"tag"));
-        rows.path.push(strings.intern(path.as_bytes()));
-        rows.path_raw.push(fathom_model::StrId::NULL);
-        rows.file_type.push(strings.intern(b"regular"));
-        rows.fs_type.push(fathom_model::StrId::NULL);
-        rows.size.push(0);
-        rows.first_seen_ns.push(1);
-        rows.path_complete.push(true);
-        rows.mnt_ns.push(1);
-        rows.host_path.push(fathom_model::StrId::NULL);
-    }
-    rows.into_batch(strings)
-}
 
 fn losses(keys: &[(&str, i32, i64)]) -> fathom_model::Batch {
     let mut strings = StringTable::new();
@@ -108,9 +86,11 @@ fn the_end_merges_and_keeps_the_last_of_each_key() {
         writer.append(batch).unwrap();
     }
     writer
-        .append(files(&[(1, "/a"), (2, "/b"), (1, "/c")]))
+        .append(common::files(&[(1, "/a"), (2, "/b"), (1, "/c")]))
         .unwrap();
-    writer.append(files(&[(3, "/d"), (2, "/e")])).unwrap();
+    writer
+        .append(common::files(&[(3, "/d"), (2, "/e")]))
+        .unwrap();
     writer
         .append(losses(&[("ring", 0, 5), ("ring", 1, 6)]))
         .unwrap();

@@ -282,3 +282,31 @@ fn session_json_is_checked() {
     assert!(matches!(error, SessionError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("session.json"), "{error}");
 }
+
+/// A part that is gone leaves no gap when it was the only one: the counts in session.json tell.
+#[test]
+fn a_table_whose_only_part_is_gone_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let writer = SessionWriter::create(&dir, common::meta(), WriterOptions::default()).unwrap();
+    writer
+        .append(common::files(&[(1, "/a"), (2, "/b")]))
+        .unwrap();
+    writer.finish(common::meta()).unwrap();
+    let session = Session::open(&dir).unwrap();
+    assert_eq!(session.problems(), [""; 0]);
+    let rows = 2;
+    assert_eq!(session.rows("files"), rows);
+    for part in fs::read_dir(dir.join("files")).unwrap() {
+        fs::remove_file(part.unwrap().path()).unwrap();
+    }
+    let named = format!("table files has 0 rows in readable parts, {rows} were stored");
+    assert_eq!(Session::open(&dir).unwrap().problems(), [named.as_str()]);
+    let lost = format!("table files has 0 rows, {rows} were stored");
+    let repaired = fathom_session::repair(&dir, true).unwrap();
+    assert!(repaired.found.contains(&lost), "{:?}", repaired.found);
+    let again = fathom_session::repair(&dir, true).unwrap();
+    assert!(again.found.is_empty(), "{:?}", again.found);
+    let session = Session::open(&dir).unwrap();
+    assert!(session.problems().iter().any(|p| p.ends_with(&lost)));
+}

@@ -156,12 +156,18 @@ impl Http {
                 break;
             }
             answer.extend(&buffer[..n]);
+            // 100 Continue: the answer comes when the server has the body.
+            if answer.starts_with(b"HTTP/1.1 1") {
+                let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+                answer.drain(..end.map_or(0, |end| end + 4));
+            }
             // The rest is a body, or the stream of a live session.
-            if answer.len() > 64 {
+            if answer.len() > 64 && !answer.starts_with(b"HTTP/1.1 1") {
                 break;
             }
         }
-        if answer.is_empty() {
+        // The body that it waits for never came.
+        if answer.is_empty() || answer.starts_with(b"HTTP/1.1 1") {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&answer);

@@ -683,6 +683,7 @@ fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
         hooks: Vec::new(),
         layers: Vec::new(),
         totals: Totals::default(),
+        rows: Default::default(),
         exit_status: None,
         cost: Cost::default(),
         content: None,

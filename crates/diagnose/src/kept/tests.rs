@@ -27,6 +27,7 @@ fn meta() -> SessionMeta {
         hooks: Vec::new(),
         layers: Vec::new(),
         totals: Totals::default(),
+        rows: Default::default(),
         exit_status: None,
         cost: Cost::default(),
         content: None,

@@ -436,6 +436,7 @@ pub fn meta() -> SessionMeta {
         },
         hooks: Vec::new(),
         layers: Vec::new(),
+        rows: Default::default(),
         totals: Totals {
             seen: 1027,
             stored: 1015,

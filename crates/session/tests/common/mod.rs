@@ -3,7 +3,7 @@
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, State, Totals};
-use fathom_model::tables::{SCHEMA_VERSION, SyscallRows};
+use fathom_model::tables::{FileRows, SCHEMA_VERSION, SyscallRows};
 use fathom_model::{Batch, StrId, StringTable};
 
 pub fn meta() -> SessionMeta {
@@ -20,6 +20,7 @@ pub fn meta() -> SessionMeta {
         hooks: Vec::new(),
         layers: Vec::new(),
         totals: Totals::default(),
+        rows: Default::default(),
         exit_status: None,
         cost: Cost::default(),
         content: None,
@@ -203,4 +204,27 @@ impl Workload {
         out.content_bytes.push(NULL_I64);
         out.content.push(StrId::NULL);
     }
+}
+
+/// Rows of table files: ids and paths.
+pub fn files(versions: &[(i64, &str)]) -> fathom_model::Batch {
+    let mut strings = StringTable::new();
+    let mut rows = FileRows::default();
+    for (id, path) in versions {
+        rows.file_id.push(*id);
+        rows.dev.push(1);
+        rows.ino.push(*id);
+        rows.generation.push(0);
+        rows.file_tag.push(strings.intern(b"tag"));
+        rows.path.push(strings.intern(path.as_bytes()));
+        rows.path_raw.push(fathom_model::StrId::NULL);
+        rows.file_type.push(strings.intern(b"regular"));
+        rows.fs_type.push(fathom_model::StrId::NULL);
+        rows.size.push(0);
+        rows.first_seen_ns.push(1);
+        rows.path_complete.push(true);
+        rows.mnt_ns.push(1);
+        rows.host_path.push(fathom_model::StrId::NULL);
+    }
+    rows.into_batch(strings)
 }
