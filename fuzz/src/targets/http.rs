@@ -171,8 +171,10 @@ impl Http {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&answer);
+        // A request of HTTP 1.0 is answered in kind.
         let status = text
             .strip_prefix("HTTP/1.1 ")
+            .or_else(|| text.strip_prefix("HTTP/1.0 "))
             .and_then(|rest| rest.get(..3)?.parse().ok());
         status
             .map(Some)
