@@ -71,6 +71,58 @@ def syncs_where_it_went():
     moves("done")
 
 
+@program("dir-unsynced/good-new")
+def new_files_keep_their_names():
+    """ext4 makes the name of a new file durable with its bytes."""
+    for i in range(4):
+        write_file(f"relation-{i}", b"page" * 2000, os.O_CREAT | os.O_EXCL, sync=True)
+
+
+@program("dir-unsynced/good-install")
+def an_installer():
+    """One of its files is made durable by a library, the others never."""
+    for i in range(60):
+        write_file(f"module-{i}.py", b"import os\n" * 100)
+    write_file("record.tmp", b"module\n" * 60, sync=True)
+    os.replace("record.tmp", "record")
+
+
+@setup("publish-unsynced/bad", "publish-unsynced/good")
+def a_mailbox():
+    os.mkdir("tmp")
+    os.mkdir("new")
+
+
+def delivers(sync):
+    for i in range(40):
+        write_file(f"tmp/{i}", b"message" * 500, os.O_CREAT | os.O_EXCL, sync=sync)
+        os.link(f"tmp/{i}", f"new/{i}")
+        os.unlink(f"tmp/{i}")
+    if sync:
+        sync_directory("new")
+
+
+@program("publish-unsynced/bad")
+def delivers_what_is_not_durable():
+    delivers(False)
+
+
+@program("publish-unsynced/good")
+def delivers_what_is_durable():
+    delivers(True)
+
+
+@program("rename-unsynced/good-cache")
+def saves_a_cache():
+    os.makedirs("cache/thumbnails")
+    journal = os.open("journal", os.O_CREAT | os.O_WRONLY, 0o644)
+    for i in range(20):
+        write_file("cache/thumbnails/new", b"picture" * 500)
+        os.replace("cache/thumbnails/new", "cache/thumbnails/1.png")
+    os.write(journal, b"done")
+    os.fsync(journal)
+
+
 @setup("truncate-rewrite/bad", "truncate-rewrite/good")
 def settings():
     write_file("settings", b"old" * 1000)

@@ -25,6 +25,7 @@ rules! {
     temp_churn::TempChurn,
     copy_loop::CopyLoop,
     rename_unsynced::RenameUnsynced,
+    publish_unsynced::PublishUnsynced,
     dir_unsynced::DirUnsynced,
     sync_error_ignored::SyncErrorIgnored,
     retry_spin::RetrySpin,

@@ -1,6 +1,7 @@
 //! Made-up recordings for the tests of rules: calls as they come out of a session.
 
 mod layers;
+mod listing;
 mod room;
 
 use std::collections::HashMap;

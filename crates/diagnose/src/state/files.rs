@@ -32,6 +32,11 @@ const MADE_UP: &[&str] = &[
 /// File systems that have no device.
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 
+/// File systems whose fsync of a file makes the names durable that it has by then, as the names go
+/// to the same log as the inode. `overlay` hands fsync on to its upper layer, which is one of them
+/// almost everywhere.
+const NAMES_WITH_FILE: &[&str] = &["ext4", "xfs", "btrfs", "overlay"];
+
 /// What is known of a file.
 #[derive(Clone, Debug, Default)]
 pub struct FileState {
@@ -45,6 +50,7 @@ pub struct FileState {
     pub fs_type: Text,
     regular: bool,
     volatile: bool,
+    names_with_file: bool,
     /// Length in bytes; `None` when not known.
     pub size: Option<i64>,
     /// The call that created it; `None` when it was there before, or that is not
@@ -91,6 +97,16 @@ impl FileState {
     /// Whether it lives in memory only, so that nothing makes it durable.
     pub fn is_volatile(&self) -> bool {
         self.volatile
+    }
+
+    /// Whether an fsync of it makes the names durable that it has by then.
+    pub fn fsync_keeps_names(&self) -> bool {
+        self.names_with_file
+    }
+
+    /// Whether calls have made durable what was written to it, at the latest time or before.
+    pub fn was_synced(&self) -> bool {
+        self.last_sync.is_some() || self.dirty.is_empty()
     }
 
     /// A path for people, or words for a file without one.
@@ -146,6 +162,7 @@ impl Files {
         file.fs_type = fs_type.into();
         file.regular = file_type == "regular" && !MADE_UP.contains(&fs_type);
         file.volatile = IN_MEMORY.contains(&fs_type);
+        file.names_with_file = NAMES_WITH_FILE.contains(&fs_type);
         if file.written == 0 && file.size.is_none() {
             file.size = size;
         }
