@@ -20,6 +20,7 @@ rules! {
     redundant_stat::RedundantStat,
     lookup_storm::LookupStorm,
     sync_storm::SyncStorm,
+    sync_all::SyncAll,
     overwrite::Overwrite,
     reread::Reread,
     temp_churn::TempChurn,
