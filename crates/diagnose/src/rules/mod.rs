@@ -42,6 +42,7 @@ rules! {
     content_mismatch::ContentMismatch,
     metadata_storm::MetadataStorm,
     random_access::RandomAccess,
+    shallow_async::ShallowAsync,
     write_amplification::WriteAmplification,
     read_own_write::ReadOwnWrite,
     fault_storm::FaultStorm,

@@ -88,6 +88,17 @@ fn silent_on_large_synchronous_writes_and_ranges_that_do_not_wait() {
 }
 
 #[test]
+fn fires_on_a_ring_that_is_waited_for_each_time() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        s.ring(1, |s, _| s.write(fd, 100));
+        s.ring(1, |s, _| s.fdatasync(fd));
+    }
+    fires("sync-storm", s);
+}
+
+#[test]
 fn fires_on_threads_that_take_turns() {
     let mut s = Scenario::new();
     let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
