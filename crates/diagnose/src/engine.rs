@@ -11,7 +11,7 @@ use crate::call::{Call, Calls, FileId};
 use crate::depth::{self, Depth};
 use crate::finding::{Finding, NotObservable};
 use crate::kind::Kind;
-use crate::layers::{self, Layer, Layers};
+use crate::layers::{self, Below, Layer, Layers};
 use crate::rule::{Input, Rule, Run};
 use crate::rules;
 use crate::state::{Context, Process, State};
@@ -229,13 +229,15 @@ impl Engine {
     fn call(&mut self, call: &Call, submitted_by: Option<i64>) {
         self.calls += 1;
         let description = self.state.arrive(call);
+        // Calls that wait stay known for their operations, which may end later.
+        let below = match call.kind == Kind::Other && depth::waits(call.syscall.as_bytes()) {
+            true => self.layers.of(call.rid),
+            false => self.layers.take(call.rid),
+        };
+        // Of direct I/O it is below the operation, of the page cache below the call.
         let below = match submitted_by {
-            Some(rid) => self.layers.of(rid),
-            // Of its operations, which may end later.
-            None if call.kind == Kind::Other && depth::waits(call.syscall.as_bytes()) => {
-                self.layers.of(call.rid)
-            }
-            None => self.layers.take(call.rid),
+            Some(rid) if below == Below::default() => self.layers.of(rid),
+            _ => below,
         };
         let context = Context::new(&self.state, call, description, below);
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {

@@ -141,7 +141,7 @@ mod tests {
         let mut s = Scenario::new();
         let fd = s.open_existing("/data/table", "O_RDONLY|O_DIRECT", 1 << 30);
         for i in 0..400 / at_once {
-            s.ring(at_once, |s, part| {
+            s.direct_ring(at_once, |s, part| {
                 s.missed(65536, 200_000);
                 s.pread(fd, 65536, (i * at_once + part) * 65536);
             });
