@@ -207,3 +207,21 @@ def syncs_two_logs_by_turns():
 @program("sync-storm/good")
 def syncs_twenty_at_a_time():
     syncs(20)
+
+
+def rows_in_one_file(every, durable):
+    fd = os.open("rows", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+    for i in range(40):
+        os.write(fd, b"row" * 200)
+        if i % every == every - 1:
+            durable(fd)
+
+
+@program("sync-all/bad")
+def makes_everything_durable_for_each_row():
+    rows_in_one_file(1, lambda _: os.sync())
+
+
+@program("sync-all/good")
+def makes_the_file_durable_now_and_then():
+    rows_in_one_file(20, os.fdatasync)

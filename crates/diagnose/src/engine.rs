@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use crate::alike;
 use crate::call::{Call, Calls, FileId};
+use crate::depth::{self, Depth};
 use crate::finding::{Finding, NotObservable};
 use crate::kind::Kind;
-use crate::layers::{self, Layer, Layers};
+use crate::layers::{self, Below, Layer, Layers};
 use crate::rule::{Input, Rule, Run};
 use crate::rules;
 use crate::state::{Context, Process, State};
@@ -56,6 +57,7 @@ pub struct Engine {
     /// Rules that look at rows of a layer, by their indexes.
     of_layer: Vec<(Layer, usize)>,
     layers: Layers,
+    depth: Depth,
     missing: Vec<(Input, String)>,
     calls: u64,
 }
@@ -98,6 +100,7 @@ impl Engine {
             rules,
             of_kind,
             layers: Layers::default(),
+            depth: Depth::default(),
             missing: Vec::new(),
             calls: 0,
         }
@@ -149,7 +152,8 @@ impl Engine {
     /// layers that come later say nothing of their call. `bios` come before `block`.
     pub fn feed(&mut self, batch: &Batch) {
         if std::ptr::eq(batch.table, &SYSCALLS) {
-            let calls = Calls::new(batch);
+            let mut calls = Calls::new(batch);
+            calls.measure(&mut self.depth);
             for row in 0..calls.rows() {
                 let mut call = calls.call(row);
                 // truncate(2) names its file by a path only.
@@ -158,7 +162,7 @@ impl Engine {
                         .path_key()
                         .and_then(|path| self.state.files.at_key(path));
                 }
-                self.call(&call);
+                self.call(&call, calls.submitted_by(row));
             }
         } else if std::ptr::eq(batch.table, &FILES) {
             if let Some((rows, strings)) = FileRows::from_batch(batch.clone()) {
@@ -222,10 +226,20 @@ impl Engine {
         }
     }
 
-    fn call(&mut self, call: &Call) {
+    fn call(&mut self, call: &Call, submitted_by: Option<i64>) {
         self.calls += 1;
         let description = self.state.arrive(call);
-        let context = Context::new(&self.state, call, description, self.layers.take(call.rid));
+        // Calls that wait stay known for their operations, which may end later.
+        let below = match call.kind == Kind::Other && depth::waits(call.syscall.as_bytes()) {
+            true => self.layers.of(call.rid),
+            false => self.layers.take(call.rid),
+        };
+        // Of direct I/O it is below the operation, of the page cache below the call.
+        let below = match submitted_by {
+            Some(rid) if below == Below::default() => self.layers.of(rid),
+            _ => below,
+        };
+        let context = Context::new(&self.state, call, description, below);
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
             if let Some(rule) = self.rules.get_mut(*i) {
                 rule.call(call, &context);

@@ -16,6 +16,7 @@ mod code;
 mod columns;
 #[cfg(test)]
 mod cost;
+mod depth;
 mod engine;
 mod finding;
 mod kept;

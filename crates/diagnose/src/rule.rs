@@ -106,6 +106,16 @@ impl Run<'_> {
         lost_ns > 0 && lost_ns as f64 >= self.span_ns as f64 * MIN_SHARE
     }
 
+    /// How long a process ran within the recording, nanoseconds.
+    pub fn lifetime_ns(&self, pid: i32) -> i64 {
+        let now = self.state.now_ns();
+        let began = now.saturating_sub(self.state.span_ns());
+        let process = self.state.process(pid);
+        let start = process.map_or(began, |p| p.start_ns.max(began));
+        let end = process.and_then(|p| p.end_ns).unwrap_or(now);
+        end.saturating_sub(start)
+    }
+
     /// Name of a process, for a sentence.
     pub fn comm(&self, pid: i32) -> String {
         let process = self.state.process(pid);

@@ -73,6 +73,7 @@ impl Rule for Overwrite {
             Kind::Read,
             Kind::Write,
             Kind::Sync,
+            Kind::Msync,
             Kind::Mmap,
             Kind::Transfer,
             Kind::Truncate,
@@ -90,6 +91,11 @@ impl Rule for Overwrite {
             return;
         }
         let Some((start, end)) = call.range() else { return };
+        // Each is of use as soon as it returns.
+        if context.synced.is_some() {
+            self.unused.remove(&id);
+            return;
+        }
         if !context.file(call).is_some_and(|file| file.is_regular()) {
             return;
         }
@@ -169,6 +175,10 @@ mod tests {
         for _ in 0..200 {
             s.pwrite(fd, 4096, 0);
             s.pread(fd, 4096, 0);
+        }
+        let fd = s.open("/data/c", "O_RDWR|O_CREAT|O_DSYNC");
+        for _ in 0..200 {
+            s.pwrite(fd, 4096, 0);
         }
         silent("overwrite", s);
     }

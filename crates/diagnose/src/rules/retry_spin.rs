@@ -108,7 +108,7 @@ impl Rule for RetrySpin {
     }
 
     fn call(&mut self, call: &Call, _: &Context) {
-        let Some(fd) = call.fd.filter(|_| !call.asynchronous) else { return };
+        let Some(fd) = call.fd.filter(|_| !call.operation) else { return };
         let key = (call.tid, fd);
         let errno = call.errno.filter(|e| matches!(*e, "EAGAIN" | "EINTR" | "EBUSY" | "EWOULDBLOCK"));
         let Some(errno) = errno else {

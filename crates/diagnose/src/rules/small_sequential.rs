@@ -140,7 +140,7 @@ impl Rule for SmallSequential {
         }
         let Some((start, end)) = call.range() else { return };
         let regular = context.file(call).is_some_and(|file| file.is_regular());
-        let durable = context.open().is_some_and(Description::is_synchronous);
+        let durable = context.synced.is_some() || context.open().is_some_and(Description::is_synchronous);
         if !regular || durable || call.asynchronous {
             return;
         }
@@ -276,6 +276,22 @@ fn words(write: bool) -> (&'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_ring_with_one_write_at_a_time() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+        for _ in 0..2000 {
+            s.ring(1, |s, _| s.write(fd, 300));
+        }
+        fires("small-sequential", s);
+        let mut s = Scenario::new();
+        let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+        for _ in 0..500 {
+            s.ring(4, |s, _| s.write(fd, 300));
+        }
+        silent("small-sequential", s);
+    }
 
     #[test]
     fn fires_on_records_written_one_by_one() {

@@ -34,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "The device is given whole blocks, and the journal of the file system with each sync: small pieces that are made durable one by \
            one are written many times over. And to change part of a page that is not in memory, the kernel has to read the page first.",
     when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \
-           wrote, and to 256 KiB or more, and 16 or more of its calls waited for such writes (fsync, O_SYNC, O_DIRECT). Up to 3 times is what a \
+           wrote, and to 256 KiB or more, and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
            page and a block of the journal for each page of data come to. Bytes that the kernel wrote in the background do not \
            count as time lost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
            within a page and had to read from the device.",
@@ -98,7 +98,7 @@ impl Rule for WriteAmplification {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Write, Kind::Sync, Kind::SyncAll, Kind::SyncRange])
+        Kinds::of(&[Kind::Write, Kind::Sync, Kind::SyncAll, Kind::SyncRange, Kind::Msync])
     }
 
     fn layers(&self) -> &'static [Layer] {
@@ -148,6 +148,11 @@ impl Rule for WriteAmplification {
             } else {
                 file.whole.add(call.dur_ns);
             }
+        }
+        // Of a file that is written through a mapping only it is not known how much that was.
+        let mapped = || !call.file.and_then(|id| self.files.get(&(call.pid, id))).is_some_and(|file| file.asked > 0);
+        if call.kind == Kind::Msync && mapped() {
+            return;
         }
         if below.written_bytes > 0 && !call.asynchronous {
             let process = self.processes.entry(call.pid);
@@ -269,6 +274,27 @@ mod tests {
             s.pwrite(fd, 64, i * 1_000_000 + 100);
         }
         fires("write-amplification", s);
+    }
+
+    #[test]
+    fn an_msync_waits_for_what_calls_wrote() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_RDWR|O_CREAT");
+        for _ in 0..100 {
+            s.write(fd, 100);
+            s.writes_back("/data/log", 4096, 8192);
+            s.msync(fd, 4096, "MS_SYNC");
+        }
+        fires("write-amplification", s);
+        // What was stored through a mapping is not known.
+        let mut s = Scenario::new();
+        let (map, log) = (s.open("/data/map", "O_RDWR|O_CREAT"), s.open("/data/log", "O_RDWR|O_CREAT"));
+        for _ in 0..100 {
+            s.write(log, 10);
+            s.writes_back("/data/map", 4096, 8192);
+            s.msync(map, 4096, "MS_SYNC");
+        }
+        silent("write-amplification", s);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod layers;
 mod listing;
+mod rings;
 mod room;
 
 use std::collections::HashMap;
@@ -44,6 +45,8 @@ pub(crate) struct Scenario {
     no_layers: bool,
     /// Bytes that the next call waits for from the device, and for how long.
     missed: Option<(i64, i64)>,
+    /// Interface of the next calls.
+    api: &'static str,
 }
 
 #[derive(Clone)]
@@ -94,6 +97,7 @@ impl Scenario {
             layers: LayerRows::default(),
             no_layers: false,
             missed: None,
+            api: "syscall",
         }
     }
 
@@ -209,7 +213,7 @@ impl Scenario {
             NULL_I64
         });
         rows.args.push(text(row.args.as_deref()));
-        rows.api.push(text(Some("syscall")));
+        rows.api.push(text(Some(self.api)));
         rows.op_flags.push(StrId::NULL);
         rows.user_data.push(NULL_I64);
         rows.content_bytes.push(NULL_I64);

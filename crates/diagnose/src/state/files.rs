@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use crate::call::{Call, FileId};
 use crate::kind::Kind;
+use crate::state::Synced;
 use crate::state::intervals::Intervals;
 use crate::text::Text;
 use crate::text_key::key_of;
@@ -58,6 +59,9 @@ pub struct FileState {
     pub created: Option<Created>,
     /// What was written since it was last made durable.
     pub dirty: Intervals,
+    /// Bytes written since a call last waited for some of them to be written to the device, be it
+    /// by one that does not make them durable.
+    pub unwaited: i64,
     /// Bytes read and written so far.
     pub read: i64,
     /// Bytes written so far.
@@ -185,7 +189,7 @@ impl Files {
     }
 
     /// What a call, all of whose rules have run, changes.
-    pub(crate) fn apply(&mut self, call: &Call, synchronous: bool) {
+    pub(crate) fn apply(&mut self, call: &Call, synced: Option<Synced>) {
         if !call.succeeded() {
             return;
         }
@@ -239,6 +243,7 @@ impl Files {
                 let at = Some((call.end_ns(), call.rid));
                 for file in self.files.values_mut().filter(|f| !f.dirty.is_empty()) {
                     file.dirty.clear();
+                    file.unwaited = 0;
                     file.last_sync = at;
                 }
             }
@@ -280,8 +285,9 @@ impl Files {
                 file.written = file.written.saturating_add(call.moved());
                 file.last_change = Some(call.end_ns());
                 if let Some((start, end)) = call.range() {
-                    if !synchronous {
+                    if synced.is_none() {
                         file.dirty.insert(start, end);
+                        file.unwaited = file.unwaited.saturating_add(end - start);
                     }
                     // An end beyond what is known: a lower bound is no size.
                     file.size = file.size.map(|size| size.max(end));
@@ -304,14 +310,19 @@ impl Files {
                 }
             }
             Kind::SetAttr | Kind::SetXattr => file.last_change = Some(call.end_ns()),
-            Kind::Sync => {
+            _ => {}
+        }
+        match synced {
+            Some(Synced::File) => {
                 file.dirty.clear();
+                file.unwaited = 0;
                 file.last_sync = Some((call.end_ns(), call.rid));
             }
-            Kind::Msync if call.has_flag("MS_SYNC") => {
-                file.dirty.clear();
+            // Durable as a whole only if nothing else was left to write.
+            Some(Synced::Own) if file.dirty.is_empty() => {
                 file.last_sync = Some((call.end_ns(), call.rid));
             }
+            Some(Synced::Range) => file.unwaited = 0,
             _ => {}
         }
     }
