@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::state::Context;
 use crate::text::Text;
 
@@ -169,6 +169,7 @@ impl Rule for RedundantStat {
             let count = |n: u64| units::count(n as i64);
             out.push(Found {
                 lost_ns: Some(process.lost_ns),
+                costs: Costs::of(&[Kind::Stat]),
                 title: format!(
                     "{} asks {} times for attributes that it has just been told, and {} times right before it opens the file",
                     process.comm, count(process.repeated), count(process.before_open),
