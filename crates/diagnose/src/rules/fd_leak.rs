@@ -4,7 +4,7 @@ use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::Call;
-use crate::finding::{Examples, Group, Severity, Subject};
+use crate::finding::{Example, Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
@@ -47,7 +47,6 @@ struct Process {
     opens: u64,
     refused: u64,
     errno: String,
-    examples: Examples,
     refused_examples: Examples,
 }
 
@@ -82,10 +81,9 @@ impl Rule for FdLeak {
         if let Some(errno) = call.errno.filter(|e| matches!(*e, "EMFILE" | "ENFILE")) {
             process.refused += 1;
             process.errno = errno.to_owned();
-            process.refused_examples.add(call);
+            process.refused_examples.add_first(call);
         } else if call.new_fd().is_some() {
             process.opens += 1;
-            process.examples.add(call);
         }
     }
 
@@ -94,10 +92,11 @@ impl Rule for FdLeak {
             // A process that has ended has closed everything.
             let ended = run.state.process(*pid).is_some_and(|p| p.end_ns.is_some());
             let mut same = std::collections::HashMap::new();
-            let mut open = 0;
+            let (mut open, mut left) = (0, Vec::new());
             for (_, description) in run.state.descriptors.open_in(*pid) {
-                if description.opened.as_ref().is_some_and(|o| o.pid == *pid) {
+                if let Some(opened) = description.opened.as_ref().filter(|o| o.pid == *pid) {
                     open += 1;
+                    left.push((description.file, opened));
                     if let Some(file) = description.file {
                         *same.entry(file).or_insert(0usize) += 1;
                     }
@@ -115,6 +114,23 @@ impl Rule for FdLeak {
                 None => (None, 0),
             };
             let path = file.and_then(|id| run.state.files.get(id)).map_or("", |f| f.name());
+            // Those that were closed show nothing.
+            left.retain(|(of, _)| file.is_none() || *of == file);
+            left.sort_by_key(|(_, opened)| opened.ts_ns);
+            let mut examples = process.refused_examples.clone();
+            for (file, opened) in left {
+                let path = file.and_then(|id| run.state.files.get(id));
+                examples.keep(Example {
+                    rid: opened.rid,
+                    ts_ns: opened.ts_ns,
+                    dur_ns: opened.dur_ns,
+                    tid: opened.tid,
+                    syscall: opened.syscall.clone(),
+                    path: path.map(|f| f.name().into()),
+                    offset: None,
+                    ret: None,
+                });
+            }
             let mut title = format!(
                 "{} {} {} descriptors open that it opened in the recording",
                 process.comm,
@@ -144,11 +160,7 @@ impl Rule for FdLeak {
                     number("opens", process.opens as i64),
                     number("opens_refused", process.refused as i64),
                 ],
-                examples: if process.refused > 0 {
-                    process.refused_examples.list()
-                } else {
-                    process.examples.list()
-                },
+                examples: examples.list(),
                 query: sql::calls(&format!(
                     "pid = {pid} AND syscall IN ('open', 'openat', 'openat2', 'creat', 'dup', 'dup2', 'dup3', 'close')"
                 )),
@@ -166,12 +178,18 @@ mod tests {
     #[test]
     fn fires_on_a_file_opened_and_forgotten() {
         let mut s = Scenario::new();
+        for i in 0..5 {
+            let fd = s.open_existing(&format!("/lib/{i}.so"), "O_RDONLY", 4096);
+            s.close(fd);
+        }
         for _ in 0..150 {
             let fd = s.open_existing("/etc/app.conf", "O_RDONLY", 4096);
             s.read(fd, 4096);
         }
         let found = fires("fd-leak", s);
         assert_eq!(found[0].evidence[0].value, 150.0);
+        let paths = found[0].examples.iter().map(|e| e.path.as_deref());
+        assert!(paths.eq([Some("/etc/app.conf"); 3]), "{:?}", found[0].examples);
     }
 
     #[test]

@@ -246,6 +246,21 @@ mod tests {
     }
 
     #[test]
+    fn shows_the_costliest_syncs() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        for i in 0..100 {
+            s.write(fd, 200);
+            s.slow(if i % 40 == 20 { i * 100_000 } else { 0 });
+            s.fsync(fd);
+            s.slow(0);
+        }
+        let found = fires("sync-storm", s);
+        let times: Vec<i64> = found[0].examples.iter().map(|e| e.dur_ns).collect();
+        assert_eq!(times, [7_000_000, 3_000_000, 1_000_000]);
+    }
+
+    #[test]
     fn names_the_call() {
         let mut s = Scenario::new();
         let fd = s.open("/data/state", "O_WRONLY|O_CREAT");

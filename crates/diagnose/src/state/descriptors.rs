@@ -38,6 +38,8 @@ pub struct Opened {
     pub tid: i32,
     /// How long it took, nanoseconds.
     pub dur_ns: i64,
+    /// Its name.
+    pub syscall: Text,
     /// Its flags, in strace's words.
     pub flags: Text,
     /// Whether O_DIRECT is one of them.
@@ -257,6 +259,7 @@ impl Descriptors {
                     pid,
                     tid: call.tid,
                     dur_ns: call.dur_ns,
+                    syscall: call.syscall_text(),
                     flags: call.flags_text(),
                     direct: call.has_flag("O_DIRECT"),
                     synchronous: call.has_flag("O_SYNC") || call.has_flag("O_DSYNC"),
