@@ -27,6 +27,7 @@ rules! {
     rename_unsynced::RenameUnsynced,
     dir_unsynced::DirUnsynced,
     sync_error_ignored::SyncErrorIgnored,
+    write_error_ignored::WriteErrorIgnored,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
