@@ -50,6 +50,7 @@ rules! {
     thread_interference::ThreadInterference,
     unfair_interrupts::UnfairInterrupts,
     queue_hog::QueueHog,
+    cold_small_files::ColdSmallFiles,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.
