@@ -9,7 +9,7 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Origin, Request, Row};
+use crate::layers::{Layer, Row};
 use crate::names::directory;
 use crate::order::READAHEAD;
 use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
@@ -22,8 +22,9 @@ use crate::text_key::key_of;
 const MIN_FILES: usize = 100;
 /// Share of the process's time that goes into the waits.
 const MIN_PART: f64 = 0.2;
-/// Requests on their way at a time, on average, from which on there is concurrency.
-const MAX_DEPTH: f64 = 2.0;
+/// Requests on their way at a time, on average, from which on there is concurrency. One thread has
+/// one at a time; four workers that also compute may have less than two on a fast device.
+const MAX_DEPTH: f64 = 1.5;
 /// Workers among which the files could be shared.
 const WORKERS: i64 = 4;
 
@@ -37,8 +38,8 @@ static INFO: RuleInfo = RuleInfo {
            device, and readahead does not reach from one file to the next: the device has one request at a time, although it could work on many.",
     when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited for the device in 100 or more different files or directories, for 20 % or \
            more of its time in the recording; when several of its threads wait, of the time of all of them. Of reads those within the first 128 KiB of a file count: what is \
-           behind is the matter of readahead. While its requests were on their way, the device had fewer than 2 on average, those of other processes and threads \
-           included. How long a call waited is its time off the CPU for I/O; in a recording without layer sched the duration of calls that read from the device.",
+           behind is the matter of readahead. While its reads were on their way, the device had fewer than 1.5 of the recorded processes on average, all pieces \
+           of one call counted once: one thread has 1, and workers that also compute may stay below 2 on a fast device. How long a call waited is its time off the CPU for I/O; in a recording without layer sched the duration of calls that read from the device.",
     lost: "three quarters of the waits, as if four workers shared the files",
     advice: "Let several workers go through the files: `xargs -P 4`, `rg` for grep -r, a pool of threads. In one thread, ask for the next files while one is worked on \
              (posix_fadvise(POSIX_FADV_WILLNEED) on each after opening it), or open them in the order of their inode numbers, which is about that of the disk. Files that are always read together belong in \
@@ -81,6 +82,7 @@ const RECENT: usize = 128;
 #[derive(Debug)]
 struct Done {
     pid: i32,
+    rid: i64,
     queued_ns: i64,
     completed_ns: i64,
 }
@@ -102,11 +104,6 @@ impl Default for ColdSmallFiles {
             waits: false,
         }
     }
-}
-
-/// Whether somebody may wait for it: not what the kernel reads ahead.
-fn is_awaited(request: &Request) -> bool {
-    request.bios.iter().any(|bio| bio.origin != Origin::Readahead)
 }
 
 /// What both paths lie in.
@@ -137,32 +134,34 @@ impl Rule for ColdSmallFiles {
 
     fn row(&mut self, row: &Row, _: &State) {
         let Row::Device(request) = row else { return };
-        let cause = request.bios.iter().find_map(|bio| bio.cause_pid);
-        let (Some(pid), Some(queued_ns), true) = (cause.or(request.pid), request.queued_ns, is_awaited(request)) else {
+        if request.op != "read" {
             return;
-        };
+        }
+        // Those of processes that are not recorded are somebody else's matter.
+        let bio = request.bios.iter().find(|bio| bio.cause_pid.is_some());
+        let cause = bio.and_then(|bio| Some((bio.cause_pid?, bio.submit_rid.or(bio.rid)?)));
+        let (Some((pid, rid)), Some(queued_ns)) = (cause, request.queued_ns) else { return };
         let completed_ns = request.completed_ns;
         let done = self.devices.entry(key_of(request.device)).or_default();
         // Requests come as they are completed: each pair is met once, by its later one.
         let mut met_ns = 0;
-        for other in done.iter().rev().take_while(|other| other.completed_ns > queued_ns) {
+        let overlapping = done.iter().rev().take_while(|other| other.completed_ns > queued_ns);
+        for other in overlapping.filter(|other| other.rid != rid) {
             let both = other.completed_ns.min(completed_ns) - other.queued_ns.max(queued_ns);
             met_ns += both.max(0);
             if let Some(process) = self.processes.get_mut(&other.pid) {
                 process.met_ns += both.max(0);
             }
         }
-        // Of a process that is not recorded nothing is asked.
-        if cause.is_some() {
-            let process = self.processes.entry(pid);
-            process.requests_ns += (completed_ns - queued_ns).max(0);
-            process.met_ns += met_ns;
-        }
+        let process = self.processes.entry(pid);
+        process.requests_ns += (completed_ns - queued_ns).max(0);
+        process.met_ns += met_ns;
         if done.len() >= RECENT {
             done.pop_front();
         }
         done.push_back(Done {
             pid,
+            rid,
             queued_ns,
             completed_ns,
         });
@@ -183,7 +182,7 @@ impl Rule for ColdSmallFiles {
         process.last_ns = process.last_ns.max(call.end_ns());
         let moves = call.kind.is_data();
         let behind = moves && call.offset.is_some_and(|offset| offset >= READAHEAD);
-        if below.io_wait_ns == 0 && below.reads == 0 || behind {
+        if below.io_wait_ns == 0 && below.read_bytes == 0 || behind {
             return;
         }
         // Files that are made are no cold ones, nor are pipes and devices.
@@ -195,7 +194,8 @@ impl Rule for ColdSmallFiles {
         process.comm = call.comm_text();
         process.waits += 1;
         process.waited_ns += below.io_wait_ns;
-        if below.reads > 0 {
+        // Small files are read ahead as a whole, so all of it counts.
+        if below.read_bytes > 0 {
             process.reading_ns += call.dur_ns;
         }
         process.examples.add(call);
@@ -291,6 +291,33 @@ mod tests {
         // Three quarters of 300 times the wait and the call.
         let lost = found[0].lost_ns.unwrap();
         assert!((90_000_000..91_000_000).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn readahead_of_the_file_itself_is_a_wait_too() {
+        let mut s = Scenario::new();
+        for i in 0..300 {
+            let fd = s.open_existing(&format!("/src/{i}.c"), "O_RDONLY", 8000);
+            s.missed_ahead(8192, 400_000);
+            s.read(fd, 8000);
+            s.close(fd);
+        }
+        fires("cold-small-files", s);
+    }
+
+    #[test]
+    fn requests_of_others_are_no_concurrency() {
+        // Their requests make a device busy, but are no help to this process.
+        let mut s = Scenario::new();
+        for i in 0..300 {
+            let fd = s.open_existing(&format!("/src/{i}.c"), "O_RDONLY", 8000);
+            s.others_ahead(4, 900, "backup", 100_000);
+            s.missed(8192, 400_000);
+            s.read(fd, 8000);
+            s.close(fd);
+        }
+        let found = fires("cold-small-files", s);
+        assert_eq!(found[0].evidence[4].value, 1.0);
     }
 
     #[test]

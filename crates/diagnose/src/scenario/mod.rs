@@ -44,7 +44,7 @@ pub(crate) struct Scenario {
     layers: LayerRows,
     no_layers: bool,
     /// Bytes that the next call waits for from the device, and for how long.
-    missed: Option<(i64, i64)>,
+    missed: Option<(i64, i64, &'static str)>,
 }
 
 #[derive(Clone)]
@@ -191,11 +191,11 @@ impl Scenario {
             |text: Option<&str>| text.map_or(StrId::NULL, |t| self.strings.intern(t.as_bytes()));
         let rows = &mut self.rows;
         let mut dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
-        if let Some((bytes, wait_ns)) = self.missed.take() {
+        if let Some((bytes, wait_ns, origin)) = self.missed.take() {
             self.layers.device(&Device {
                 rid: Some(rows.rid.len() as i64 + 1),
                 op: "read",
-                origin: "read",
+                origin,
                 bytes,
                 queued_ns: self.now + 100,
                 completed_ns: self.now + wait_ns,

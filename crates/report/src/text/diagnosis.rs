@@ -171,9 +171,10 @@ impl Page<'_> {
 fn also(finding: &Finding) -> String {
     let mut parts: Vec<String> = Vec::new();
     for also in &finding.also {
-        let part = match also.subject == finding.subject {
+        let subject = also.subject.text();
+        let part = match subject == finding.subject.text() {
             true => also.rule.to_owned(),
-            false => format!("{} ({})", also.rule, also.subject.text()),
+            false => format!("{} ({subject})", also.rule),
         };
         if !parts.contains(&part) {
             parts.push(part);
