@@ -193,6 +193,43 @@ def writes_the_rest():
     limited(lambda fd, written: os.pwrite(fd, b"x" * (50000 - written), written))
 
 
+def refused(path, after):
+    """A second record that the limit on the size of files refuses."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
+    os.write(fd, b"x" * 30000)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30000, most))
+    try:
+        os.write(fd, b"y" * 20000)
+    except OSError:
+        pass
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    after(fd)
+    os.close(fd)
+
+
+@program("write-error-ignored/bad")
+def writes_the_end_of_what_is_not_there():
+    refused("records", lambda fd: os.pwrite(fd, b"trailer", 50000))
+
+
+@program("write-error-ignored/bad-published")
+def publishes_what_is_incomplete():
+    refused("state.tmp", os.fsync)
+    os.rename("state.tmp", "state")
+
+
+@program("write-error-ignored/good")
+def removes_what_is_incomplete():
+    refused("records", lambda fd: os.unlink("records"))
+
+
+@program("write-error-ignored/good-again")
+def writes_it_once_there_is_room():
+    refused("records", lambda fd: os.write(fd, b"y" * 20000))
+
+
 def taken(again):
     """A lock that somebody else has for a while."""
     os.close(os.open("lock", os.O_CREAT | os.O_RDWR, 0o644))

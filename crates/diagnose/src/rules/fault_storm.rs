@@ -4,7 +4,7 @@ use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
-use crate::finding::{Example, Group, Subject};
+use crate::finding::{Example, Examples, Group, Subject};
 use crate::kind::Kinds;
 use crate::layers::{Fault, Layer, Row};
 use crate::order::{Head, Step};
@@ -77,13 +77,11 @@ struct Mapping {
     next: u64,
     near: u64,
     jumps: u64,
-    examples: Vec<Example>,
+    examples: Examples,
 }
 
 /// Threads of one process that are told apart.
 const MAX_THREADS: usize = 32;
-/// Calls that a finding shows.
-const EXAMPLES: usize = 3;
 
 impl Mapping {
     fn is_storm(&self) -> bool {
@@ -182,18 +180,16 @@ impl Rule for FaultStorm {
         if mapping.comm.is_empty() {
             mapping.comm = fault.comm.into();
         }
-        if mapping.examples.len() < EXAMPLES {
-            mapping.examples.push(Example {
-                rid: fault.rid,
-                ts_ns: fault.ts_ns,
-                dur_ns: fault.dur_ns,
-                tid: fault.tid,
-                syscall: "page_fault".into(),
-                path: state.files.get(id).map(|f| f.name().into()),
-                offset: Some(fault.offset),
-                ret: None,
-            });
-        }
+        mapping.examples.add_with(fault.dur_ns, || Example {
+            rid: fault.rid,
+            ts_ns: fault.ts_ns,
+            dur_ns: fault.dur_ns,
+            tid: fault.tid,
+            syscall: "page_fault".into(),
+            path: state.files.get(id).map(|f| f.name().into()),
+            offset: Some(fault.offset),
+            ret: None,
+        });
         mapping.add(fault);
     }
 
@@ -268,7 +264,7 @@ impl Rule for FaultStorm {
                     number("bytes_read", read),
                     number("bytes_of_pages_touched", touched),
                 ],
-                examples: mapping.examples.clone(),
+                examples: mapping.examples.list(),
                 query: format!(
                     "SELECT rid, ts_ns, dur_ns, tid, comm, access, \"offset\", path FROM faults WHERE pid = {pid} AND file_id = {} AND kind = 'major' ORDER BY ts_ns",
                     id.0

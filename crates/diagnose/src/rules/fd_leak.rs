@@ -121,7 +121,7 @@ impl Rule for FdLeak {
         if let Some(errno) = call.errno.filter(|e| matches!(*e, "EMFILE" | "ENFILE")) {
             process.refused += 1;
             process.errno = errno.to_owned();
-            process.refused_examples.add(call);
+            process.refused_examples.add_first(call);
         } else if call.new_fd().is_some() {
             process.opens += 1;
         }
@@ -218,12 +218,18 @@ mod tests {
     #[test]
     fn fires_on_a_file_opened_and_forgotten() {
         let mut s = Scenario::new();
+        for i in 0..5 {
+            let fd = s.open_existing(&format!("/lib/{i}.so"), "O_RDONLY", 4096);
+            s.close(fd);
+        }
         for _ in 0..150 {
             let fd = s.open_existing("/etc/app.conf", "O_RDONLY", 4096);
             s.read(fd, 4096);
         }
         let found = fires("fd-leak", s);
         assert_eq!(found[0].evidence[0].value, 150.0);
+        let paths = found[0].examples.iter().map(|e| e.path.as_deref());
+        assert!(paths.eq([Some("/etc/app.conf"); 3]), "{:?}", found[0].examples);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::{Text, counted};
@@ -28,6 +28,28 @@ const MIN_ENTRIES: u64 = 500;
 const MAX_OPENED: f64 = 0.5;
 /// Calls that move bytes, of all: a process with fewer has names as its work.
 const MIN_DATA: f64 = 0.05;
+
+/// Calls whose time a storm is made of.
+const METADATA: &[Kind] = &[
+    Kind::Open,
+    Kind::Close,
+    Kind::Stat,
+    Kind::Access,
+    Kind::Readlink,
+    Kind::ReadDir,
+    Kind::Unlink,
+    Kind::Rename,
+    Kind::Mkdir,
+    Kind::Rmdir,
+    Kind::Link,
+    Kind::Symlink,
+    Kind::SetAttr,
+    Kind::GetXattr,
+    Kind::SetXattr,
+    Kind::Statfs,
+    Kind::Truncate,
+    Kind::Chdir,
+];
 
 static INFO: RuleInfo = RuleInfo {
     id: "metadata-storm",
@@ -255,6 +277,7 @@ impl Rule for MetadataStorm {
             if process.stats >= MIN_ENTRIES && some && run.matters(process.entries_ns) {
                 out.push(Found {
                     lost_ns: Some(process.entries_ns),
+                    costs: Costs::of(&[Kind::Stat]),
                     title: format!(
                         "{} lists directories and then asks {} times for attributes of {}, of which it opens {}",
                         process.comm,
@@ -277,6 +300,7 @@ impl Rule for MetadataStorm {
             }
             out.push(Found {
                 lost_ns: Some(excess),
+                costs: Costs::of(METADATA),
                 title: format!(
                     "{} makes {} calls on names and attributes that take longer than moving bytes, in {} {}",
                     process.comm,

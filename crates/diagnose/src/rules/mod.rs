@@ -29,6 +29,7 @@ rules! {
     publish_unsynced::PublishUnsynced,
     dir_unsynced::DirUnsynced,
     sync_error_ignored::SyncErrorIgnored,
+    write_error_ignored::WriteErrorIgnored,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
@@ -52,6 +53,7 @@ rules! {
     thread_interference::ThreadInterference,
     unfair_interrupts::UnfairInterrupts,
     queue_hog::QueueHog,
+    cold_small_files::ColdSmallFiles,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.

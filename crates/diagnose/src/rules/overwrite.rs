@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::Text;
@@ -123,6 +123,7 @@ impl Rule for Overwrite {
             let path = run.state.files.get(*file).map_or("", |f| f.name());
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} writes {} to {path}, of which {} lie on bytes that it had just written",
                     writes.comm,

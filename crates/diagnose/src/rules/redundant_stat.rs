@@ -4,7 +4,7 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::{Text, list, times};
@@ -235,6 +235,7 @@ impl Rule for RedundantStat {
             before_open.examples.list().into_iter().for_each(|example| examples.keep(example));
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Stat]),
                 title: format!("{} asks {}", process.comm, list(&parts)),
                 subject: Subject::process(*pid, &process.comm),
                 evidence: vec![

@@ -127,7 +127,7 @@ impl Rule for RenameUnsynced {
         }
         target.renames += 1;
         target.dirty = target.dirty.max(file.dirty.len());
-        target.examples.add(call);
+        target.examples.add_first(call);
     }
 
     fn findings(&self, _: &Run, out: &mut Vec<Found>) {

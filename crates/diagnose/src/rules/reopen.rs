@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
@@ -141,6 +141,7 @@ impl Rule for Reopen {
             let log = openings.appending * 2 > openings.opens;
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Open, Kind::Close]),
                 title: format!(
                     "{} opens {path} {} times, up to {} times a second{}, {}",
                     openings.comm,

@@ -137,7 +137,7 @@ impl Rule for RetrySpin {
         }
         spin.row += 1;
         spin.last_ns = call.end_ns();
-        spin.first.add(call);
+        spin.first.add_first(call);
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {

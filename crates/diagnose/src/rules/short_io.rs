@@ -128,14 +128,14 @@ impl Rule for ShortIo {
             stream.comm = call.comm_text();
         }
         let mut example = Examples::default();
-        example.add(call);
+        example.add_first(call);
         stream.pending = Some(Pending {
             end,
             size,
             missing: size - call.moved(),
             example,
         });
-        stream.examples.add(call);
+        stream.examples.add_first(call);
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {

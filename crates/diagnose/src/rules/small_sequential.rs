@@ -9,7 +9,7 @@ use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::order::{Head, Step};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::descriptors::Description;
@@ -91,13 +91,12 @@ impl Stream {
             for ns in self.run_durations.drain(..) {
                 self.durations.add(ns);
             }
-            if self.examples.list().is_empty() {
-                self.examples = std::mem::take(&mut self.first);
-            }
+            self.examples.add_all(&self.first);
         } else if self.run > MIN_RUN {
             self.calls += 1;
             self.bytes += bytes;
             self.durations.add(call.dur_ns);
+            self.examples.add(call);
         }
     }
 
@@ -180,6 +179,7 @@ impl Rule for SmallSequential {
             let (verb, names) = words(*write);
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: costs(*write),
                 title: format!(
                     "{} {verb} {path} in {} pieces of {} on average, one after the other",
                     stream.comm,
@@ -208,6 +208,7 @@ impl Rule for SmallSequential {
             let (verb, names) = words(write);
             out.push(Found {
                 lost_ns: Some(all.lost),
+                costs: costs(write),
                 title: format!(
                     "{} {verb} {} files in {} pieces of {} on average, one after the other",
                     all.comm,
@@ -248,8 +249,8 @@ impl Together {
     fn add(&mut self, stream: &Stream, lost: i64) {
         if self.files == 0 {
             self.comm.clone_from(&stream.comm);
-            self.examples = stream.examples.clone();
         }
+        self.examples.add_all(&stream.examples);
         self.files += 1;
         self.calls += i64::try_from(stream.calls).unwrap_or(i64::MAX);
         self.bytes += stream.bytes;
@@ -261,6 +262,11 @@ impl Together {
 /// Whether a loss is worth a buffer.
 fn matters(lost_ns: i64, run: &Run) -> bool {
     run.matters(lost_ns) && lost_ns as f64 >= run.span_ns as f64 * MIN_PART
+}
+
+/// The calls that have the time.
+fn costs(write: bool) -> Costs {
+    Costs::of(&[if write { Kind::Write } else { Kind::Read }])
 }
 
 /// What it does, and the calls that do it. The evidence that counts them has the first as its name,

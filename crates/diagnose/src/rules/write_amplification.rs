@@ -1,6 +1,8 @@
 //! `write-amplification`: the device writes, or has to read, far more than the program
 //! writes.
 
+use std::collections::{BTreeMap, HashMap};
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
@@ -8,7 +10,8 @@ use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Row};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::names::directory;
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::{Context, State};
 use crate::stats::Durations;
@@ -175,6 +178,7 @@ impl Rule for WriteAmplification {
             let path = run.state.files.get(*id).map_or("", |f| f.name());
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} changes parts of pages of {path} in {} writes, each of which had to read from the device first",
                     file.comm,
@@ -199,18 +203,16 @@ impl Rule for WriteAmplification {
 
 impl WriteAmplification {
     fn amplified(&self, run: &Run, out: &mut Vec<Found>) {
-        // The files that a process wrote with calls, and the one with most bytes too many.
-        let mut of_process: std::collections::HashMap<i32, (i64, FileId, i64)> = Default::default();
+        // The files that a process wrote with calls, those with most bytes too many first.
+        let mut of_process: HashMap<i32, Vec<(i64, FileId, i64)>> = HashMap::new();
         for ((pid, id), file) in self.files.iter().filter(|(_, file)| file.asked > 0) {
-            let spare = file.data - file.asked;
-            let sum = of_process.entry(*pid).or_insert((0, *id, i64::MIN));
-            sum.0 += file.data;
-            if spare > sum.2 {
-                (sum.1, sum.2) = (*id, spare);
-            }
+            let files = of_process.entry(*pid).or_default();
+            files.push((file.data - file.asked, *id, file.data));
         }
         for (pid, process) in self.processes.iter() {
-            let Some((data, id, _)) = of_process.get(pid).copied() else { continue };
+            let Some(mut files) = of_process.remove(pid) else { continue };
+            files.sort_by_key(|(spare, id, _)| (std::cmp::Reverse(*spare), *id));
+            let data: i64 = files.iter().map(|(_, _, data)| data).sum();
             let (asked, written) = (process.asked, data + process.journal);
             let ratio = written as f64 / asked.max(1) as f64;
             let share = 1.0 - 1.0 / ratio.max(1.0);
@@ -219,16 +221,18 @@ impl WriteAmplification {
             if !many || asked == 0 || ratio <= MIN_RATIO || !run.matters(lost) {
                 continue;
             }
-            let path = run.state.files.get(id).map_or("", |f| f.name());
+            let (place, subject) = place(&files, run, Subject::process(*pid, &process.comm));
             out.push(Found {
                 lost_ns: Some(lost),
+                // Whatever file it is named after.
+                costs: Costs::default().of_all_files(),
                 title: format!(
-                    "{} writes {}, and the device {}, {ratio:.1} times as much, most of it for {path}",
+                    "{} writes {}, and the device {}, {ratio:.1} times as much{place}",
                     process.comm,
                     units::bytes(asked),
                     units::bytes(written),
                 ),
-                subject: Subject::process(*pid, &process.comm).with_file(id, path),
+                subject,
                 evidence: vec![
                     number("bytes_written", asked),
                     number("device_bytes", data),
@@ -242,6 +246,34 @@ impl WriteAmplification {
                 )),
                 ..Found::default()
             });
+        }
+    }
+}
+
+/// Where most of the bytes too many went, for the end of a sentence, and as the subject: a file, or
+/// a directory when many files there share them.
+fn place(files: &[(i64, FileId, i64)], run: &Run, subject: Subject) -> (String, Subject) {
+    let name = |id: &FileId| run.state.files.get(*id).map_or("", |f| f.name());
+    let all: i64 = files.iter().map(|(spare, ..)| (*spare).max(0)).sum();
+    let Some((most, first, _)) = files.first() else { return (String::new(), subject) };
+    if *most >= all / 2 {
+        let path = name(first);
+        return (format!(", most of it for {path}"), subject.with_file(*first, path));
+    }
+    let mut directories: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for (spare, id, _) in files.iter().filter(|(spare, ..)| *spare > 0) {
+        let (files, bytes) = directories.entry(directory(name(id))).or_default();
+        *files += 1;
+        *bytes += spare;
+    }
+    match directories.into_iter().max_by_key(|(_, (_, bytes))| *bytes) {
+        Some((path, (count, bytes))) if bytes >= all / 2 => {
+            let place = format!(", most of it for {} files in {path}", units::count(count));
+            (place, subject.with_path(path))
+        }
+        _ => {
+            let count = i64::try_from(files.len()).unwrap_or(i64::MAX);
+            (format!(", for {} files", units::count(count)), subject)
         }
     }
 }
@@ -263,6 +295,23 @@ mod tests {
         assert_eq!(found[0].evidence[0].value, 10_000.0);
         assert_eq!(found[0].evidence[1].value, 409_600.0);
         assert_eq!(found[0].evidence[2].value, 819_200.0);
+    }
+
+    #[test]
+    fn many_files_are_named_by_their_directory() {
+        let mut s = Scenario::new();
+        for i in 0..500 {
+            let path = format!("/data/many/{i}.dat");
+            let fd = s.open(&path, "O_WRONLY|O_CREAT");
+            s.write(fd, 100);
+            s.writes_back(&path, 4096, 8192);
+            s.fsync(fd);
+            s.close(fd);
+        }
+        let found = fires("write-amplification", s);
+        assert!(found[0].title.ends_with("most of it for 500 files in /data/many"), "{}", found[0].title);
+        assert_eq!(found[0].subject.path.as_deref(), Some("/data/many"));
+        assert_eq!(found[0].subject.file_id, None);
     }
 
     #[test]

@@ -159,7 +159,12 @@ impl Scenario {
 
     /// The next call reads so much from the device, and waits for it.
     pub(crate) fn missed(&mut self, bytes: i64, wait_ns: i64) {
-        self.missed = Some((bytes, wait_ns));
+        self.missed = Some((bytes, wait_ns, "read"));
+    }
+
+    /// The same where the kernel takes all of it for readahead.
+    pub(crate) fn missed_ahead(&mut self, bytes: i64, wait_ns: i64) {
+        self.missed = Some((bytes, wait_ns, "readahead"));
     }
 
     /// The next call writes so much of a file, and of the journal, to the device.

@@ -27,6 +27,8 @@ pub struct Process {
     pub start_ns: i64,
     /// When it ended; `None` when it had not.
     pub end_ns: Option<i64>,
+    /// Its exit status, or 128 and the signal that ended it; `None` when that is not known.
+    pub exit_status: Option<i32>,
 }
 
 /// What is known before a call has its effect.
