@@ -71,6 +71,58 @@ def syncs_where_it_went():
     moves("done")
 
 
+@program("dir-unsynced/good-new")
+def new_files_keep_their_names():
+    """ext4 makes the name of a new file durable with its bytes."""
+    for i in range(4):
+        write_file(f"relation-{i}", b"page" * 2000, os.O_CREAT | os.O_EXCL, sync=True)
+
+
+@program("dir-unsynced/good-install")
+def an_installer():
+    """One of its files is made durable by a library, the others never."""
+    for i in range(60):
+        write_file(f"module-{i}.py", b"import os\n" * 100)
+    write_file("record.tmp", b"module\n" * 60, sync=True)
+    os.replace("record.tmp", "record")
+
+
+@setup("publish-unsynced/bad", "publish-unsynced/good")
+def a_mailbox():
+    os.mkdir("tmp")
+    os.mkdir("new")
+
+
+def delivers(sync):
+    for i in range(40):
+        write_file(f"tmp/{i}", b"message" * 500, os.O_CREAT | os.O_EXCL, sync=sync)
+        os.link(f"tmp/{i}", f"new/{i}")
+        os.unlink(f"tmp/{i}")
+    if sync:
+        sync_directory("new")
+
+
+@program("publish-unsynced/bad")
+def delivers_what_is_not_durable():
+    delivers(False)
+
+
+@program("publish-unsynced/good")
+def delivers_what_is_durable():
+    delivers(True)
+
+
+@program("rename-unsynced/good-cache")
+def saves_a_cache():
+    os.makedirs("cache/thumbnails")
+    journal = os.open("journal", os.O_CREAT | os.O_WRONLY, 0o644)
+    for i in range(20):
+        write_file("cache/thumbnails/new", b"picture" * 500)
+        os.replace("cache/thumbnails/new", "cache/thumbnails/1.png")
+    os.write(journal, b"done")
+    os.fsync(journal)
+
+
 @setup("truncate-rewrite/bad", "truncate-rewrite/good")
 def settings():
     write_file("settings", b"old" * 1000)
@@ -139,6 +191,43 @@ def believes_that_all_was_written():
 @program("short-io/good")
 def writes_the_rest():
     limited(lambda fd, written: os.pwrite(fd, b"x" * (50000 - written), written))
+
+
+def refused(path, after):
+    """A second record that the limit on the size of files refuses."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
+    os.write(fd, b"x" * 30000)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30000, most))
+    try:
+        os.write(fd, b"y" * 20000)
+    except OSError:
+        pass
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    after(fd)
+    os.close(fd)
+
+
+@program("write-error-ignored/bad")
+def writes_the_end_of_what_is_not_there():
+    refused("records", lambda fd: os.pwrite(fd, b"trailer", 50000))
+
+
+@program("write-error-ignored/bad-published")
+def publishes_what_is_incomplete():
+    refused("state.tmp", os.fsync)
+    os.rename("state.tmp", "state")
+
+
+@program("write-error-ignored/good")
+def removes_what_is_incomplete():
+    refused("records", lambda fd: os.unlink("records"))
+
+
+@program("write-error-ignored/good-again")
+def writes_it_once_there_is_room():
+    refused("records", lambda fd: os.write(fd, b"y" * 20000))
 
 
 def taken(again):

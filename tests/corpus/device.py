@@ -207,3 +207,50 @@ def syncs_two_logs_by_turns():
 @program("sync-storm/good")
 def syncs_twenty_at_a_time():
     syncs(20)
+
+
+def rows_in_one_file(every, durable):
+    fd = os.open("rows", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+    for i in range(40):
+        os.write(fd, b"row" * 200)
+        if i % every == every - 1:
+            durable(fd)
+
+
+@program("sync-all/bad")
+def makes_everything_durable_for_each_row():
+    rows_in_one_file(1, lambda _: os.sync())
+
+
+@program("sync-all/good")
+def makes_the_file_durable_now_and_then():
+    rows_in_one_file(20, os.fdatasync)
+
+
+@setup("cold-small-files/bad", "cold-small-files/good")
+def letters():
+    for i in range(600):
+        cold(f"letter-{i:03}", 8000)
+
+
+def letters_in_turn(ahead):
+    total = 0
+    for first in range(0, 600, 50):
+        fds = [os.open(f"letter-{i:03}", os.O_RDONLY) for i in range(first, first + 50)]
+        if ahead:
+            for fd in fds:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)
+        for fd in fds:
+            total += len(os.read(fd, 1 << 16))
+            os.close(fd)
+    return total
+
+
+@program("cold-small-files/bad")
+def waits_for_each_letter():
+    letters_in_turn(False)
+
+
+@program("cold-small-files/good")
+def asks_for_fifty_letters():
+    letters_in_turn(True)

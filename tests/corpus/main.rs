@@ -222,6 +222,11 @@ fn run(label: &Label, python: &str, promises: &[Promise]) -> Outcome {
                 .entry(evidence["name"].as_str().unwrap().to_owned())
                 .or_default() += value;
         }
+        // About the same calls, so found as well.
+        for also in finding["also"].as_array().unwrap() {
+            let rule = also["rule"].as_str().unwrap();
+            findings.entry(rule.to_owned()).or_default();
+        }
     }
     let of_pair = |p: &&Promise| {
         [format!("{}/bad", p.rule), format!("{}/good", p.rule)].contains(&label.name)

@@ -1,6 +1,7 @@
 """Programs that look for, open and make files."""
 
 import os
+import stat
 
 from corpus import create, program, setup
 
@@ -56,6 +57,47 @@ def asks_each_file_once():
     many = os.open("many", os.O_RDONLY | os.O_DIRECTORY)
     for i in range(40):
         os.stat(str(i), dir_fd=many, follow_symlinks=False)
+
+
+@setup("redundant-stat/good-archive", "metadata-storm/good-copy")
+def a_tree():
+    os.mkdir("tree")
+    for i in range(8):
+        files(f"tree/{i}", 250, 500)
+
+
+def entries():
+    """All files of the tree, each with what it is."""
+    for directory in range(8):
+        for name in os.listdir(f"tree/{directory}"):
+            path = f"tree/{directory}/{name}"
+            yield path, os.lstat(path)
+
+
+@program("redundant-stat/good-archive")
+def looks_before_it_opens():
+    for path, about in entries():
+        if stat.S_ISREG(about.st_mode):
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            os.read(fd, 500)
+            os.close(fd)
+
+
+@program("metadata-storm/good-copy")
+def opens_all_that_it_listed():
+    for path, _ in list(entries()):
+        fd = os.open(path, os.O_RDONLY)
+        os.read(fd, 500)
+        os.close(fd)
+
+
+@program("redundant-stat/bad-poll")
+def waits_by_asking():
+    for _ in range(20000):
+        try:
+            os.stat("ready")
+        except FileNotFoundError:
+            pass
 
 
 @setup("lookup-storm/bad", "lookup-storm/good")

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_model::units;
 
-use crate::finding::{EXAMPLES, Finding, Severity};
-use crate::names::role;
+use crate::finding::{EXAMPLES, Finding, Group, Severity};
+use crate::kind::Kinds;
+use crate::names::{directory, role};
 use crate::rule::{Run, by_share, number};
 
+/// Files of one directory from which on they are told by their number.
+const MANY_FILES: usize = 10;
 /// Files and threads that a query names one by one.
 const MAX_NAMED: usize = 256;
 
@@ -45,6 +48,10 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
             groups.push(vec![finding]);
             continue;
         }
+        let kinds = finding
+            .scopes
+            .first()
+            .map_or(Kinds::NONE, |scope| scope.kinds);
         let key = (
             // Programs of one name may be different ones, as scripts are; not with the same files.
             subject
@@ -54,6 +61,8 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
             subject.path.as_deref().map(pattern),
             // Rules that say several things have other numbers for each.
             finding.evidence.first().map(|e| e.name.clone()),
+            // Reads are not like writes.
+            kinds,
         );
         let place = *places.entry(key).or_insert(groups.len());
         match groups.get_mut(place) {
@@ -61,10 +70,52 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
             None => groups.push(vec![finding]),
         }
     }
-    groups
+    by_directory(groups)
         .into_iter()
         .filter_map(|group| merge(group, run))
         .collect()
+}
+
+/// Groups about files of one directory, with whatever names, as one where the files are many.
+fn by_directory(groups: Vec<Vec<Finding>>) -> Vec<Vec<Finding>> {
+    let key = |group: &Vec<Finding>| {
+        let finding = group.first()?;
+        let subject = &finding.subject;
+        let path = subject
+            .path
+            .as_deref()
+            .filter(|_| subject.file_id.is_some())?;
+        let kinds = finding
+            .scopes
+            .first()
+            .map_or(Kinds::NONE, |scope| scope.kinds);
+        let evidence = finding.evidence.first().map(|e| e.name.clone());
+        let comm = subject.comm.as_deref().map(|comm| role(comm).to_owned());
+        Some((
+            subject.pid,
+            comm,
+            directory(path).to_owned(),
+            evidence,
+            kinds,
+        ))
+    };
+    let mut files: BTreeMap<_, usize> = BTreeMap::new();
+    for group in &groups {
+        if let Some(key) = key(group) {
+            *files.entry(key).or_default() += group.len();
+        }
+    }
+    let mut together: Vec<Vec<Finding>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for group in groups {
+        let many = key(&group).filter(|key| files.get(key).is_some_and(|n| *n >= MANY_FILES));
+        let place = many.map(|key| *places.entry(key).or_insert(together.len()));
+        match place.and_then(|place| together.get_mut(place)) {
+            Some(others) => others.extend(group),
+            None => together.push(group),
+        }
+    }
+    together
 }
 
 /// One finding of several: the worst speaks for all.
@@ -81,9 +132,15 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     if count == 1 {
         return Some(first);
     }
+    let in_one = first.subject.path.as_deref().map(directory);
+    let paths = others.as_slice().iter().map(|f| f.subject.path.as_deref());
+    let in_one = in_one.filter(|own| paths.flatten().all(|path| directory(path) == *own));
+    let in_one = in_one
+        .filter(|_| files.len() >= MANY_FILES)
+        .map(str::to_owned);
     for other in others {
-        let room = EXAMPLES.saturating_sub(first.examples.len());
-        first.examples.extend(other.examples.into_iter().take(room));
+        first.examples.extend(other.examples);
+        first.scopes.extend(other.scopes);
         for caveat in other.caveats {
             if !first.caveats.contains(&caveat) {
                 first.caveats.push(caveat);
@@ -91,6 +148,13 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
         }
         first.confidence = first.confidence.lower(other.confidence);
     }
+    // Those about time show what costs, the others how it began.
+    if first.group == Group::Performance {
+        first
+            .examples
+            .sort_by_key(|example| std::cmp::Reverse(example.dur_ns));
+    }
+    first.examples.truncate(EXAMPLES);
     let more = |n: usize, one: &str, several: &str| match n {
         0 | 1 => None,
         2 => Some(format!("1 more {one}")),
@@ -102,8 +166,15 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     } else {
         threads.len()
     };
+    let of_files = match &in_one {
+        Some(path) => Some(format!(
+            "{} files in {path}",
+            units::count(files.len() as i64)
+        )),
+        None => more(files.len(), "file", "files"),
+    };
     let more: Vec<String> = [
-        more(files.len(), "file", "files"),
+        of_files,
         more(of_one, "thread", "threads"),
         more(processes.len(), "process", "processes"),
     ]
@@ -111,11 +182,13 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     .flatten()
     .collect();
     if !more.is_empty() {
-        first.title = format!(
-            "{}; the same of {} like it",
-            first.title,
-            more.join(" and ")
-        );
+        let like = if in_one.is_some() {
+            "one of"
+        } else {
+            "the same of"
+        };
+        let it = if in_one.is_some() { "" } else { " like it" };
+        first.title = format!("{}; {like} {}{it}", first.title, more.join(" and "));
     }
     if let (Some(file), true) = (first.subject.file_id, files.len() > 1) {
         first.query = list(&first.query, "file_id", &file.to_string(), &files);
@@ -133,13 +206,17 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
             .evidence
             .push(number("alike_processes", processes.len() as i64));
     }
+    if let Some(path) = in_one {
+        first.subject.file_id = None;
+        first.subject.path = Some(path);
+    }
     // A thread loses no more than all of the time.
     let most = run
         .span_ns
         .saturating_mul(threads.len().max(processes.len()).max(1) as i64);
     first.lost_ns = lost.map(|lost| lost.min(most));
     first.severity = match first.lost_ns {
-        Some(lost) => severity.max(Some(by_share(lost, run))),
+        Some(lost) => severity.max(Some(by_share(lost, run.span_ns))),
         None => severity,
     }
     .unwrap_or(Severity::Low);
@@ -226,12 +303,12 @@ mod tests {
         for i in 0..30 {
             syncs(&mut s, &format!("/data/{i:06}.log"));
         }
-        syncs(&mut s, "/data/state");
+        syncs(&mut s, "/other/state");
         let found = fires("sync-storm", s);
         assert_eq!(found.len(), 2, "{found:#?}");
         let row = &found[0];
         assert!(
-            row.title.ends_with("; the same of 29 more files like it"),
+            row.title.ends_with("; one of 30 files in /data"),
             "{}",
             row.title
         );
@@ -240,6 +317,7 @@ mod tests {
             Some(("files", 30.0))
         );
         assert!(row.query.contains("file_id IN (1, 2, 3,"), "{}", row.query);
+        assert_eq!(row.subject.path.as_deref(), Some("/data"));
         let each = found[1].lost_ns.unwrap();
         assert!(row.lost_ns.unwrap() > 29 * each);
     }

@@ -65,6 +65,11 @@ impl<K: Hash + Eq + Copy, V: Default> Bounded<K, V> {
         self.map.remove(key)
     }
 
+    /// Whether it has no keys.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
     /// Keys and values.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.map.iter()

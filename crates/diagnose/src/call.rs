@@ -1,11 +1,13 @@
 //! Rows of table `syscalls` as rules see them.
 
 use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::{Batch, StrId};
 
 use crate::columns::Columns;
+use crate::depth::{self, Depth, Operation, Wait};
 use crate::kind::{Kind, is_positional};
 use crate::text::{Text, Texts};
 
@@ -40,8 +42,10 @@ pub struct Call<'a> {
     pub syscall: &'a str,
     /// Whether it says itself where in the file it works.
     pub positional: bool,
-    /// Whether it is an operation of io_uring or AIO, whose duration is no time
-    /// that its thread spent.
+    /// Whether it is an operation of io_uring or AIO.
+    pub operation: bool,
+    /// Whether it is one whose duration is no time that its thread spent: others were on their way
+    /// at the same time, or the thread did not wait for it.
     pub asynchronous: bool,
     /// What it returned; `None` when it had not.
     pub ret: Option<i64>,
@@ -202,6 +206,8 @@ pub(crate) struct Calls<'a> {
     named: Vec<Cell<Option<Named>>>,
     /// The string that column api has for system calls.
     syscall_api: StrId,
+    /// Rows of operations that were waited for one at a time, with the calls that submitted them.
+    alone: HashMap<usize, Option<i64>>,
     texts: Texts,
     rid: &'a [i64],
     ts_ns: &'a [i64],
@@ -249,6 +255,7 @@ impl<'a> Calls<'a> {
         Self {
             named: vec![Cell::new(None); strings],
             syscall_api: of_calls.next().unwrap_or(StrId::NULL),
+            alone: HashMap::new(),
             texts: Texts::new(strings),
             rid: columns.i64s(0),
             ts_ns: columns.i64s(1),
@@ -277,6 +284,51 @@ impl<'a> Calls<'a> {
 
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
+    }
+
+    fn is_operation(&self, row: usize) -> bool {
+        let api = id_at(self.api, row);
+        api != StrId::NULL && api != self.syscall_api
+    }
+
+    /// Finds the operations that were waited for one at a time.
+    pub(crate) fn measure(&mut self, depth: &mut Depth) {
+        let operations: Vec<Operation> = (0..self.rows())
+            .filter(|row| self.is_operation(*row))
+            .map(|row| Operation {
+                row,
+                pid: i32_at(self.pid, row).unwrap_or(0),
+                tid: i32_at(self.tid, row).unwrap_or(0),
+                span: self.span(row),
+            })
+            .collect();
+        if operations.is_empty() {
+            return;
+        }
+        let strings = (1..self.named.len()).map(|id| StrId(u32::try_from(id).unwrap_or(u32::MAX)));
+        let names: HashSet<StrId> = strings
+            .filter(|id| depth::waits(self.columns.text_of(*id).as_bytes()))
+            .collect();
+        let waits: Vec<Wait> = (0..self.rows())
+            .filter(|row| names.contains(&id_at(self.syscall, *row)))
+            .map(|row| Wait {
+                rid: i64_at(self.rid, row).unwrap_or(0),
+                tid: i32_at(self.tid, row).unwrap_or(0),
+                span: self.span(row),
+            })
+            .collect();
+        self.alone = depth.alone(&operations, &waits);
+    }
+
+    /// The call that submitted an operation that was waited for.
+    pub(crate) fn submitted_by(&self, row: usize) -> Option<i64> {
+        self.alone.get(&row).copied().flatten()
+    }
+
+    fn span(&self, row: usize) -> (i64, i64) {
+        let began = i64_at(self.ts_ns, row).unwrap_or(0);
+        let lasted = i64_at(self.dur_ns, row).unwrap_or(0).max(0);
+        (began, began.saturating_add(lasted))
     }
 
     fn named(&self, id: StrId) -> Named {
@@ -311,7 +363,7 @@ impl<'a> Calls<'a> {
             path: id_at(self.path, row),
             path2: id_at(self.path2, row),
         };
-        let api = id_at(self.api, row);
+        let operation = self.is_operation(row);
         let Named { kind, positional } = self.named(ids.syscall);
         Call {
             rid: i64_at(self.rid, row).unwrap_or(0),
@@ -323,7 +375,8 @@ impl<'a> Calls<'a> {
             kind,
             syscall: self.columns.text_of(ids.syscall),
             positional,
-            asynchronous: api != StrId::NULL && api != self.syscall_api,
+            operation,
+            asynchronous: operation && !self.alone.contains_key(&row),
             ret: i64_at(self.ret, row),
             errno: self.text(id_at(self.errno, row)),
             fd: i32_at(self.fd, row),

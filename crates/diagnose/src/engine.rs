@@ -1,16 +1,19 @@
 //! One pass over the rows of a session, or over those of a recording as they
 //! come.
 
-use fathom_model::batch::NULL_I64;
+use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS, Table};
 use fathom_model::{Batch, StrId, StringTable};
 use serde::Serialize;
 
 use crate::alike;
 use crate::call::{Call, Calls, FileId};
-use crate::finding::{Finding, NotObservable};
+use crate::claims;
+use crate::depth::{self, Depth};
+use crate::finding::{Finding, Group, NotObservable};
 use crate::kind::Kind;
-use crate::layers::{self, Layer, Layers};
+use crate::layers::{self, Below, Layer, Layers, Row};
+use crate::ledger::{Ledger, Times};
 use crate::rule::{Input, Rule, Run};
 use crate::rules;
 use crate::state::{Context, Process, State};
@@ -22,8 +25,8 @@ pub(crate) const MAX_PER_RULE: usize = 20;
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Diagnosis {
-    /// Findings, the worst first: correctness before performance, then by
-    /// severity and time lost.
+    /// Findings, the worst first: by severity, of equal ones correctness before
+    /// performance, then by time lost.
     pub findings: Vec<Finding>,
     /// Rules that could not look.
     pub not_observable: Vec<NotObservable>,
@@ -56,8 +59,17 @@ pub struct Engine {
     /// Rules that look at rows of a layer, by their indexes.
     of_layer: Vec<(Layer, usize)>,
     layers: Layers,
+    depth: Depth,
+    /// Time that findings claim; `None` where another engine adds it up.
+    ledger: Option<Ledger>,
     missing: Vec<(Input, String)>,
     calls: u64,
+}
+
+/// What an engine's rules say, each by itself.
+pub(crate) struct Said {
+    pub(crate) diagnosis: Diagnosis,
+    times: Option<Times>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -98,6 +110,8 @@ impl Engine {
             rules,
             of_kind,
             layers: Layers::default(),
+            depth: Depth::default(),
+            ledger: Some(Ledger::default()),
             missing: Vec::new(),
             calls: 0,
         }
@@ -121,6 +135,11 @@ impl Engine {
             list.retain(|i| !needs(*i));
         }
         of_layer.retain(|(_, i)| !needs(*i));
+    }
+
+    /// Another engine adds up the time of the same requests.
+    pub(crate) fn without_times(&mut self) {
+        self.ledger = None;
     }
 
     /// Says that calls were lost or left out.
@@ -149,7 +168,8 @@ impl Engine {
     /// layers that come later say nothing of their call. `bios` come before `block`.
     pub fn feed(&mut self, batch: &Batch) {
         if std::ptr::eq(batch.table, &SYSCALLS) {
-            let calls = Calls::new(batch);
+            let mut calls = Calls::new(batch);
+            calls.measure(&mut self.depth);
             for row in 0..calls.rows() {
                 let mut call = calls.call(row);
                 // truncate(2) names its file by a path only.
@@ -158,7 +178,7 @@ impl Engine {
                         .path_key()
                         .and_then(|path| self.state.files.at_key(path));
                 }
-                self.call(&call);
+                self.call(&call, calls.submitted_by(row));
             }
         } else if std::ptr::eq(batch.table, &FILES) {
             if let Some((rows, strings)) = FileRows::from_batch(batch.clone()) {
@@ -174,9 +194,13 @@ impl Engine {
                 of_layer,
                 rules,
                 state,
+                ledger,
                 ..
             } = self;
             layers.feed(batch, |row| {
+                if let (Row::Fault(fault), Some(ledger)) = (row, ledger.as_mut()) {
+                    ledger.fault(fault);
+                }
                 for (_, i) in of_layer.iter().filter(|(layer, _)| *layer == row.layer()) {
                     if let Some(rule) = rules.get_mut(*i) {
                         rule.row(row, state);
@@ -217,15 +241,29 @@ impl Engine {
                 comm: text(rows.comm.get(i)),
                 start_ns: rows.start_ns.get(i).copied().unwrap_or(0),
                 end_ns: rows.end_ns.get(i).copied().filter(|n| *n != NULL_I64),
+                exit_status: rows.exit_status.get(i).copied().filter(|n| *n != NULL_I32),
             };
             self.state.add_process(*pid, process);
         }
     }
 
-    fn call(&mut self, call: &Call) {
+    fn call(&mut self, call: &Call, submitted_by: Option<i64>) {
         self.calls += 1;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.call(call);
+        }
         let description = self.state.arrive(call);
-        let context = Context::new(&self.state, call, description, self.layers.take(call.rid));
+        // Calls that wait stay known for their operations, which may end later.
+        let below = match call.kind == Kind::Other && depth::waits(call.syscall.as_bytes()) {
+            true => self.layers.of(call.rid),
+            false => self.layers.take(call.rid),
+        };
+        // Of direct I/O it is below the operation, of the page cache below the call.
+        let below = match submitted_by {
+            Some(rid) if below == Below::default() => self.layers.of(rid),
+            _ => below,
+        };
+        let context = Context::new(&self.state, call, description, below);
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
             if let Some(rule) = self.rules.get_mut(*i) {
                 rule.call(call, &context);
@@ -236,6 +274,11 @@ impl Engine {
 
     /// What has been found so far.
     pub fn diagnosis(&self) -> Diagnosis {
+        Said::together([self.said()])
+    }
+
+    /// What the rules have found so far, each by itself.
+    pub(crate) fn said(&self) -> Said {
         let run = Run {
             state: &self.state,
             span_ns: self.state.span_ns(),
@@ -253,7 +296,9 @@ impl Engine {
             }
             let mut found = Vec::new();
             rule.findings(&run, &mut found);
-            let mut own: Vec<_> = found.into_iter().map(|f| f.finish(info, &run)).collect();
+            let kinds = rule.kinds();
+            let own = found.into_iter().map(|f| f.finish(info, kinds, &run));
+            let mut own: Vec<_> = own.collect();
             own.sort_by(rank);
             let mut own = alike::together(own, &run);
             own.sort_by(rank);
@@ -267,25 +312,36 @@ impl Engine {
             findings.append(&mut own);
         }
         findings.sort_by(rank);
-        Diagnosis {
+        let diagnosis = Diagnosis {
             rules: self.rules.len() - not_observable.len(),
             findings,
             not_observable,
             more,
             calls: self.calls,
             span_ns: run.span_ns,
+        };
+        let ledger = self.ledger.as_ref();
+        Said {
+            diagnosis,
+            times: ledger.map(|ledger| ledger.times(&self.state)),
         }
     }
 }
 
-impl Diagnosis {
-    /// What engines with a part of the rules each said of the same rows.
-    pub(crate) fn of_parts(parts: impl IntoIterator<Item = Diagnosis>) -> Self {
+impl Said {
+    /// What engines with a part of the rules each said of the same rows. Each finding claims its
+    /// time; those that say the same as another one are shown under it.
+    pub(crate) fn together(parts: impl IntoIterator<Item = Said>) -> Diagnosis {
         let mut parts = parts.into_iter();
-        let mut all = parts
+        let Said {
+            diagnosis: mut all,
+            mut times,
+        } = parts
             .next()
-            .unwrap_or_else(|| Engine::new(Vec::new()).diagnosis());
+            .unwrap_or_else(|| Engine::new(Vec::new()).said());
         for part in parts {
+            times = times.or(part.times);
+            let part = part.diagnosis;
             all.findings.extend(part.findings);
             all.not_observable.extend(part.not_observable);
             all.more.extend(part.more);
@@ -294,25 +350,20 @@ impl Diagnosis {
         let order = rules::catalogue();
         let place = |id: &str| order.iter().position(|rule| rule.id == id);
         all.findings.sort_by(rank);
+        claims::settle(&mut all.findings, times.unwrap_or_default(), all.span_ns);
+        all.findings.sort_by(rank);
         all.not_observable.sort_by_key(|of| place(of.rule));
         all.more.sort_by_key(|of| place(of.rule));
         all
     }
 }
 
-/// The worst first.
+/// The worst first. Of equal severity those about correctness: they have no time to compare.
 fn rank(a: &Finding, b: &Finding) -> std::cmp::Ordering {
+    use std::cmp::Reverse;
     let key = |f: &Finding| {
-        (
-            f.group,
-            std::cmp::Reverse(match f.group {
-                crate::finding::Group::Correctness => Some(f.severity),
-                // Follows from the time lost.
-                crate::finding::Group::Performance => None,
-            }),
-            std::cmp::Reverse(f.lost_ns),
-            f.rule,
-        )
+        let performance = f.group == Group::Performance;
+        (Reverse(f.severity), performance, Reverse(f.lost_ns), f.rule)
     };
     // Of findings that are alike the same one comes first whenever a session is looked at.
     let subject = |f: &Finding| (f.subject.pid, f.subject.tid, f.subject.file_id);

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, FileId};
+use crate::claims::Scope;
 use crate::code::Site;
 use crate::text::Text;
 
@@ -199,30 +200,52 @@ impl Example {
 /// Examples that a finding shows at most.
 pub(crate) const EXAMPLES: usize = 3;
 
-/// The first calls that show something: a finding can be followed from its beginning.
+/// Calls that show something: the costliest ones, the longest first. What is about an order of
+/// events has the first ones instead, from which it can be followed.
 #[derive(Clone, Debug, Default)]
 pub struct Examples(Vec<Example>);
 
 impl Examples {
-    /// Adds a call while there is room.
+    /// Adds a call if it took longer than one of those that were kept.
     pub fn add(&mut self, call: &Call) {
+        if self.has_room_for(call.dur_ns) {
+            self.insert(Example::of(call));
+        }
+    }
+
+    /// The same with what is no call, and took so long.
+    pub fn add_with(&mut self, dur_ns: i64, example: impl FnOnce() -> Example) {
+        if self.has_room_for(dur_ns) {
+            self.insert(example());
+        }
+    }
+
+    /// Adds all of another one's.
+    pub fn add_all(&mut self, others: &Examples) {
+        for example in &others.0 {
+            self.add_with(example.dur_ns, || example.clone());
+        }
+    }
+
+    fn has_room_for(&self, dur_ns: i64) -> bool {
+        self.0.len() < EXAMPLES || self.0.last().is_some_and(|kept| kept.dur_ns < dur_ns)
+    }
+
+    fn insert(&mut self, example: Example) {
+        let shorter = |kept: &Example| kept.dur_ns < example.dur_ns;
+        let place = self.0.iter().position(shorter).unwrap_or(self.0.len());
+        self.0.insert(place, example);
+        self.0.truncate(EXAMPLES);
+    }
+
+    /// Adds a call behind those that were kept, while there is room.
+    pub fn add_first(&mut self, call: &Call) {
         if self.0.len() < EXAMPLES {
             self.0.push(Example::of(call));
         }
     }
 
-    /// Adds a call if it took longer than one of those that were kept: for findings whose first
-    /// calls are not what costs. The longest comes first.
-    pub fn add_costly(&mut self, call: &Call) {
-        let place = self.0.iter().position(|kept| kept.dur_ns < call.dur_ns);
-        let place = place.unwrap_or(self.0.len());
-        if place < EXAMPLES {
-            self.0.insert(place, Example::of(call));
-            self.0.truncate(EXAMPLES);
-        }
-    }
-
-    /// Adds a call that was looked at before, while there is room.
+    /// Adds a call that was looked at before behind those that were kept, while there is room.
     pub fn keep(&mut self, example: Example) {
         if self.0.len() < EXAMPLES {
             self.0.push(example);
@@ -233,6 +256,16 @@ impl Examples {
     pub fn list(&self) -> Vec<Example> {
         self.0.clone()
     }
+}
+
+/// Another finding that is about the same requests, and not shown by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Also {
+    /// Id of its rule.
+    pub rule: &'static str,
+    /// What it is about.
+    pub subject: Subject,
 }
 
 /// One finding: a rule about a subject.
@@ -247,8 +280,8 @@ pub struct Finding {
     pub severity: Severity,
     /// How sure.
     pub confidence: Confidence,
-    /// What the run would have saved without it, nanoseconds; `None` where time is
-    /// not the matter.
+    /// What the run would have saved without it, nanoseconds, less what other findings claim of
+    /// the same time; `None` where time is not the matter.
     pub lost_ns: Option<i64>,
     /// How `lost_ns` was estimated.
     pub lost_how: String,
@@ -273,6 +306,12 @@ pub struct Finding {
     pub page: String,
     /// What weakens the finding.
     pub caveats: Vec<String>,
+    /// Findings of other rules, or of other subjects, whose time is that of this one.
+    pub also: Vec<Also>,
+    /// Requests whose time it claims.
+    #[serde(skip)]
+    #[cfg_attr(feature = "types", ts(skip))]
+    pub(crate) scopes: Vec<Scope>,
 }
 
 /// A rule that could not look, and why.

@@ -14,7 +14,9 @@ use twox_hash::XxHash64;
 
 use crate::code::Site;
 use crate::engine::{Diagnosis, MAX_PER_RULE, More};
-use crate::finding::{Confidence, Evidence, Example, Finding, NotObservable, Severity, Subject};
+use crate::finding::{
+    Also, Confidence, Evidence, Example, Finding, NotObservable, Severity, Subject,
+};
 use crate::rule::RuleInfo;
 use crate::rules;
 use crate::session::{DiagnoseError, diagnose_while};
@@ -151,6 +153,13 @@ struct ReadFinding {
     query: String,
     advice: String,
     caveats: Vec<String>,
+    also: Vec<ReadAlso>,
+}
+
+#[derive(Deserialize)]
+struct ReadAlso {
+    rule: String,
+    subject: Subject,
 }
 
 #[derive(Deserialize)]
@@ -292,11 +301,18 @@ impl ReadDiagnosis {
 
 impl ReadFinding {
     fn finding(self, numbers: &mut impl Iterator<Item = f64>) -> Option<Finding> {
-        let info = info(&self.rule)?;
+        let of_rule = info;
+        let info = of_rule(&self.rule)?;
         let evidence = self.evidence.into_iter().map(|read| {
             Some(Evidence {
                 name: read.name.into(),
                 value: numbers.next()?,
+            })
+        });
+        let also = self.also.into_iter().map(|read| {
+            Some(Also {
+                rule: of_rule(&read.rule)?.id,
+                subject: read.subject,
             })
         });
         Some(Finding {
@@ -315,6 +331,9 @@ impl ReadFinding {
             advice: self.advice,
             page: info.page(),
             caveats: self.caveats,
+            also: also.collect::<Option<_>>()?,
+            // They have been settled.
+            scopes: Vec::new(),
         })
     }
 }

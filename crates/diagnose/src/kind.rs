@@ -170,7 +170,7 @@ pub fn is_positional(name: &[u8]) -> bool {
 }
 
 /// A set of kinds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kinds(u64);
 
 impl Kinds {

@@ -126,6 +126,8 @@ pub struct Fault<'a> {
     pub file: Option<FileId>,
     /// Byte in the file.
     pub offset: i64,
+    /// Bytes that were read from devices in its course, ahead ones too: as far as they had arrived.
+    pub read_bytes: i64,
 }
 
 /// An interrupt that took the CPU in the course of a request.
@@ -257,6 +259,15 @@ impl Layers {
         young.or_else(|| self.old.remove(&rid)).unwrap_or_default()
     }
 
+    /// The same, and it stays known.
+    pub(crate) fn of(&self, rid: i64) -> Below {
+        let young = self.young.get(&rid);
+        young
+            .or_else(|| self.old.get(&rid))
+            .copied()
+            .unwrap_or_default()
+    }
+
     fn below(&mut self, rid: i64) -> &mut Below {
         if self.young.len() >= MAX_OPEN {
             self.old = std::mem::take(&mut self.young);
@@ -285,7 +296,7 @@ impl Layers {
         } else if std::ptr::eq(table, &BLOCK) {
             self.requests(&columns, row);
         } else {
-            faults(&columns, row);
+            self.faults(&columns, row);
         }
     }
 
@@ -388,6 +399,25 @@ impl Layers {
             }));
         }
     }
+
+    fn faults(&mut self, columns: &Columns, mut row: impl FnMut(&Row)) {
+        for i in 0..columns.rows() {
+            let rid = columns.i64(0, i).unwrap_or(0);
+            row(&Row::Fault(Fault {
+                rid,
+                ts_ns: columns.i64(1, i).unwrap_or(0),
+                dur_ns: columns.i64(2, i).unwrap_or(0),
+                pid: columns.i32(3, i).unwrap_or(0),
+                tid: columns.i32(4, i).unwrap_or(0),
+                comm: columns.text(5, i).unwrap_or(""),
+                access: columns.text(6, i).unwrap_or(""),
+                major: columns.text(7, i) == Some("major"),
+                file: columns.i64(8, i).map(FileId),
+                offset: columns.i64(9, i).unwrap_or(0),
+                read_bytes: self.take(rid).read_bytes,
+            }));
+        }
+    }
 }
 
 fn interrupts(columns: &Columns, mut row: impl FnMut(&Row)) {
@@ -397,23 +427,6 @@ fn interrupts(columns: &Columns, mut row: impl FnMut(&Row)) {
             pid: columns.i32(2, i).unwrap_or(0),
             tid: columns.i32(3, i).unwrap_or(0),
             name: columns.text(4, i).unwrap_or(""),
-        }));
-    }
-}
-
-fn faults(columns: &Columns, mut row: impl FnMut(&Row)) {
-    for i in 0..columns.rows() {
-        row(&Row::Fault(Fault {
-            rid: columns.i64(0, i).unwrap_or(0),
-            ts_ns: columns.i64(1, i).unwrap_or(0),
-            dur_ns: columns.i64(2, i).unwrap_or(0),
-            pid: columns.i32(3, i).unwrap_or(0),
-            tid: columns.i32(4, i).unwrap_or(0),
-            comm: columns.text(5, i).unwrap_or(""),
-            access: columns.text(6, i).unwrap_or(""),
-            major: columns.text(7, i) == Some("major"),
-            file: columns.i64(8, i).map(FileId),
-            offset: columns.i64(9, i).unwrap_or(0),
         }));
     }
 }

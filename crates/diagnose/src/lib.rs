@@ -12,15 +12,18 @@
 mod alike;
 mod bounded;
 mod call;
+mod claims;
 mod code;
 mod columns;
 #[cfg(test)]
 mod cost;
+mod depth;
 mod engine;
 mod finding;
 mod kept;
 mod kind;
 mod layers;
+mod ledger;
 pub mod live;
 mod names;
 mod order;
@@ -42,7 +45,7 @@ pub use call::{Call, FileId};
 pub use code::Site;
 pub use engine::{Diagnosis, Engine, More};
 pub use finding::{
-    Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
+    Also, Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
 };
 pub use kept::{Kept, Told, diagnose_latest, diagnose_once, kept};
 pub use kind::{Kind, Kinds};

@@ -23,6 +23,31 @@ pub(crate) fn is_pid_or_lock(path: &str) -> bool {
         || name.contains('.') && matches!(ending, "pid" | "lock" | "lck")
 }
 
+/// Whether a file can be made again from others: a cache, a thumbnail, a part of a build.
+pub(crate) fn is_rebuilt(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let of_build = |part: &str| matches!(part, "target" | "incremental");
+    // What PostgreSQL reads its own tables' descriptions from, and makes without it.
+    name == "pg_internal.init"
+        || name.starts_with("dep-graph")
+        || directories.split('/').any(of_build)
+        || path
+            .split('/')
+            .any(|part| part.contains("cache") || part.contains("thumbnail"))
+}
+
+/// Whether a name says that the file is not meant to keep it.
+pub(crate) fn is_temporary(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let ending = name.rsplit('.').next().unwrap_or("");
+    name.starts_with('.')
+        || name.ends_with('~')
+        || name.contains("tmp")
+        || name.contains("temp")
+        || name.contains('.') && matches!(ending, "new" | "part" | "partial" | "lock")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +83,45 @@ mod tests {
             "/data/pid-1.db",
         ] {
             assert!(!is_pid_or_lock(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn files_that_can_be_made_again() {
+        for path in [
+            "/var/lib/postgresql/15/main/base/16384/pg_internal.init",
+            "/src/app/target/debug/.fingerprint/app",
+            "/src/app/target/debug/incremental/app-1/s-2/dep-graph.bin",
+            "/home/me/.cache/fonts",
+            "/srv/__pycache__/a.cpython-311.pyc",
+            "/home/me/.Thumbnails/large/1.png",
+        ] {
+            assert!(is_rebuilt(path), "{path}");
+        }
+        for path in [
+            "/data/target",
+            "/data/state",
+            "/src/.git/config",
+            "/etc/pg.init",
+        ] {
+            assert!(!is_rebuilt(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_to_last() {
+        for path in [
+            "/a/.b.Xy12",
+            "/a/tmp2z0h02o0",
+            "/a/b.tmp.1",
+            "/a/index.lock",
+            "/a/b~",
+            "/a/b.new",
+        ] {
+            assert!(is_temporary(path), "{path}");
+        }
+        for path in ["/tmp/a", "/a/log", "/a/news", "/a/1.part/b"] {
+            assert!(!is_temporary(path), "{path}");
         }
     }
 }

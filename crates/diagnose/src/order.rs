@@ -44,22 +44,34 @@ impl Head {
 /// Streams of one file that are told apart.
 const MAX_HEADS: usize = 8;
 
-/// Where the last ones of several streams ended, those used last first.
+/// Which way a stream goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It begins where one before ended.
+    On,
+    /// It ends where one before began.
+    Back,
+}
+
+/// The last ranges of several streams, those used last first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heads(Vec<i64>);
+pub(crate) struct Heads(Vec<(i64, i64)>);
 
 impl Heads {
-    /// Moves on to a range; whether it continues one of the streams.
-    pub(crate) fn step(&mut self, start: i64, end: i64) -> bool {
-        let found = self.0.iter().position(|head| *head == start);
+    /// Moves on to a range; whether it continues one of the streams, and which way.
+    pub(crate) fn step(&mut self, start: i64, end: i64) -> Option<Way> {
+        let on = self.0.iter().position(|(_, last)| *last == start);
+        let back = || self.0.iter().position(|(first, _)| *first == end);
+        let found = on.map(|at| (at, Way::On));
+        let found = found.or_else(|| back().map(|at| (at, Way::Back)));
         match found {
-            Some(at) => {
+            Some((at, _)) => {
                 self.0.remove(at);
             }
             None => self.0.truncate(MAX_HEADS - 1),
         }
-        self.0.insert(0, end);
-        found.is_some()
+        self.0.insert(0, (start, end));
+        found.map(|(_, way)| way)
     }
 }
 
@@ -86,10 +98,11 @@ mod tests {
     #[test]
     fn streams_that_take_turns() {
         let mut heads = Heads::default();
-        assert!(!heads.step(0, 10) && !heads.step(1000, 1010));
+        assert_eq!((heads.step(0, 10), heads.step(1000, 1010)), (None, None));
         for i in 1..50 {
-            assert!(heads.step(i * 10, i * 10 + 10) && heads.step(1000 + i * 10, 1010 + i * 10));
+            assert_eq!(heads.step(i * 10, i * 10 + 10), Some(Way::On));
+            assert_eq!(heads.step(1000 - i * 10, 1010 - i * 10), Some(Way::Back));
         }
-        assert!(!heads.step(5000, 5010));
+        assert_eq!(heads.step(5000, 5010), None);
     }
 }

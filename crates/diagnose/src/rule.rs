@@ -1,10 +1,12 @@
 //! What a rule is.
 
-use crate::call::Call;
+use crate::call::{Call, FileId};
+use crate::claims::{Files, Scope};
 use crate::finding::{Confidence, Evidence, Example, Finding, Group, Severity, Subject};
-use crate::kind::Kinds;
+use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Row};
 use crate::state::{Context, State};
+use crate::text_key::key_of;
 
 /// A table that a rule cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,10 +108,78 @@ impl Run<'_> {
         lost_ns > 0 && lost_ns as f64 >= self.span_ns as f64 * MIN_SHARE
     }
 
+    /// How long a process ran within the recording, nanoseconds.
+    pub fn lifetime_ns(&self, pid: i32) -> i64 {
+        let now = self.state.now_ns();
+        let began = now.saturating_sub(self.state.span_ns());
+        let process = self.state.process(pid);
+        let start = process.map_or(began, |p| p.start_ns.max(began));
+        let end = process.and_then(|p| p.end_ns).unwrap_or(now);
+        end.saturating_sub(start)
+    }
+
     /// Name of a process, for a sentence.
     pub fn comm(&self, pid: i32) -> String {
         let process = self.state.process(pid);
         process.map_or_else(String::new, |p| p.comm.clone())
+    }
+}
+
+/// Which requests have the time that a finding says is lost.
+#[derive(Clone, Debug, Default)]
+pub struct Costs {
+    kinds: Kinds,
+    files: CostFiles,
+}
+
+#[derive(Clone, Debug, Default)]
+enum CostFiles {
+    /// The subject's file; of a subject with a path only, those in that directory; else all.
+    #[default]
+    Subject,
+    All,
+    These(Vec<FileId>),
+}
+
+impl Costs {
+    /// Requests of these kinds, where the rule looks at others too.
+    pub fn of(kinds: &[Kind]) -> Self {
+        Self {
+            kinds: Kinds::of(kinds),
+            ..Self::default()
+        }
+    }
+
+    /// On whatever file, where the subject is one of several.
+    pub fn of_all_files(mut self) -> Self {
+        self.files = CostFiles::All;
+        self
+    }
+
+    /// On these files.
+    pub fn of_files(mut self, files: Vec<FileId>) -> Self {
+        self.files = CostFiles::These(files);
+        self
+    }
+
+    fn scopes(self, subject: &Subject, of_rule: Kinds) -> Vec<Scope> {
+        let kinds = [self.kinds, of_rule]
+            .into_iter()
+            .find(|kinds| *kinds != Kinds::NONE);
+        let scope = |files| Scope {
+            pid: subject.pid,
+            tid: subject.tid,
+            files,
+            kinds: kinds.unwrap_or(Kinds::ALL),
+        };
+        match (self.files, subject.file_id, &subject.path) {
+            (CostFiles::These(files), ..) => {
+                files.into_iter().map(|id| scope(Files::One(id))).collect()
+            }
+            (CostFiles::Subject, Some(id), _) => vec![scope(Files::One(FileId(id)))],
+            (CostFiles::Subject, None, Some(path)) => vec![scope(Files::In(key_of(path)))],
+            _ => vec![scope(Files::All)],
+        }
     }
 }
 
@@ -121,6 +191,8 @@ pub struct Found {
     pub severity: Option<Severity>,
     /// What the run would have saved, nanoseconds.
     pub lost_ns: Option<i64>,
+    /// Whose time that is, where the subject and the rule's kinds do not say.
+    pub costs: Costs,
     /// What happens, in one sentence with the numbers.
     pub title: String,
     /// What it is about.
@@ -145,8 +217,8 @@ const HIGH_SHARE: f64 = 0.10;
 const MEDIUM_SHARE: f64 = 0.03;
 
 /// How bad a loss of time is.
-pub(crate) fn by_share(lost_ns: i64, run: &Run) -> Severity {
-    match lost_ns as f64 / run.span_ns.max(1) as f64 {
+pub(crate) fn by_share(lost_ns: i64, span_ns: i64) -> Severity {
+    match lost_ns as f64 / span_ns.max(1) as f64 {
         s if s >= HIGH_SHARE => Severity::High,
         s if s >= MEDIUM_SHARE => Severity::Medium,
         _ => Severity::Low,
@@ -155,8 +227,9 @@ pub(crate) fn by_share(lost_ns: i64, run: &Run) -> Severity {
 
 impl Found {
     /// The whole finding.
-    pub(crate) fn finish(self, info: &'static RuleInfo, run: &Run) -> Finding {
-        let by_time = by_share(self.lost_ns.unwrap_or(0), run);
+    pub(crate) fn finish(self, info: &'static RuleInfo, kinds: Kinds, run: &Run) -> Finding {
+        let by_time = by_share(self.lost_ns.unwrap_or(0), run.span_ns);
+        let scopes = self.costs.scopes(&self.subject, kinds);
         let mut caveats = self.caveats;
         if self.rests_on_absence && run.state.has_gaps() {
             caveats.push(
@@ -190,6 +263,8 @@ impl Found {
             advice,
             page: info.page(),
             caveats,
+            also: Vec::new(),
+            scopes,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use fathom_model::units;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text_key::key_of;
@@ -65,6 +66,28 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
+/// A count with its noun: `1 file`, `2 files`.
+pub(crate) fn counted(n: i64, one: &str, several: &str) -> String {
+    format!("{} {}", units::count(n), if n == 1 { one } else { several })
+}
+
+/// How often: `once`, `2 times`.
+pub(crate) fn times(n: i64) -> String {
+    match n {
+        1 => "once".to_owned(),
+        n => format!("{} times", units::count(n)),
+    }
+}
+
+/// Parts of a list in a sentence: `a, b and c`.
+pub(crate) fn list(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
 /// Texts of a batch by their ids, made when the first rule wants to keep one, and their numbers,
 /// made when the first wants to look one up.
 #[derive(Debug)]
@@ -112,5 +135,18 @@ mod tests {
         assert_eq!(texts.key(StrId(1), "a"), key_of("a"));
         assert_eq!(texts.key(StrId(1), "a"), texts.key(StrId(7), "a"));
         assert_eq!(&*Text::default(), "");
+    }
+
+    #[test]
+    fn one_is_one() {
+        assert_eq!(counted(1, "file", "files"), "1 file");
+        assert_eq!(counted(1200, "file", "files"), "1,200 files");
+        assert_eq!(
+            (times(1), times(3)),
+            ("once".to_owned(), "3 times".to_owned())
+        );
+        let parts = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(list(&parts), "a, b and c");
+        assert_eq!(list(&parts[..1]), "a");
     }
 }

@@ -10,7 +10,7 @@ use std::thread::{Scope, ScopedJoinHandle, available_parallelism};
 
 use fathom_model::Batch;
 
-use crate::engine::{Diagnosis, Engine};
+use crate::engine::{Diagnosis, Engine, Said};
 
 /// Batches that wait for a worker at most: a slow one holds the reading up.
 const AHEAD: usize = 2;
@@ -25,7 +25,7 @@ pub(crate) fn count() -> usize {
 /// Threads with a part of the rules each.
 pub(crate) struct Workers<'scope> {
     to: Vec<SyncSender<Arc<Batch>>>,
-    threads: Vec<ScopedJoinHandle<'scope, Diagnosis>>,
+    threads: Vec<ScopedJoinHandle<'scope, Said>>,
 }
 
 impl<'scope> Workers<'scope> {
@@ -35,7 +35,11 @@ impl<'scope> Workers<'scope> {
         engines: impl IntoIterator<Item = Engine>,
     ) -> Self {
         let (mut to, mut threads) = (Vec::new(), Vec::new());
-        for engine in engines {
+        for (i, mut engine) in engines.into_iter().enumerate() {
+            // Time is added up once.
+            if i > 0 {
+                engine.without_times();
+            }
             let (sender, batches) = sync_channel(AHEAD);
             to.push(sender);
             threads.push(scope.spawn(move || work(engine, &batches)));
@@ -59,13 +63,13 @@ impl<'scope> Workers<'scope> {
             let part = thread.join();
             part.unwrap_or_else(|panic| resume_unwind(panic))
         });
-        Diagnosis::of_parts(parts)
+        Said::together(parts)
     }
 }
 
-fn work(mut engine: Engine, batches: &Receiver<Arc<Batch>>) -> Diagnosis {
+fn work(mut engine: Engine, batches: &Receiver<Arc<Batch>>) -> Said {
     for batch in batches {
         engine.feed(&batch);
     }
-    engine.diagnosis()
+    engine.said()
 }

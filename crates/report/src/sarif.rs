@@ -47,6 +47,7 @@ fn result(finding: &Finding) -> Value {
             "evidence": finding.evidence,
             "examples": finding.examples,
             "code": finding.code,
+            "also": finding.also,
             "query": finding.query,
         },
     });

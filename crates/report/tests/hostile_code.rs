@@ -168,6 +168,10 @@ fn text_of_findings_that_were_kept_is_no_better() {
     for finding in &mut diagnosis.findings {
         (finding.title, finding.query, finding.advice) = (hostile(), hostile(), hostile());
         finding.caveats = vec![hostile()];
+        let rule = finding.rule;
+        let mut subject = finding.subject.clone();
+        subject.path = Some(hostile());
+        finding.also = vec![fathom_diagnose::Also { rule, subject }];
         finding.subject.comm = Some(hostile());
         finding.subject.path = Some(hostile());
         finding

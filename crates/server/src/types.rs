@@ -28,8 +28,8 @@ fn answers() -> String {
 /// What is wrong, as `fathom diagnose --format json` says it.
 fn diagnosis() -> String {
     use fathom_diagnose::{
-        Confidence, Diagnosis, Evidence, Example, Finding, Group, More, NotObservable, Severity,
-        Site, Subject,
+        Also, Confidence, Diagnosis, Evidence, Example, Finding, Group, More, NotObservable,
+        Severity, Site, Subject,
     };
     file(
         "",
@@ -41,6 +41,7 @@ fn diagnosis() -> String {
             Evidence::decl(),
             Example::decl(),
             Site::decl(),
+            Also::decl(),
             Finding::decl(),
             NotObservable::decl(),
             More::decl(),

@@ -62,6 +62,13 @@ export type Site = {
   offset?: number,
 };
 
+export type Also = {
+  /** Id of its rule. */
+  rule: string,
+  /** What it is about. */
+  subject: Subject,
+};
+
 export type Finding = {
   /** Id of the rule. */
   rule: string,
@@ -72,8 +79,8 @@ export type Finding = {
   /** How sure. */
   confidence: Confidence,
   /**
-   * What the run would have saved without it, nanoseconds; `None` where time is
-   * not the matter.
+   * What the run would have saved without it, nanoseconds, less what other findings claim of
+   * the same time; `None` where time is not the matter.
    */
   lost_ns: number | null,
   /** How `lost_ns` was estimated. */
@@ -99,6 +106,8 @@ export type Finding = {
   page: string,
   /** What weakens the finding. */
   caveats: Array<string>,
+  /** Findings of other rules, or of other subjects, whose time is that of this one. */
+  also: Array<Also>,
 };
 
 export type NotObservable = {
@@ -117,8 +126,8 @@ export type More = {
 
 export type Diagnosis = {
   /**
-   * Findings, the worst first: correctness before performance, then by
-   * severity and time lost.
+   * Findings, the worst first: by severity, of equal ones correctness before
+   * performance, then by time lost.
    */
   findings: Array<Finding>,
   /** Rules that could not look. */

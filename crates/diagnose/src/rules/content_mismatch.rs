@@ -109,7 +109,7 @@ impl Rule for ContentMismatch {
                     file.bytes += end - start;
                     file.pid = call.pid;
                     file.comm = call.comm_text();
-                    file.examples.add(call);
+                    file.examples.add_first(call);
                 }
             }
             Kind::Write => {

@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
@@ -160,6 +160,7 @@ impl Rule for Contention {
             }
             out.push(Found {
                 lost_ns: Some(locks.waited_ns),
+                costs: Costs::of(&[Kind::Flock, Kind::Fcntl]),
                 title: format!(
                     "{} waits {} times for the lock of {}, {} of the thread's time",
                     locks.comm,
@@ -191,6 +192,7 @@ impl Rule for Contention {
             }
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} threads write to {} at once: a write takes {} while another is under way, {} alone",
                     writes.threads.len(),

@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::Text;
@@ -15,6 +15,8 @@ use crate::text::Text;
 const MIN_PAIRS: u64 = 16;
 /// Bytes from which on they count.
 const MIN_BYTES: i64 = 1 << 20;
+/// Pieces below this cost their calls rather than their bytes: a page.
+const SMALL: i64 = 4096;
 /// Share of pairs among the thread's reads of the file.
 const MIN_PART: f64 = 0.9;
 
@@ -30,7 +32,8 @@ static INFO: RuleInfo = RuleInfo {
            descriptor, both going on where the pair before ended, for nine tenths of the reads of the file or more. With \
            content hashes the bytes must be the same too; without, a program that changes bytes but not their number \
            (encryption) looks alike, which the finding then says.",
-    lost: "the shorter of the time of the reads and that of the writes: one of the two copies",
+    lost: "the shorter of the time of the reads and that of the writes: one of the two copies. Of pieces below 4 KiB both: there the calls \
+           take longer than the bytes",
     advice: "copy_file_range between files (which shares the blocks on btrfs and xfs), sendfile or splice from a file to a \
              socket.",
     not_when: "Not when the program looks at the bytes (checksums, compression), and not between file systems on kernels \
@@ -138,13 +141,18 @@ impl Rule for CopyLoop {
         for ((tid, from, to), copy) in self.copies.iter() {
             let reads = self.reads.get(&(*tid, *from)).map_or(0, |(count, _)| *count);
             let part = copy.pairs as f64 / reads.max(1) as f64;
-            let lost = copy.read_ns.min(copy.write_ns);
+            let small = copy.bytes / i64::try_from(copy.pairs.max(1)).unwrap_or(i64::MAX) < SMALL;
+            let lost = match small {
+                true => copy.read_ns + copy.write_ns,
+                false => copy.read_ns.min(copy.write_ns),
+            };
             if copy.pairs < MIN_PAIRS || copy.bytes < MIN_BYTES || part < MIN_PART || !run.matters(lost) {
                 continue;
             }
             let name = |id: &FileId| run.state.files.get(*id).map_or("", |f| f.name());
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::default().of_files(vec![*from, *to]),
                 title: format!(
                     "{} copies {} from {} to {} in {} reads and writes",
                     copy.comm,

@@ -88,7 +88,7 @@ impl Rule for DirectMisaligned {
         }
         if direct && call.failed_with("EINVAL") {
             usage.refused += 1;
-            usage.refused_examples.add(call);
+            usage.refused_examples.add_first(call);
             return;
         }
         if !call.succeeded() || call.moved() == 0 {
@@ -98,7 +98,7 @@ impl Rule for DirectMisaligned {
         // The end of a file may be read with a length beyond it.
         if direct && (odd(call.offset) || odd(call.size)) {
             usage.misaligned += 1;
-            usage.misaligned_examples.add(call);
+            usage.misaligned_examples.add_first(call);
         }
         let second = call.ts_ns.div_euclid(1_000_000_000);
         if usage.second != second {
@@ -112,7 +112,7 @@ impl Rule for DirectMisaligned {
         let both = usage.in_second.0.min(usage.in_second.1);
         if both >= MIN_MIXED && file.is_some_and(|f| f.is_regular()) {
             usage.mixed = usage.mixed.max(both);
-            usage.mixed_examples.add(call);
+            usage.mixed_examples.add_first(call);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Row};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::{Context, State};
 use crate::stats::Durations;
@@ -156,6 +156,7 @@ impl Rule for ExtendWithoutAllocate {
             if times >= MIN_SYNCS && part >= MIN_PART && !growth.reserved && overwrites && run.matters(lost) {
                 out.push(Found {
                     lost_ns: Some(lost),
+                    costs: Costs::of(&[Kind::Sync]),
                     title: format!(
                         "{} makes {path} durable {} times right after it has grown: {} each time",
                         growth.comm,
@@ -176,6 +177,7 @@ impl Rule for ExtendWithoutAllocate {
             if growth.holes >= MIN_HOLES && growth.filled >= growth.holes && run.matters(growth.write_ns / 2) {
                 out.push(Found {
                     lost_ns: Some(growth.write_ns / 2),
+                    costs: Costs::of(&[Kind::Write]),
                     title: format!(
                         "{} writes beyond the end of {path} {} times and leaves holes that it fills later",
                         growth.comm,

@@ -4,11 +4,12 @@ use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
-use crate::finding::{Example, Group, Subject};
+use crate::finding::{Example, Examples, Group, Subject};
 use crate::kind::Kinds;
 use crate::layers::{Fault, Layer, Row};
 use crate::order::{Head, Step};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::state::intervals::Intervals;
 use crate::state::{Context, State};
 use crate::stats::Durations;
 use crate::text::Text;
@@ -21,6 +22,14 @@ const MIN_RATE: u64 = 100;
 const MIN_TIME_NS: i64 = WINDOW_NS / 2;
 /// Faults in storms from which on they count.
 const MIN_FAULTS: u64 = 128;
+/// Share of the process's time that makes them count however few there are in a second.
+const MIN_PART: f64 = 0.1;
+/// Faults from which on they count by their time.
+const MIN_LONG: u64 = 16;
+/// How long these take at least, on average, nanoseconds: as where each reads far ahead.
+const MIN_MEAN_NS: i64 = 1_000_000;
+/// Bytes read for each byte of pages that were touched, from which on that is worth a word.
+const MIN_SPARE: i64 = 4;
 /// Requests that could be on their way at a time.
 const AT_ONCE: i64 = 8;
 
@@ -33,10 +42,12 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process touches pages of a mapped file that are not in memory. Each touch stops the thread until the device has answered, which no call \
            shows, and the kernel reads little along, or what is not needed.",
     when: "128 or more major faults (those that wait for the device) of one process on one file, in tenths of a second that had 100 or more of them \
-           (1,000 a second), or that went into them for half of their time. Fetching code (exec) does not count: a program's start is no storm of its own making.",
-    lost: "seven eighths of the time of these faults, as if eight pages came with each, shared by the threads that took them",
-    advice: "madvise(MADV_WILLNEED) on what will be touched next, or MAP_POPULATE for all of it; MADV_SEQUENTIAL for a walk from front to back; \
-             MADV_RANDOM only where nothing nearby is needed. Or pread into memory in pieces of 128 KiB, or io_uring.",
+           (1,000 a second), or that went into them for half of their time. Or 16 or more on a file that holds no code, of 1 ms or more on average, that take 10 % or more of the time of the threads that took them: each reads far ahead then. \
+           How much the device read for each page that was touched is said where pages lie far apart. Fetching code (exec) does not count: a program's start is no storm of its own making.",
+    lost: "seven eighths of the time of these faults, as if eight pages came with each, shared by the threads that took them; of faults that count by \
+           their time half of it",
+    advice: "madvise(MADV_WILLNEED) on what will be touched next, or MAP_POPULATE for all of it; MADV_SEQUENTIAL for a walk from front to back. \
+             Or pread into memory in pieces of 128 KiB, or io_uring.",
     not_when: "Not when only a few bytes of a large file are needed.",
     bad: "for (i = 0; i < pages; i++)\n    sum += map[order[i] * 4096];",
     good: "for (i = 0; i < pages; i++) {\n    if (i % 64 == 0)\n        for (j = i; j < i + 64; j++)\n            \
@@ -56,17 +67,21 @@ struct Mapping {
     pending: Durations,
     /// Of windows that were storms.
     storm: Durations,
+    /// All of them.
+    all: Durations,
+    /// Pages touched, by faults of both kinds, and bytes that were read in the course of them.
+    touched: Intervals,
+    read_bytes: i64,
+    minor: bool,
     /// How far from the page before: next, near, elsewhere.
     next: u64,
     near: u64,
     jumps: u64,
-    examples: Vec<Example>,
+    examples: Examples,
 }
 
 /// Threads of one process that are told apart.
 const MAX_THREADS: usize = 32;
-/// Calls that a finding shows.
-const EXAMPLES: usize = 3;
 
 impl Mapping {
     fn is_storm(&self) -> bool {
@@ -82,6 +97,13 @@ impl Mapping {
         (self.faults, self.time_ns) = (0, 0);
     }
 
+    fn touch(&mut self, fault: &Fault) {
+        let page = fault.offset & !4095;
+        self.touched.insert(page, page.saturating_add(4096));
+        self.read_bytes = self.read_bytes.saturating_add(fault.read_bytes);
+        self.minor |= !fault.major;
+    }
+
     fn add(&mut self, fault: &Fault) {
         let window = fault.ts_ns / WINDOW_NS;
         if window != self.window {
@@ -91,6 +113,7 @@ impl Mapping {
         self.faults += 1;
         self.time_ns += fault.dur_ns;
         self.pending.add(fault.dur_ns);
+        self.all.add(fault.dur_ns);
         let at = self.threads.iter().position(|(tid, _)| *tid == fault.tid);
         if at.is_none() && self.threads.len() < MAX_THREADS {
             self.threads.push((fault.tid, Head::default()));
@@ -110,12 +133,15 @@ impl Mapping {
 #[derive(Debug)]
 pub struct FaultStorm {
     mappings: Bounded<(i32, FileId), Mapping>,
+    /// Files that code was fetched from.
+    code: Bounded<FileId, bool>,
 }
 
 impl Default for FaultStorm {
     fn default() -> Self {
         Self {
             mappings: Bounded::new(|mapping| mapping.storm.count + mapping.faults),
+            code: Bounded::new(|_| 0),
         }
     }
 }
@@ -137,23 +163,33 @@ impl Rule for FaultStorm {
 
     fn row(&mut self, row: &Row, state: &State) {
         let Row::Fault(fault) = row else { return };
-        let Some(id) = fault.file.filter(|_| fault.major && fault.access != "exec") else { return };
+        let Some(id) = fault.file else { return };
+        if fault.access == "exec" {
+            *self.code.entry(id) = true;
+            return;
+        }
+        if !fault.major {
+            // Of the many files that are only touched in memory nothing is kept.
+            if let Some(mapping) = self.mappings.get_mut(&(fault.pid, id)) {
+                mapping.touch(fault);
+            }
+            return;
+        }
         let mapping = self.mappings.entry((fault.pid, id));
+        mapping.touch(fault);
         if mapping.comm.is_empty() {
             mapping.comm = fault.comm.into();
         }
-        if mapping.examples.len() < EXAMPLES {
-            mapping.examples.push(Example {
-                rid: fault.rid,
-                ts_ns: fault.ts_ns,
-                dur_ns: fault.dur_ns,
-                tid: fault.tid,
-                syscall: "page_fault".into(),
-                path: state.files.get(id).map(|f| f.name().into()),
-                offset: Some(fault.offset),
-                ret: None,
-            });
-        }
+        mapping.examples.add_with(fault.dur_ns, || Example {
+            rid: fault.rid,
+            ts_ns: fault.ts_ns,
+            dur_ns: fault.dur_ns,
+            tid: fault.tid,
+            syscall: "page_fault".into(),
+            path: state.files.get(id).map(|f| f.name().into()),
+            offset: Some(fault.offset),
+            ret: None,
+        });
         mapping.add(fault);
     }
 
@@ -164,8 +200,18 @@ impl Rule for FaultStorm {
                 storm.merge(&mapping.pending);
             }
             let threads = mapping.threads.len().max(1) as i64;
-            let lost = storm.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
-            if storm.count < MIN_FAULTS || !run.matters(lost) {
+            let mut lost = storm.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
+            let time = run.lifetime_ns(*pid).saturating_mul(threads).max(1);
+            let part = mapping.all.sum_ns as f64 / time as f64;
+            if storm.count < MIN_FAULTS {
+                let long = mapping.all.count >= MIN_LONG && mapping.all.mean_ns() >= MIN_MEAN_NS;
+                if !long || part < MIN_PART || self.code.get(id).is_some() {
+                    continue;
+                }
+                storm = mapping.all.clone();
+                lost = storm.sum_ns / 2 / threads;
+            }
+            if !run.matters(lost) {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |f| f.name());
@@ -180,8 +226,8 @@ impl Rule for FaultStorm {
             } else if jumps > 0.5 {
                 (
                     "far apart",
-                    "The pages lie far apart: call madvise(MADV_WILLNEED) on those of a batch before the first of them is touched, or pread them through io_uring; \
-                     MADV_RANDOM as well, so that the kernel does not read their neighbours.",
+                    "The pages lie far apart: call madvise(MADV_WILLNEED) on those of a batch before the first of them is touched, or pread them through io_uring. \
+                     MADV_RANDOM keeps the kernel from reading their neighbours, which is not always faster: measure it.",
                 )
             } else {
                 (
@@ -189,12 +235,23 @@ impl Rule for FaultStorm {
                     "The pages lie near each other: call madvise(MADV_WILLNEED) or MAP_POPULATE on the range before it is touched.",
                 )
             };
+            let (read, touched) = (mapping.read_bytes, mapping.touched.len());
+            let spare = jumps > 0.5 && mapping.minor && read / MIN_SPARE >= touched;
+            let amplified = match spare {
+                true => format!(
+                    "; the device reads {} for {} of pages that it touches",
+                    units::bytes(read),
+                    units::bytes(touched),
+                ),
+                false => String::new(),
+            };
             out.push(Found {
                 lost_ns: Some(lost),
                 title: format!(
-                    "{} waits {} times for a page of {path}, which it has mapped, {order}",
+                    "{} waits {} times for a page of {path}, which it has mapped, {order}; that takes {} of its time{amplified}",
                     mapping.comm,
                     units::count(storm.count as i64),
+                    units::percent(part.min(1.0)),
                 ),
                 subject: Subject::process(*pid, &mapping.comm).with_file(*id, path),
                 evidence: vec![
@@ -203,8 +260,11 @@ impl Rule for FaultStorm {
                     evidence("share_next_page", next),
                     evidence("share_of_jumps", jumps),
                     number("threads", threads),
+                    evidence("share_of_time", part.min(1.0)),
+                    number("bytes_read", read),
+                    number("bytes_of_pages_touched", touched),
                 ],
-                examples: mapping.examples.clone(),
+                examples: mapping.examples.list(),
                 query: format!(
                     "SELECT rid, ts_ns, dur_ns, tid, comm, access, \"offset\", path FROM faults WHERE pid = {pid} AND file_id = {} AND kind = 'major' ORDER BY ts_ns",
                     id.0
@@ -238,6 +298,44 @@ mod tests {
         }
         let found = fires("fault-storm", s);
         assert!(found[0].advice.contains("MADV_SEQUENTIAL"), "{found:?}");
+    }
+
+    #[test]
+    fn fires_on_few_faults_that_take_long() {
+        let mut s = Scenario::new();
+        for i in 0..100 {
+            s.fault_reads(4 << 20);
+            s.fault("/data/array", i * 389 % 1000 * 1_003_520, 6_000_000, true, "read");
+            s.fault("/data/array", i * 389 % 1000 * 1_003_520 + 8192, 1_000, false, "read");
+            s.wait_ms(10);
+        }
+        s.stat("/data");
+        let found = fires("fault-storm", s);
+        assert!(found[0].title.contains("the device reads 400 MiB for 800 KiB of pages"), "{}", found[0].title);
+        assert!(found[0].advice.contains("not always faster"), "{}", found[0].advice);
+    }
+
+    #[test]
+    fn silent_on_the_data_of_a_library() {
+        let mut s = Scenario::new();
+        s.fault("/usr/lib/large.so", 4096, 1_000_000, true, "exec");
+        for i in 0..40 {
+            s.fault("/usr/lib/large.so", i * 65536, 2_000_000, true, "read");
+            s.wait_ms(20);
+        }
+        s.stat("/data");
+        silent("fault-storm", s);
+    }
+
+    #[test]
+    fn silent_on_few_faults_in_a_long_run() {
+        let mut s = Scenario::new();
+        for i in 0..100 {
+            s.fault("/data/array", i * 389 % 1000 * 1_003_520, 6_000_000, true, "read");
+            s.wait_ms(100);
+        }
+        s.stat("/data");
+        silent("fault-storm", s);
     }
 
     #[test]

@@ -4,11 +4,12 @@ use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::Call;
-use crate::finding::{Examples, Group, Severity, Subject};
+use crate::finding::{Example, Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::state::descriptors::Opened;
 use crate::text::Text;
 
 /// Descriptors that are left open from which on they count.
@@ -26,7 +27,8 @@ static INFO: RuleInfo = RuleInfo {
            fails: connections, files, libraries.",
     when: "open failed with EMFILE or ENFILE; or a process has 100 or more descriptors open that it opened in the recording, these \
            are over half of all it opened, and the same few paths or directories are behind them: one file opened 10 times or more \
-           and never closed. A server with many different files open is healthy.",
+           and never closed, or all of them 3 times or more on average, with a tenth or more of what is open opened in the first half, the third quarter and the last quarter each of the time from the first of them on. \
+           A server with many different files open is healthy, as is a pool whose workers open the same files once each as it starts.",
     lost: "",
     advice: "Close each descriptor on every way out, errors too (goto out, RAII, with, defer); look for the call that made the \
              examples.",
@@ -40,6 +42,44 @@ static INFO: RuleInfo = RuleInfo {
 /// leak.
 const MIN_SAME: usize = 10;
 
+/// Descriptors of each file on average from which on it is one, if they become more and more.
+const MIN_MEAN: usize = 3;
+/// Parts of the time, and the share of the descriptors that are opened in each but the first.
+const PARTS: usize = 4;
+const MIN_GROWTH: f64 = 0.1;
+
+/// Whether descriptors that were opened at these times became more and more until `end`.
+fn grows(times: &[i64], end: i64) -> bool {
+    let Some(first) = times.iter().copied().min() else { return false };
+    let length = (end - first).max(1);
+    let mut opened = [0usize; PARTS];
+    for time in times {
+        let part = (time - first).saturating_mul(PARTS as i64) / length;
+        let part = usize::try_from(part).unwrap_or(0).min(PARTS - 1);
+        if let Some(count) = opened.get_mut(part) {
+            *count += 1;
+        }
+    }
+    let [first, second, third, last] = opened;
+    // Files are slow to open as long as they are not in memory: the first quarter may have few.
+    let parts = [first + second, third, last];
+    parts.iter().all(|count| *count as f64 >= times.len() as f64 * MIN_GROWTH)
+}
+
+/// The call that opened a descriptor.
+fn example(opened: &Opened, fd: i32) -> Example {
+    Example {
+        rid: opened.rid,
+        ts_ns: opened.ts_ns,
+        dur_ns: opened.dur_ns,
+        tid: opened.tid,
+        syscall: opened.syscall.clone(),
+        path: (!opened.path.is_empty()).then(|| opened.path.clone()),
+        offset: None,
+        ret: Some(i64::from(fd)),
+    }
+}
+
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
@@ -47,7 +87,6 @@ struct Process {
     opens: u64,
     refused: u64,
     errno: String,
-    examples: Examples,
     refused_examples: Examples,
 }
 
@@ -82,10 +121,9 @@ impl Rule for FdLeak {
         if let Some(errno) = call.errno.filter(|e| matches!(*e, "EMFILE" | "ENFILE")) {
             process.refused += 1;
             process.errno = errno.to_owned();
-            process.refused_examples.add(call);
+            process.refused_examples.add_first(call);
         } else if call.new_fd().is_some() {
             process.opens += 1;
-            process.examples.add(call);
         }
     }
 
@@ -94,18 +132,25 @@ impl Rule for FdLeak {
             // A process that has ended has closed everything.
             let ended = run.state.process(*pid).is_some_and(|p| p.end_ns.is_some());
             let mut same = std::collections::HashMap::new();
-            let mut open = 0;
-            for (_, description) in run.state.descriptors.open_in(*pid) {
-                if description.opened.as_ref().is_some_and(|o| o.pid == *pid) {
-                    open += 1;
+            // When, by which call and on what those were opened that are open still.
+            let mut left = Vec::new();
+            for (fd, description) in run.state.descriptors.open_in(*pid) {
+                if let Some(opened) = description.opened.as_ref().filter(|o| o.pid == *pid) {
+                    left.push((opened, fd, description.file));
                     if let Some(file) = description.file {
                         *same.entry(file).or_insert(0usize) += 1;
                     }
                 }
             }
+            let (open, files) = (left.len(), same.len().max(1));
             let most = same.into_iter().max_by_key(|(file, n)| (*n, file.0));
-            let leaking = most.is_some_and(|(_, n)| n >= MIN_SAME)
-                && open >= MIN_OPEN
+            let steady = || {
+                let times: Vec<i64> = left.iter().map(|(opened, ..)| opened.ts_ns).collect();
+                let end = run.state.process(*pid).and_then(|p| p.end_ns);
+                grows(&times, end.unwrap_or(run.state.now_ns()))
+            };
+            let leaking = open >= MIN_OPEN
+                && (most.is_some_and(|(_, n)| n >= MIN_SAME) || open >= files * MIN_MEAN && steady())
                 && open as f64 > MIN_PART * process.opens as f64;
             if process.refused == 0 && !leaking {
                 continue;
@@ -121,6 +166,9 @@ impl Rule for FdLeak {
                 if ended { "ended with" } else { "has" },
                 units::count(open as i64),
             );
+            if leaking && times == 0 {
+                title.push_str(&format!(", {:.0} of each of {} files, and more and more", open as f64 / files as f64, units::count(files as i64)));
+            }
             if times > 0 {
                 title.push_str(&format!(", {} of them of {path}", units::count(times as i64)));
             }
@@ -147,7 +195,11 @@ impl Rule for FdLeak {
                 examples: if process.refused > 0 {
                     process.refused_examples.list()
                 } else {
-                    process.examples.list()
+                    // Of the file with most of them, if there is one.
+                    left.sort_by_key(|(opened, _, of)| (*of != file, opened.ts_ns, opened.rid));
+                    let mut examples = Examples::default();
+                    left.iter().for_each(|(opened, fd, _)| examples.keep(example(opened, *fd)));
+                    examples.list()
                 },
                 query: sql::calls(&format!(
                     "pid = {pid} AND syscall IN ('open', 'openat', 'openat2', 'creat', 'dup', 'dup2', 'dup3', 'close')"
@@ -166,12 +218,67 @@ mod tests {
     #[test]
     fn fires_on_a_file_opened_and_forgotten() {
         let mut s = Scenario::new();
+        for i in 0..5 {
+            let fd = s.open_existing(&format!("/lib/{i}.so"), "O_RDONLY", 4096);
+            s.close(fd);
+        }
         for _ in 0..150 {
             let fd = s.open_existing("/etc/app.conf", "O_RDONLY", 4096);
             s.read(fd, 4096);
         }
         let found = fires("fd-leak", s);
         assert_eq!(found[0].evidence[0].value, 150.0);
+        let paths = found[0].examples.iter().map(|e| e.path.as_deref());
+        assert!(paths.eq([Some("/etc/app.conf"); 3]), "{:?}", found[0].examples);
+    }
+
+    #[test]
+    fn shows_descriptors_that_are_open() {
+        let mut s = Scenario::new();
+        for i in 0..20 {
+            let fd = s.open_existing(&format!("/lib/{i}.so"), "O_RDONLY", 4096);
+            s.close(fd);
+        }
+        for _ in 0..150 {
+            s.open_existing("/etc/app.conf", "O_RDONLY", 4096);
+        }
+        let found = fires("fd-leak", s);
+        let paths = found[0].examples.iter().map(|e| e.path.as_deref());
+        assert!(paths.clone().count() == 3 && paths.into_iter().all(|p| p == Some("/etc/app.conf")), "{found:?}");
+    }
+
+    #[test]
+    fn fires_on_many_files_opened_a_few_times_each() {
+        let mut s = Scenario::new();
+        for _ in 0..9 {
+            for i in 0..50 {
+                let fd = s.open_existing(&format!("/data/{i}"), "O_RDONLY", 4096);
+                s.read(fd, 4096);
+            }
+        }
+        let found = fires("fd-leak", s);
+        assert!(found[0].title.contains("9 of each of 50 files"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn slow_at_first_is_growth_and_a_burst_is_not() {
+        let slow: Vec<i64> = (0..10).map(|i| i * 50).chain((0..90).map(|i| 500 + i * 5)).collect();
+        assert!(super::grows(&slow, 1000));
+        let burst: Vec<i64> = (0..100).collect();
+        assert!(!super::grows(&burst, 1000) && !super::grows(&[], 1000));
+    }
+
+    #[test]
+    fn silent_on_a_pool_that_is_filled_at_the_start() {
+        let mut s = Scenario::new();
+        for _ in 0..4 {
+            for i in 0..40 {
+                s.open_existing(&format!("/data/{i}"), "O_RDONLY", 4096);
+            }
+        }
+        s.wait_ms(100);
+        s.stat("/etc/app.conf");
+        silent("fd-leak", s);
     }
 
     #[test]

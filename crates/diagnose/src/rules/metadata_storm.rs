@@ -1,15 +1,17 @@
 //! `metadata-storm`: more time goes into names and attributes than into bytes.
 
+use std::collections::HashMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text::Text;
+use crate::text::{Text, counted};
 
 /// Length of a window, nanoseconds.
 const WINDOW_NS: i64 = 1_000_000_000;
@@ -27,6 +29,28 @@ const MAX_OPENED: f64 = 0.5;
 /// Calls that move bytes, of all: a process with fewer has names as its work.
 const MIN_DATA: f64 = 0.05;
 
+/// Calls whose time a storm is made of.
+const METADATA: &[Kind] = &[
+    Kind::Open,
+    Kind::Close,
+    Kind::Stat,
+    Kind::Access,
+    Kind::Readlink,
+    Kind::ReadDir,
+    Kind::Unlink,
+    Kind::Rename,
+    Kind::Mkdir,
+    Kind::Rmdir,
+    Kind::Link,
+    Kind::Symlink,
+    Kind::SetAttr,
+    Kind::GetXattr,
+    Kind::SetXattr,
+    Kind::Statfs,
+    Kind::Truncate,
+    Kind::Chdir,
+];
+
 static INFO: RuleInfo = RuleInfo {
     id: "metadata-storm",
     name: "Mostly names and attributes",
@@ -36,8 +60,9 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process spends most of its I/O time on opening, looking up, listing and removing files rather than on their bytes: very \
            many small files, or one stat for each entry of a directory.",
     when: "In windows of a second: 1,000 or more such calls by a process, which take half or more of its I/O time and a tenth or more of \
-           the second, while one in twenty of its calls or more moves bytes of regular files. Or 500 or more stats by path of entries, no directories, of a directory that the process \
-           listed right before, of which it opens some, but fewer than half. So tools whose work this is stay out: find, du and ls open none of the files, \
+           the second, while one in twenty of its calls or more moves bytes of regular files. Calls that make, change or remove names or attributes are \
+           what a program is asked to do: they count from 1,000 of their own in the second on. lseek does not count. Or 500 or more stats by path of entries, no directories, of a directory that the process \
+           listed right before, of which it opens some, but fewer than half, until the end of the recording. So tools whose work this is stay out: find, du and ls open none of the files, \
            and those that copy or pack them open all. Calls that fail with ENOENT belong to `lookup-storm` and do not count.",
     lost: "for stats of entries their time; else the time of such calls beyond that of moving bytes in these windows",
     advice: "Keep many small pieces in one file (an archive, a database); take the type from getdents (d_type) instead of stat; ask by \
@@ -48,58 +73,86 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Darshan's metadata-heavy jobs; Python PEP 471",
 };
 
+/// Calls on names and attributes in a window, and their time.
+#[derive(Clone, Debug, Default)]
+struct Calls {
+    count: u64,
+    ns: i64,
+    examples: Examples,
+}
+
+impl Calls {
+    fn add(&mut self, call: &Call) {
+        self.count += 1;
+        self.ns += call.dur_ns;
+        self.examples.add(call);
+    }
+}
+
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
     window: i64,
-    calls: u64,
+    /// Those that only look.
+    looks: Calls,
+    /// Those that make, change or remove something.
+    changes: Calls,
     /// Of regular files.
     data_calls: u64,
-    metadata_ns: i64,
     data_ns: i64,
     /// Windows that were long enough of it.
     windows: u64,
     total_calls: u64,
     excess_ns: i64,
     examples: Examples,
-    first: Examples,
-    /// The directory that was listed last, and stats of its entries.
+    /// The directory that was listed last, and stats of entries right after.
     listed: Option<String>,
+    stats: u64,
+    /// Entries that these were about, and those of them that were opened then.
     entries: u64,
-    /// Files in listed directories that were opened.
     opened: u64,
     entries_ns: i64,
     entry_examples: Examples,
 }
 
+/// An entry of a directory that a process has asked about.
+#[derive(Debug, Default)]
+struct Entry {
+    asked: bool,
+    opened: bool,
+}
+
 impl Process {
     fn end_window(&mut self) {
-        let all = (self.metadata_ns + self.data_ns).max(1);
-        let part = self.metadata_ns as f64 / all as f64;
-        let busy = self.metadata_ns as f64 / WINDOW_NS as f64;
-        let used = self.data_calls as f64 >= self.calls as f64 * MIN_DATA;
-        if self.calls >= MIN_CALLS && part >= MIN_PART && busy >= MIN_BUSY && used {
+        let (looks, changes) = (std::mem::take(&mut self.looks), std::mem::take(&mut self.changes));
+        let (data_calls, data_ns) = (std::mem::take(&mut self.data_calls), std::mem::take(&mut self.data_ns));
+        let many = changes.count >= MIN_CALLS;
+        let (calls, ns) = if many {
+            (looks.count + changes.count, looks.ns + changes.ns)
+        } else {
+            (looks.count, looks.ns)
+        };
+        let part = ns as f64 / (ns + data_ns).max(1) as f64;
+        let busy = ns as f64 / WINDOW_NS as f64;
+        let used = data_calls as f64 >= (looks.count + changes.count) as f64 * MIN_DATA;
+        if calls >= MIN_CALLS && part >= MIN_PART && busy >= MIN_BUSY && used {
             self.windows += 1;
-            self.total_calls += self.calls;
-            self.excess_ns += self.metadata_ns - self.data_ns;
+            self.total_calls += calls;
+            self.excess_ns += ns - data_ns;
             if self.examples.list().is_empty() {
-                self.examples = std::mem::take(&mut self.first);
+                self.examples = if many && changes.ns > looks.ns { changes.examples } else { looks.examples };
             }
         }
-        (self.calls, self.data_calls) = (0, 0);
-        (self.metadata_ns, self.data_ns) = (0, 0);
-        self.first = Examples::default();
     }
 
     /// Windows, calls and excess with the window that goes on.
     fn total(&self) -> (u64, u64, i64, Examples) {
         let mut last = Process {
-            calls: self.calls,
+            looks: self.looks.clone(),
+            changes: self.changes.clone(),
             data_calls: self.data_calls,
-            metadata_ns: self.metadata_ns,
             data_ns: self.data_ns,
-            first: self.first.clone(),
             examples: self.examples.clone(),
             ..Process::default()
         };
@@ -113,16 +166,30 @@ impl Process {
     }
 }
 
+/// Whether a call makes, changes or removes a name or an attribute.
+fn changes(call: &Call) -> bool {
+    use Kind::*;
+    match call.kind {
+        Open => call.has_flag("O_CREAT"),
+        Truncate | Rename | Unlink | SetAttr | Link | Symlink | Mkdir | Rmdir | Mknod | SetXattr => true,
+        _ => false,
+    }
+}
+
 /// The rule's state.
 #[derive(Debug)]
 pub struct MetadataStorm {
     processes: Bounded<i32, Process>,
+    /// By process and number of the path.
+    entries: Bounded<(i32, u64), Entry>,
 }
 
 impl Default for MetadataStorm {
     fn default() -> Self {
         Self {
-            processes: Bounded::new(|process| process.total_calls + process.calls),
+            processes: Bounded::new(|process| process.total_calls + process.looks.count + process.changes.count),
+            // Of those that are forgotten it is not known whether they are opened.
+            entries: Bounded::new(|entry| u64::from(entry.opened)),
         }
     }
 }
@@ -141,7 +208,7 @@ impl Rule for MetadataStorm {
             return;
         }
         let data = call.kind.is_data() || matches!(call.kind, Kind::Sync | Kind::SyncAll | Kind::SyncRange);
-        if !data && !call.kind.is_metadata() {
+        if !data && !(call.kind.is_metadata() && call.kind != Kind::Seek) {
             return;
         }
         let process = self.processes.entry(call.pid);
@@ -159,48 +226,70 @@ impl Rule for MetadataStorm {
             process.data_calls += u64::from(call.moved() > 0 && file.is_some_and(|f| f.is_regular()));
             return;
         }
-        process.calls += 1;
-        process.metadata_ns += call.dur_ns;
-        process.first.add(call);
+        if changes(call) {
+            process.changes.add(call);
+        } else {
+            process.looks.add(call);
+        }
         if call.kind == Kind::ReadDir {
             process.listed = call.path.map(str::to_owned);
+            return;
+        }
+        if file.is_some_and(|f| f.is_directory()) {
+            return;
+        }
+        let Some(key) = call.path_key() else { return };
+        if call.kind == Kind::Open {
+            let entry = self.entries.get_mut(&(call.pid, key)).filter(|entry| !entry.opened);
+            if let Some(entry) = entry.filter(|_| call.succeeded() && !call.has_flag("O_DIRECTORY")) {
+                entry.opened = true;
+                process.opened += 1;
+            }
             return;
         }
         let listed = process.listed.as_ref().zip(call.path).is_some_and(|(directory, path)| {
             let rest = path.strip_prefix(directory.trim_end_matches('/'));
             rest.and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
         });
-        if !listed || file.is_some_and(|f| f.is_directory()) {
-            return;
-        }
-        if call.kind == Kind::Open {
-            process.opened += u64::from(!call.has_flag("O_DIRECTORY"));
-        } else if call.kind == Kind::Stat && call.path_arg.is_some_and(|arg| !arg.is_empty()) {
-            process.entries += 1;
+        if listed && call.kind == Kind::Stat && call.path_arg.is_some_and(|arg| !arg.is_empty()) {
+            process.stats += 1;
             process.entries_ns += call.dur_ns;
             process.entry_examples.add(call);
+            let entry = self.entries.entry((call.pid, key));
+            if !entry.asked {
+                entry.asked = true;
+                process.entries += 1;
+            }
         }
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        let mut shares: HashMap<i32, (u64, u64)> = HashMap::new();
+        for ((pid, _), entry) in self.entries.iter() {
+            let (asked, opened) = shares.entry(*pid).or_default();
+            *asked += 1;
+            *opened += u64::from(entry.opened);
+        }
         for (pid, process) in self.processes.iter() {
             let subject = Subject::process(*pid, &process.comm);
-            let opened = process.opened as f64 / process.entries.max(1) as f64;
-            let some = opened > 0.0 && opened < MAX_OPENED;
-            if process.entries >= MIN_ENTRIES && some && run.matters(process.entries_ns) {
+            let (asked, opened) = shares.get(pid).copied().unwrap_or_default();
+            let some = opened > 0 && (opened as f64) < asked as f64 * MAX_OPENED;
+            if process.stats >= MIN_ENTRIES && some && run.matters(process.entries_ns) {
                 out.push(Found {
                     lost_ns: Some(process.entries_ns),
+                    costs: Costs::of(&[Kind::Stat]),
                     title: format!(
-                        "{} lists directories and then asks for each of {} entries by itself, of which it opens {}",
+                        "{} lists directories and then asks {} times for attributes of {}, of which it opens {}",
                         process.comm,
-                        units::count(process.entries as i64),
+                        units::count(process.stats as i64),
+                        counted(process.entries as i64, "entry", "entries"),
                         units::count(process.opened as i64),
                     ),
                     subject: subject.clone(),
-                    evidence: vec![number("stats_of_entries", process.entries as i64)],
+                    evidence: vec![number("stats_of_entries", process.stats as i64)],
                     examples: process.entry_examples.list(),
                     query: sql::calls(&format!(
-                        "pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx', 'getdents64')"
+                        "pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx', 'getdents', 'getdents64')"
                     )),
                     ..Found::default()
                 });
@@ -211,6 +300,7 @@ impl Rule for MetadataStorm {
             }
             out.push(Found {
                 lost_ns: Some(excess),
+                costs: Costs::of(METADATA),
                 title: format!(
                     "{} makes {} calls on names and attributes that take longer than moving bytes, in {} {}",
                     process.comm,
@@ -268,6 +358,68 @@ mod tests {
             let fd = s.open_existing(&format!("/media/{i}"), "O_RDONLY", 1 << 20);
             s.read(fd, 1 << 20);
             s.close(fd);
+        }
+        silent("metadata-storm", s);
+    }
+
+    /// Lists a directory and asks for each entry; opens one in `every` of them later.
+    fn walk(every: usize) -> Scenario {
+        let mut s = Scenario::new();
+        for d in 0..10 {
+            let directory = s.open_directory(&format!("/in/{d}"));
+            s.list(directory);
+            for i in 0..100 {
+                s.stat(&format!("/in/{d}/{i}"));
+            }
+        }
+        for i in (0..1000).step_by(every) {
+            let fd = s.open(&format!("/in/{}/{}", i / 100, i % 100), "O_RDONLY");
+            s.read(fd, 1000);
+            s.close(fd);
+        }
+        s
+    }
+
+    #[test]
+    fn counts_files_that_are_opened_long_after_the_listing() {
+        silent("metadata-storm", walk(1));
+        let found = fires("metadata-storm", walk(20));
+        assert_eq!(
+            found[0].title,
+            "program lists directories and then asks 1,000 times for attributes of 1,000 entries, of which it opens 50"
+        );
+    }
+
+    #[test]
+    fn silent_on_creating_files_unless_they_are_very_many() {
+        let create = |files: usize, others: usize| {
+            let mut s = Scenario::new();
+            for i in 0..others {
+                s.stat(&format!("/lib/{i}"));
+            }
+            for i in 0..files {
+                s.slow(800_000);
+                let fd = s.open(&format!("/thumbs/{i}"), "O_WRONLY|O_CREAT|O_TRUNC");
+                s.slow(0);
+                s.write(fd, 1000);
+                s.close(fd);
+            }
+            s
+        };
+        silent("metadata-storm", create(140, 1500));
+        fires("metadata-storm", create(1200, 0));
+    }
+
+    #[test]
+    fn seeks_are_no_calls_on_names() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 20);
+        s.slow(100_000);
+        for i in 0..1500 {
+            s.lseek(fd, i * 100);
+            s.slow(0);
+            s.read(fd, 100);
+            s.slow(100_000);
         }
         silent("metadata-storm", s);
     }

@@ -20,13 +20,16 @@ rules! {
     redundant_stat::RedundantStat,
     lookup_storm::LookupStorm,
     sync_storm::SyncStorm,
+    sync_all::SyncAll,
     overwrite::Overwrite,
     reread::Reread,
     temp_churn::TempChurn,
     copy_loop::CopyLoop,
     rename_unsynced::RenameUnsynced,
+    publish_unsynced::PublishUnsynced,
     dir_unsynced::DirUnsynced,
     sync_error_ignored::SyncErrorIgnored,
+    write_error_ignored::WriteErrorIgnored,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
@@ -41,6 +44,7 @@ rules! {
     content_mismatch::ContentMismatch,
     metadata_storm::MetadataStorm,
     random_access::RandomAccess,
+    shallow_async::ShallowAsync,
     write_amplification::WriteAmplification,
     read_own_write::ReadOwnWrite,
     fault_storm::FaultStorm,
@@ -49,6 +53,7 @@ rules! {
     thread_interference::ThreadInterference,
     unfair_interrupts::UnfairInterrupts,
     queue_hog::QueueHog,
+    cold_small_files::ColdSmallFiles,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.

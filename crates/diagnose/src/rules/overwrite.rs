@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::Text;
@@ -73,6 +73,7 @@ impl Rule for Overwrite {
             Kind::Read,
             Kind::Write,
             Kind::Sync,
+            Kind::Msync,
             Kind::Mmap,
             Kind::Transfer,
             Kind::Truncate,
@@ -90,6 +91,11 @@ impl Rule for Overwrite {
             return;
         }
         let Some((start, end)) = call.range() else { return };
+        // Each is of use as soon as it returns.
+        if context.synced.is_some() {
+            self.unused.remove(&id);
+            return;
+        }
         if !context.file(call).is_some_and(|file| file.is_regular()) {
             return;
         }
@@ -117,6 +123,7 @@ impl Rule for Overwrite {
             let path = run.state.files.get(*file).map_or("", |f| f.name());
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} writes {} to {path}, of which {} lie on bytes that it had just written",
                     writes.comm,
@@ -169,6 +176,10 @@ mod tests {
         for _ in 0..200 {
             s.pwrite(fd, 4096, 0);
             s.pread(fd, 4096, 0);
+        }
+        let fd = s.open("/data/c", "O_RDWR|O_CREAT|O_DSYNC");
+        for _ in 0..200 {
+            s.pwrite(fd, 4096, 0);
         }
         silent("overwrite", s);
     }

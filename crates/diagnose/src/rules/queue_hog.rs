@@ -6,7 +6,7 @@ use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::Call;
-use crate::finding::{Example, Group, Subject};
+use crate::finding::{Example, Examples, Group, Subject};
 use crate::kind::Kinds;
 use crate::layers::{Layer, Origin, Request, Row};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
@@ -58,13 +58,11 @@ struct Waiter {
     behind: Durations,
     /// Whom they were behind, and how often.
     hogs: HashMap<(i32, u64), u64>,
-    examples: Vec<Example>,
+    examples: Examples,
 }
 
 /// Processes that one waits behind, which are told apart.
 const MAX_HOGS: usize = 64;
-/// Calls that a finding shows.
-const EXAMPLES: usize = 3;
 /// Names that are remembered.
 const MAX_NAMES: usize = 4096;
 
@@ -157,10 +155,10 @@ impl Rule for QueueHog {
                     if waiter.hogs.len() < MAX_HOGS || waiter.hogs.contains_key(&who) {
                         *waiter.hogs.entry(who).or_insert(0) += 1;
                     }
-                    if waiter.examples.len() < EXAMPLES {
+                    waiter.examples.add_with(dur, || {
                         let bio = request.bios.first();
                         let file = bio.and_then(|bio| state.files.get(bio.file?));
-                        waiter.examples.push(Example {
+                        Example {
                             rid,
                             ts_ns: queued,
                             dur_ns: dur,
@@ -169,8 +167,8 @@ impl Rule for QueueHog {
                             path: file.map(|f| f.name().into()),
                             offset: bio.and_then(|bio| bio.offset),
                             ret: None,
-                        });
-                    }
+                        }
+                    });
                 }
                 Some(_) => {}
             }
@@ -216,7 +214,7 @@ impl Rule for QueueHog {
                     number("median_undisturbed_ns", quiet),
                     evidence("ratio", ratio),
                 ],
-                examples: waiter.examples.clone(),
+                examples: waiter.examples.list(),
                 query: format!(
                     "SELECT rid, ts_ns, dur_ns, device, op, bytes, queue_depth, pid, comm, path FROM block WHERE device = {} ORDER BY completed_ns",
                     crate::sql::quote(device)

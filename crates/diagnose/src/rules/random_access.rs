@@ -36,7 +36,7 @@ static INFO: RuleInfo = RuleInfo {
            for the device, and the device works on one request at a time although it could work on many.",
     when: "Over half of a process's reads of a file begin more than 128 KiB (the kernel's default readahead) away from the end \
            of the same thread's read before, and 64 or more of these had to be read from the device, which took half or more of the time of all that jump. A jump within the \
-           readahead costs nothing, nor does one to a page that is in memory. Reads through io_uring and AIO do not count: their threads \
+           readahead costs nothing, nor does one to a page that is in memory. Reads through io_uring and AIO count where one at a time is on its way and its thread waits for it; else their threads \
            need not wait. What reads most of the file, each byte about once, is scan-out-of-order.",
     lost: "seven eighths of the time of the jumping reads that waited for the device, shared by the threads that read: as if eight requests \
            were on their way at a time, which disks take at no cost to each",
@@ -188,6 +188,28 @@ mod tests {
         }
         let found = fires("random-access", s);
         assert_eq!(found[0].evidence[1].value, 299.0);
+    }
+
+    #[test]
+    fn fires_on_a_ring_with_one_read_at_a_time() {
+        let random = |s: &mut Scenario, fd: i32, i: i64| {
+            s.missed(4096, 200_000);
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        };
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        for i in 0..300 {
+            s.ring(1, |s, _| random(s, fd, i));
+        }
+        let found = fires("random-access", s);
+        assert_eq!(found[0].evidence[1].value, 299.0);
+
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        for i in 0..100 {
+            s.ring(8, |s, part| random(s, fd, i * 8 + part));
+        }
+        silent("random-access", s);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Row};
-use crate::order::{Heads, READAHEAD};
+use crate::order::{Heads, READAHEAD, Way};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::descriptors::Description;
@@ -35,7 +35,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process reads a file in order, which the kernel usually notices and reads ahead of, so that hardly a call waits. Here it does not: \
            each piece comes from the device when it is asked for. Or pages that had been read ahead are thrown out before they are used, and read again.",
     when: "64 or more reads of one process on one file below 128 KiB (the kernel's default readahead), through the page cache, that begin where one of the file's last \
-           eight reads ended, and half or more of such reads had to be read from the device: with readahead one in many does. Or 1 MiB or more, and \
+           eight reads ended, or end where one of them began (from back to front, which the kernel reads nothing ahead of), and half or more of such reads had to be read from the device: with readahead one in many does. Or 1 MiB or more, and \
            half as much as the device gave in all, came from the device twice, while the process itself read less than half of that twice. Not with O_DIRECT, \
            which has no readahead.",
     lost: "the reads that waited, beyond one for each 128 KiB, times their median duration; of pages read twice their share of the time of reads that waited",
@@ -57,6 +57,8 @@ struct Reader {
     bytes: i64,
     missed: Durations,
     missed_bytes: i64,
+    /// Those of the reads that waited that go backwards.
+    backwards: u64,
     /// All reads that waited.
     waited_ns: i64,
     seen: Intervals,
@@ -134,14 +136,13 @@ impl Rule for ReadaheadDefeated {
             reader.waited_ns += call.dur_ns;
         }
         reader.again += reader.seen.insert(start, end);
-        if !reader.heads.step(start, end) || end - start >= READAHEAD {
-            return;
-        }
+        let Some(way) = reader.heads.step(start, end).filter(|_| end - start < READAHEAD) else { return };
         reader.in_order += 1;
         reader.bytes += end - start;
         if missed {
             reader.missed.add(call.dur_ns);
             reader.missed_bytes += end - start;
+            reader.backwards += u64::from(way == Way::Back);
             reader.examples.add(call);
         }
     }
@@ -168,11 +169,13 @@ impl Rule for ReadaheadDefeated {
             let lost = spare.saturating_mul(reader.missed.median_ns());
             let part = missed as f64 / reader.in_order.max(1) as f64;
             if reader.missed.count >= MIN_READS && part >= MIN_MISSED && run.matters(lost) {
-                out.push(found(
+                let back = reader.backwards * 2 > reader.missed.count;
+                let mut finding = found(
                     lost,
                     format!(
-                        "{} reads {path} in order, and yet {} of {} reads waited for the device",
+                        "{} reads {path} {}: {} of {} reads waited for the device",
                         reader.comm,
+                        if back { "from back to front" } else { "in order, and yet without effect of the readahead" },
                         units::count(missed),
                         units::count(reader.in_order as i64),
                     ),
@@ -182,8 +185,17 @@ impl Rule for ReadaheadDefeated {
                         number("spare_waits", spare),
                         number("median_ns", reader.missed.median_ns()),
                         number("device_requests", given.requests as i64),
+                        number("backward_reads", reader.backwards as i64),
                     ],
-                ));
+                );
+                if back {
+                    finding.advice = Some(
+                        "The kernel reads ahead of the end of a read only. Read from front to back where the order does not matter; else read pieces of 128 KiB or \
+                         more from the back and go through each in memory, or ask for the piece before with posix_fadvise(POSIX_FADV_WILLNEED)."
+                            .to_owned(),
+                    );
+                }
+                out.push(finding);
                 continue;
             }
             let different = given.bytes - given.twice;
@@ -225,6 +237,27 @@ mod tests {
         }
         let found = fires("readahead-defeated", s);
         assert_eq!(found[0].evidence[0].value, 398.0);
+    }
+
+    #[test]
+    fn fires_on_a_scan_from_back_to_front() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/in", "O_RDONLY", 1 << 30);
+        for i in 0..400 {
+            s.missed(16384, 200_000);
+            s.pread(fd, 16384, (1000 - i) * 16384);
+        }
+        let found = fires("readahead-defeated", s);
+        assert!(found[0].title.contains("from back to front: 399 of 399"), "{}", found[0].title);
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/in", "O_RDONLY", 1 << 30);
+        for i in 0..400 {
+            if i % 16 == 0 {
+                s.missed(131_072, 200_000);
+            }
+            s.pread(fd, 8192, (1000 - i) * 8192);
+        }
+        silent("readahead-defeated", s);
     }
 
     #[test]

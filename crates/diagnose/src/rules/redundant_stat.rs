@@ -1,14 +1,13 @@
 //! `redundant-stat`: asking again what cannot have changed.
 
-use fathom_model::units;
-
 use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
 use crate::state::Context;
-use crate::text::Text;
+use crate::text::{Text, list, times};
 
 /// Redundant calls of a process from which on they count.
 const MIN_CALLS: u64 = 100;
@@ -23,11 +22,13 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: true,
     what: "A process asks for the attributes of a path again within a second although no recorded call \
            has changed the file, or asks by path right before it opens the same path, when fstat on the \
-           open descriptor would have told.",
+           open descriptor would have told. Or it polls: it asks for one path in a loop until something changes.",
     when: "100 or more such calls by one process. A repetition counts when the process asked for the same \
            path less than a second before and nothing was written, renamed, removed or changed under that path \
            since; a stat before an open counts when the thread's next call opens the same regular file. One \
-           second, because programs that watch a file ask about that often.",
+           second, because programs that watch a file ask about that often. lstat (AT_SYMLINK_NOFOLLOW) before an open does not count: \
+           programs that walk a tree learn so what they must not open. 100 or more repetitions of one path with no other call of the \
+           thread between them are polling, and a finding of their own.",
     lost: "the time that these calls took",
     advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the descriptor, \
              which also closes the gap in which the file could be replaced.",
@@ -37,6 +38,9 @@ static INFO: RuleInfo = RuleInfo {
     reference: "CWE-367 for the gap between stat and open",
 };
 
+/// The file that the C library asks for whenever a program wants the local time.
+const LOCAL_TIME: &str = "/etc/localtime";
+
 /// A path that a process has asked for.
 #[derive(Debug, Default)]
 struct Asked {
@@ -45,14 +49,61 @@ struct Asked {
     changes: u64,
 }
 
+/// Repetitions.
+#[derive(Clone, Debug, Default)]
+struct Repeats {
+    calls: u64,
+    lost_ns: i64,
+    examples: Examples,
+}
+
+impl Repeats {
+    fn add(&mut self, call: &Call, lost_ns: i64) {
+        self.calls += 1;
+        self.lost_ns += lost_ns;
+        self.examples.add(call);
+    }
+
+    fn merge(&mut self, other: Repeats) {
+        self.calls += other.calls;
+        self.lost_ns += other.lost_ns;
+        for example in other.examples.list() {
+            self.examples.keep(example);
+        }
+    }
+}
+
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
-    repeated: u64,
-    before_open: u64,
-    lost_ns: i64,
-    examples: Examples,
+    repeated: Repeats,
+    before_open: Repeats,
+    /// The path that it asks for in a row, and these repetitions.
+    polled: Option<(u64, Text)>,
+    polls: Repeats,
+}
+
+impl Process {
+    /// Counts a repetition with no other call before it. Of several paths the first that is
+    /// asked for often is followed.
+    fn in_a_row(&mut self, call: &Call, key: u64) {
+        if self.polled.as_ref().is_none_or(|(polled, _)| *polled != key) {
+            if self.polls.calls >= MIN_CALLS {
+                self.repeated.add(call, call.dur_ns);
+                return;
+            }
+            self.repeated.merge(std::mem::take(&mut self.polls));
+            self.polled = Some((key, call.path_text()));
+        }
+        self.polls.add(call, call.dur_ns);
+    }
+
+    /// Its path when it polls.
+    fn polls(&self) -> Option<&Text> {
+        let path = self.polled.as_ref().map(|(_, path)| path);
+        path.filter(|path| self.polls.calls >= MIN_CALLS && path.as_str() != LOCAL_TIME)
+    }
 }
 
 /// The stat that a thread made last.
@@ -60,7 +111,8 @@ struct Process {
 struct Last {
     path: u64,
     dur_ns: i64,
-    counted: bool,
+    /// Whether it tells what an fstat of the opened file would.
+    as_fstat: bool,
 }
 
 /// The rule's state.
@@ -76,7 +128,7 @@ pub struct RedundantStat {
 impl Default for RedundantStat {
     fn default() -> Self {
         Self {
-            processes: Bounded::new(|process| process.repeated + process.before_open),
+            processes: Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls),
             asked: Bounded::new(|asked| asked.end_ns.unsigned_abs()),
             changed: Bounded::new(|changes| *changes),
             last: Bounded::new(|_| 0),
@@ -108,15 +160,13 @@ impl Rule for RedundantStat {
         let key = call.path_key();
         let last = self.last.entry(call.tid).take();
         if call.kind == Kind::Open
-            && let (Some(last), Some(key)) = (last, key)
+            && let (Some(last), Some(key)) = (&last, key)
             && last.path == key
-            && !last.counted
+            && last.as_fstat
             && context.file(call).is_some_and(|file| file.is_regular())
         {
             let process = self.processes.entry(call.pid);
-            process.before_open += 1;
-            process.lost_ns += last.dur_ns;
-            process.examples.add(call);
+            process.before_open.add(call, last.dur_ns);
             if process.comm.is_empty() {
                 process.comm = call.comm_text();
             }
@@ -144,41 +194,55 @@ impl Rule for RedundantStat {
         };
         if repeated {
             let process = self.processes.entry(call.pid);
-            process.repeated += 1;
-            process.lost_ns += call.dur_ns;
-            process.examples.add(call);
+            if last.is_some_and(|last| last.path == key) {
+                process.in_a_row(call, key);
+            } else {
+                process.repeated.add(call, call.dur_ns);
+            }
             if process.comm.is_empty() {
                 process.comm = call.comm_text();
             }
         }
-        if call.succeeded() {
-            *self.last.entry(call.tid) = Some(Last {
-                path: key,
-                dur_ns: call.dur_ns,
-                counted: repeated,
-            });
-        }
+        let of_name = call.syscall == "lstat" || call.has_flag("AT_SYMLINK_NOFOLLOW");
+        *self.last.entry(call.tid) = Some(Last {
+            path: key,
+            dur_ns: call.dur_ns,
+            as_fstat: call.succeeded() && !repeated && !of_name,
+        });
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
-            let calls = process.repeated + process.before_open;
-            if calls < MIN_CALLS || !run.matters(process.lost_ns) {
+            let polled = process.polls();
+            if let Some(path) = polled.filter(|_| run.matters(process.polls.lost_ns)) {
+                out.push(polling(*pid, process, path));
+            }
+            let (mut repeated, before_open) = (process.repeated.clone(), &process.before_open);
+            if polled.is_none() {
+                repeated.merge(process.polls.clone());
+            }
+            let lost = repeated.lost_ns + before_open.lost_ns;
+            if repeated.calls + before_open.calls < MIN_CALLS || !run.matters(lost) {
                 continue;
             }
-            let count = |n: u64| units::count(n as i64);
+            let parts = [
+                (repeated.calls as i64, "for attributes that it has just been told"),
+                (before_open.calls as i64, "for the attributes of a file right before it opens it"),
+            ];
+            let parts = parts.iter().filter(|(calls, _)| *calls > 0);
+            let parts: Vec<String> = parts.map(|(calls, what)| format!("{} {what}", times(*calls))).collect();
+            let mut examples = repeated.examples.clone();
+            before_open.examples.list().into_iter().for_each(|example| examples.keep(example));
             out.push(Found {
-                lost_ns: Some(process.lost_ns),
-                title: format!(
-                    "{} asks {} times for attributes that it has just been told, and {} times right before it opens the file",
-                    process.comm, count(process.repeated), count(process.before_open),
-                ),
+                lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Stat]),
+                title: format!("{} asks {}", process.comm, list(&parts)),
                 subject: Subject::process(*pid, &process.comm),
                 evidence: vec![
-                    number("repeated", process.repeated as i64),
-                    number("before_open", process.before_open as i64),
+                    number("repeated", repeated.calls as i64),
+                    number("before_open", before_open.calls as i64),
                 ],
-                examples: process.examples.list(),
+                examples: examples.list(),
                 query: format!(
                     "SELECT path, count(*) AS calls, sum(dur_ns) AS total_ns FROM syscalls WHERE pid = {pid} AND \
                      syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path_arg <> '' \
@@ -188,6 +252,33 @@ impl Rule for RedundantStat {
                 ..Found::default()
             });
         }
+    }
+}
+
+/// A process that waits for a change by asking.
+fn polling(pid: i32, process: &Process, path: &str) -> Found {
+    let polls = &process.polls;
+    Found {
+        lost_ns: Some(polls.lost_ns),
+        title: format!(
+            "{} polls {path}: it asks for its attributes {} in a row, and nothing has changed",
+            process.comm,
+            times(polls.calls as i64),
+        ),
+        subject: Subject::process(pid, &process.comm).with_path(path),
+        evidence: vec![number("polls", polls.calls as i64)],
+        examples: polls.examples.list(),
+        query: sql::calls(&format!(
+            "pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = {}",
+            sql::quote(path)
+        )),
+        advice: Some(
+            "Wait for the change instead of asking: inotify on the file or its directory (IN_CLOSE_WRITE, IN_MOVED_TO, IN_ATTRIB) \
+             wakes the program when there is one. Where there is no inotify, sleep between two looks. If it waits for nothing, keep the result."
+                .to_owned(),
+        ),
+        rests_on_absence: true,
+        ..Found::default()
     }
 }
 
@@ -206,6 +297,54 @@ mod tests {
         }
         let found = fires("redundant-stat", s);
         assert_eq!(found[0].evidence[1].value, 200.0);
+        assert_eq!(found[0].title, "program asks 200 times for the attributes of a file right before it opens it");
+    }
+
+    #[test]
+    fn silent_when_each_file_is_looked_at_before_it_is_opened() {
+        let mut s = Scenario::new();
+        for i in 0..400 {
+            let path = format!("/src/{i}");
+            s.lstat(&path);
+            let fd = s.open_existing(&path, "O_RDONLY|O_NOFOLLOW", 4096);
+            s.read(fd, 4096);
+            s.close(fd);
+        }
+        s.lstat("/src/1");
+        silent("redundant-stat", s);
+    }
+
+    #[test]
+    fn a_loop_on_one_name_is_polling() {
+        let mut s = Scenario::new();
+        for _ in 0..500 {
+            s.stat_missing("/run/ready");
+        }
+        s.stat("/run/other");
+        s.stat("/run/other");
+        let found = fires("redundant-stat", s);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].title,
+            "program polls /run/ready: it asks for its attributes 499 times in a row, and nothing has changed"
+        );
+        assert!(found[0].advice.contains("inotify"), "{}", found[0].advice);
+    }
+
+    #[test]
+    fn asking_between_other_calls_is_not_polling() {
+        let mut s = Scenario::new();
+        let log = s.open("/log/app", "O_WRONLY|O_CREAT");
+        for _ in 0..300 {
+            s.stat("/etc/app.conf");
+            s.write(log, 100);
+        }
+        for _ in 0..300 {
+            s.stat("/etc/localtime");
+        }
+        let found = fires("redundant-stat", s);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].title, "program asks 598 times for attributes that it has just been told");
     }
 
     #[test]

@@ -8,11 +8,12 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::names::is_rebuilt;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::text::{Text, times};
 use crate::text_key::key_of;
-use crate::text::Text;
 
 static INFO: RuleInfo = RuleInfo {
     id: "rename-unsynced",
@@ -25,8 +26,10 @@ static INFO: RuleInfo = RuleInfo {
            file systems may make the rename durable before the bytes.",
     when: "rename onto a name that was in use (opened, looked up or renamed onto before in the recording), of a file with \
            bytes that a recorded process wrote and that no fsync, fdatasync, sync, syncfs, O_SYNC or msync made durable. \
-           Not on file systems in memory. How bad it is depends on the file system: ext4 (auto_da_alloc) and btrfs write the \
-           bytes of a file that is renamed onto another one early, which makes it rare there; nothing promises it.",
+           Not on file systems in memory, nor for what can be made again: names with `cache` or `thumbnail`, files below `target` or \
+           `incremental`, dep-graph.bin, pg_internal.init. How bad it is depends on the file system: ext4 (auto_da_alloc) and btrfs write the \
+           bytes of a file that is renamed onto another one early, which makes it rare there; nothing promises it. Severity is low \
+           for a program that makes nothing durable at all: it may know that its files can be lost.",
     lost: "",
     advice: "Call fsync on the new file before rename, and on the directory after it.",
     not_when: "Not when the file can be made anew (caches, build results).",
@@ -58,6 +61,10 @@ pub struct RenameUnsynced {
     targets: Bounded<u64, Target>,
     /// Paths that were in use.
     live: Bounded<u64, bool>,
+    /// Processes that made something durable.
+    syncing: Bounded<i32, bool>,
+    /// The same by the names of their threads.
+    syncing_names: Bounded<u64, bool>,
 }
 
 impl Default for RenameUnsynced {
@@ -65,6 +72,8 @@ impl Default for RenameUnsynced {
         Self {
             targets: Bounded::new(|target| target.renames),
             live: Bounded::new(|live| u64::from(*live)),
+            syncing: Bounded::new(|_| 0),
+            syncing_names: Bounded::new(|_| 0),
         }
     }
 }
@@ -75,11 +84,17 @@ impl Rule for RenameUnsynced {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Stat, Kind::Access, Kind::Rename, Kind::Unlink])
+        use Kind::*;
+        Kinds::of(&[Open, Stat, Access, Rename, Unlink, Sync, SyncAll, Msync])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
+            return;
+        }
+        if matches!(call.kind, Kind::Sync | Kind::SyncAll | Kind::Msync) {
+            *self.syncing.entry(call.pid) = true;
+            *self.syncing_names.entry(key_of(call.comm)) = true;
             return;
         }
         let Some(path) = call.path else { return };
@@ -100,7 +115,7 @@ impl Rule for RenameUnsynced {
         self.live.remove(&key_of(path));
         let id = context.state.files.at(path);
         let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
-        if !was_live || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() {
+        if !was_live || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() || is_rebuilt(to) {
             return;
         }
         let target = self.targets.entry(key);
@@ -112,7 +127,7 @@ impl Rule for RenameUnsynced {
         }
         target.renames += 1;
         target.dirty = target.dirty.max(file.dirty.len());
-        target.examples.add(call);
+        target.examples.add_first(call);
     }
 
     fn findings(&self, _: &Run, out: &mut Vec<Found>) {
@@ -127,6 +142,8 @@ impl Rule for RenameUnsynced {
             targets.sort_by_key(|t| (std::cmp::Reverse(t.renames), &t.path));
             let Some(first) = targets.first() else { continue };
             let shielded = matches!(fs_type, "ext4" | "btrfs");
+            let syncs = self.syncing_names.get(&key_of(comm)).is_some()
+                || targets.iter().any(|t| self.syncing.get(&t.pid).is_some());
             let renames: u64 = targets.iter().map(|t| t.renames).sum();
             let dirty = targets.iter().map(|t| t.dirty).max().unwrap_or(0);
             let others = match targets.len() - 1 {
@@ -135,12 +152,16 @@ impl Rule for RenameUnsynced {
                 n => format!(" and {} other names", units::count(n as i64)),
             };
             out.push(Found {
-                severity: Some(if shielded { Severity::Medium } else { Severity::High }),
+                severity: Some(match (syncs, shielded) {
+                    (false, _) => Severity::Low,
+                    (true, true) => Severity::Medium,
+                    (true, false) => Severity::High,
+                }),
                 title: format!(
                     "{comm} renames {} onto {}{others}: up to {} of what is renamed {} not durable then",
-                    match renames {
+                    match renames as i64 {
                         1 => "a file".to_owned(),
-                        n => format!("files {} times", units::count(n as i64)),
+                        n => format!("files {}", times(n)),
                     },
                     first.path,
                     units::bytes(dirty),
@@ -166,6 +187,7 @@ impl Rule for RenameUnsynced {
 
 #[cfg(test)]
 mod tests {
+    use crate::finding::Severity;
     use crate::scenario::{Scenario, fires, silent};
 
     fn save(s: &mut Scenario, sync: bool) {
@@ -202,6 +224,40 @@ mod tests {
         let fd = s.open("/data/log.1.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
         s.write(fd, 3000);
         s.rename("/data/log.1.tmp", "/data/log.1");
+        silent("rename-unsynced", s);
+    }
+
+    #[test]
+    fn low_for_a_program_that_syncs_nothing() {
+        let severity = |syncs: bool, fs_type| {
+            let mut s = Scenario::new();
+            s.fs_type(fs_type);
+            if syncs {
+                let fd = s.open("/data/journal", "O_WRONLY|O_CREAT");
+                s.fsync(fd);
+            }
+            save(&mut s, false);
+            save(&mut s, false);
+            fires("rename-unsynced", s)[0].severity
+        };
+        assert_eq!(severity(false, "xfs"), Severity::Low);
+        assert_eq!(severity(true, "xfs"), Severity::High);
+        assert_eq!(severity(true, "ext4"), Severity::Medium);
+    }
+
+    #[test]
+    fn silent_on_what_can_be_made_again() {
+        let mut s = Scenario::new();
+        let journal = s.open("/data/pg_wal/1", "O_WRONLY|O_CREAT");
+        for _ in 0..3 {
+            for path in ["/data/base/5/pg_internal.init", "/home/me/.cache/thumbnails/1.png"] {
+                let fd = s.open("/data/tmp.1", "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 3000);
+                s.close(fd);
+                s.rename("/data/tmp.1", path);
+            }
+            s.fsync(journal);
+        }
         silent("rename-unsynced", s);
     }
 

@@ -6,16 +6,18 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
-use crate::text::Text;
+use crate::text::{Text, counted};
 
 /// Opens a second, in the busiest second.
 const MIN_RATE: u32 = 10;
 /// Opens in all.
 const MIN_OPENS: u64 = 20;
+/// Uses of an opening above which it is the lesser part of the work.
+const MAX_USES: f64 = 8.0;
 const SECOND_NS: i64 = 1_000_000_000;
 
 static INFO: RuleInfo = RuleInfo {
@@ -27,7 +29,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process opens one file many times a second, uses it for a call or two and closes it. The \
            path is looked up, the rights are checked and the description is made each time; with a log, \
            each line costs open, write and close.",
-    when: "20 or more opens of one regular file by one process, 10 or more of them within a second. A \
+    when: "20 or more opens of one regular file by one process, 10 or more of them within a second, each for eight uses or fewer on average: reads, \
+           writes, mappings, and copies by the kernel (sendfile, splice, copy_file_range). With more of them opening is the lesser part of the work. A \
            program that reads its configuration anew every second stays below.",
     lost: "opens and closes of the file but the first, as long as they took",
     advice: "Keep the descriptor open: open once, write or pread through it, close at the end; for a log \
@@ -51,8 +54,8 @@ struct Openings {
     most: u32,
     /// Opens with O_APPEND.
     appending: u64,
-    /// Reads and writes in between.
-    ios: u64,
+    /// Reads, writes, mappings and copies in between.
+    uses: u64,
     open: Durations,
     close_ns: i64,
     first_ns: i64,
@@ -79,16 +82,26 @@ impl Rule for Reopen {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Close, Kind::Read, Kind::Write])
+        use Kind::*;
+        Kinds::of(&[Open, Close, Read, Write, Transfer, Mmap])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
-        let Some(file) = call.file.filter(|_| call.succeeded()) else { return };
+        if !call.succeeded() {
+            return;
+        }
+        if call.kind == Kind::Transfer
+            && let Some(to) = target(call, context)
+            && let Some(openings) = self.files.get_mut(&(call.pid, to))
+        {
+            openings.uses += 1;
+        }
+        let Some(file) = call.file else { return };
         if call.kind != Kind::Open {
             if let Some(openings) = self.files.get_mut(&(call.pid, file)) {
                 match call.kind {
                     Kind::Close => openings.close_ns += call.dur_ns,
-                    _ => openings.ios += 1,
+                    _ => openings.uses += 1,
                 }
             }
             return;
@@ -118,7 +131,9 @@ impl Rule for Reopen {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, file), openings) in self.files.iter() {
             let lost = openings.open.sum_ns - openings.first_ns + openings.close_ns;
-            if openings.opens < MIN_OPENS || openings.most < MIN_RATE || !run.matters(lost) {
+            let uses = openings.uses as f64 / openings.opens.max(1) as f64;
+            let often = openings.opens >= MIN_OPENS && openings.most >= MIN_RATE;
+            if !often || uses > MAX_USES || !run.matters(lost) {
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());
@@ -126,20 +141,21 @@ impl Rule for Reopen {
             let log = openings.appending * 2 > openings.opens;
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Open, Kind::Close]),
                 title: format!(
-                    "{} opens {path} {} times, up to {} times a second{}, for {:.1} reads and writes each",
+                    "{} opens {path} {} times, up to {} times a second{}, {}",
                     openings.comm,
                     units::count(opens),
                     openings.most,
                     if log { " to append to it" } else { "" },
-                    openings.ios as f64 / openings.opens as f64,
+                    used(openings.uses as i64, uses),
                 ),
                 subject: Subject::process(*pid, &openings.comm).with_file(*file, path),
                 evidence: vec![
                     number("opens", opens),
                     number("opens_in_one_second", i64::from(openings.most)),
                     number("opens_to_append", openings.appending as i64),
-                    number("reads_and_writes", openings.ios as i64),
+                    number("reads_and_writes", openings.uses as i64),
                     number("median_open_ns", openings.open.median_ns()),
                 ],
                 examples: openings.examples.list(),
@@ -150,6 +166,23 @@ impl Rule for Reopen {
                 ..Found::default()
             });
         }
+    }
+}
+
+/// The file that a copy by the kernel goes to.
+fn target(call: &Call, context: &Context) -> Option<FileId> {
+    let fd = call.arg("fd_out")?.parse().ok()?;
+    let descriptors = &context.state.descriptors;
+    descriptors.get(descriptors.find(call.pid, fd)?)?.file
+}
+
+/// What the openings were for.
+fn used(all: i64, each: f64) -> String {
+    match all {
+        0 => "and neither reads nor writes it".to_owned(),
+        _ if each < 0.95 => format!("for {} in all", counted(all, "read or write", "reads and writes")),
+        _ if each < 1.05 => "for one read or write each".to_owned(),
+        _ => format!("for {each:.1} reads and writes each"),
     }
 }
 
@@ -168,6 +201,48 @@ mod tests {
         }
         let found = fires("reopen", s);
         assert_eq!(found[0].evidence[2].value, 100.0);
+        assert!(found[0].title.ends_with(" to append to it, for one read or write each"), "{}", found[0].title);
+    }
+
+    /// A page that is opened for each of 200 requests.
+    fn serve(by: fn(&mut Scenario, i32)) -> Scenario {
+        let mut s = Scenario::new();
+        for _ in 0..200 {
+            let fd = s.open_existing("/www/a.html", "O_RDONLY", 4096);
+            by(&mut s, fd);
+            s.close(fd);
+        }
+        s
+    }
+
+    #[test]
+    fn copies_by_the_kernel_and_mappings_are_uses() {
+        let title = |by: fn(&mut Scenario, i32)| fires("reopen", serve(by))[0].title.clone();
+        let sent = title(|s, fd| s.sendfile(fd, 4096));
+        assert!(sent.ends_with(", for one read or write each"), "{sent}");
+        let mapped = title(|s, fd| s.mmap(fd));
+        assert!(mapped.ends_with(", for one read or write each"), "{mapped}");
+        let unused = title(|_, _| {});
+        assert!(unused.ends_with(", and neither reads nor writes it"), "{unused}");
+    }
+
+    #[test]
+    fn what_is_copied_to_is_used() {
+        let mut s = Scenario::new();
+        let from = s.open_existing("/data/in", "O_RDONLY", 1 << 20);
+        for _ in 0..100 {
+            let to = s.open("/data/out", "O_WRONLY");
+            s.copy_range(from, to, 4096);
+            s.copy_range(from, to, 4096);
+            s.close(to);
+        }
+        let found = fires("reopen", s);
+        assert!(found[0].title.ends_with(", for 2.0 reads and writes each"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn silent_when_much_is_done_with_each_opening() {
+        silent("reopen", serve(|s, fd| (0..9).for_each(|_| s.read(fd, 100))));
     }
 
     #[test]

@@ -26,7 +26,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process reads bytes of a file that it has read before and that nobody has changed since. They come out of \
            the page cache at best: a system call and a copy each time.",
     when: "A process has read over twice as many bytes of a file as there are different ones among them, in 64 or more \
-           calls that read only bytes it had read before. Bytes that were written in between count as new.",
+           calls that read only bytes it had read before. The first read of bytes after a write to them, or after the file was cut, is new.",
     lost: "the time of the reads of the file, times the share of bytes that were read before",
     advice: "Keep what was read in memory (a cache of blocks, of parsed objects), or map the file.",
     not_when: "Not when the memory is better used by the page cache, which processes share: databases that leave \
@@ -52,16 +52,27 @@ struct Reads {
 #[derive(Debug)]
 pub struct Reread {
     reads: Bounded<(i32, FileId), Reads>,
-    /// Bytes that were written since the recording began.
-    written: Bounded<FileId, Intervals>,
+    /// The processes that have read a file.
+    readers: Bounded<FileId, Vec<i32>>,
 }
 
 impl Default for Reread {
     fn default() -> Self {
         Self {
             reads: Bounded::new(|reads| reads.repeats),
-            written: Bounded::new(|written| written.len().unsigned_abs()),
+            readers: Bounded::new(|readers| readers.len() as u64),
         }
+    }
+}
+
+impl Reread {
+    /// Bytes of a file have changed: what was read of them is not what is there.
+    fn changed(&mut self, id: FileId, change: impl Fn(&mut Intervals)) {
+        let Some(readers) = self.readers.get_mut(&id) else { return };
+        readers.retain(|pid| {
+            let reads = self.reads.get_mut(&(*pid, id));
+            reads.map(|reads| change(&mut reads.seen)).is_some()
+        });
     }
 }
 
@@ -71,27 +82,41 @@ impl Rule for Reread {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write])
+        Kinds::of(&[Kind::Read, Kind::Write, Kind::Truncate, Kind::Open])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
-        let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
+        let Some(id) = call.file else { return };
+        match call.kind {
+            Kind::Open => {
+                if call.succeeded() && call.has_flag("O_TRUNC") {
+                    self.changed(id, Intervals::clear);
+                }
+                return;
+            }
+            Kind::Truncate => {
+                if call.succeeded()
+                    && let Some(length) = call.arg("length").and_then(|n| n.parse::<i64>().ok()) {
+                    self.changed(id, |seen| seen.truncate(length.max(0)));
+                }
+                return;
+            }
+            _ => {}
+        }
+        let Some((start, end)) = call.range() else { return };
         if !context.file(call).is_some_and(|file| file.is_regular()) {
             return;
         }
         if call.kind == Kind::Write {
-            self.written.entry(id).insert(start, end);
+            self.changed(id, |seen| seen.remove(start, end));
             return;
         }
-        let changed = self.written.get_mut(&id).map_or(0, |w| w.overlap(start, end));
         let reads = self.reads.entry((call.pid, id));
         if reads.bytes == 0 {
             reads.comm = call.comm_text();
+            self.readers.entry(id).push(call.pid);
         }
         let again = reads.seen.insert(start, end);
-        // Of bytes that were written at any time it is not known whether they are
-        // the same: none of them counts.
-        let again = (again - changed).max(0);
         reads.bytes += end - start;
         reads.again += again;
         reads.time_ns += call.dur_ns;
@@ -155,6 +180,40 @@ mod tests {
         }
         let found = fires("reread", s);
         assert_eq!(found[0].evidence[1].value, 4096.0);
+    }
+
+    #[test]
+    fn fires_on_a_file_that_was_made_before_it_is_read() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/index", "O_RDWR|O_CREAT");
+        s.pwrite(fd, 65536, 0);
+        for i in 0..800 {
+            s.pread(fd, 4096, i % 16 * 4096);
+        }
+        let found = fires("reread", s);
+        assert_eq!(found[0].evidence[1].value, 65536.0);
+    }
+
+    #[test]
+    fn silent_on_a_file_that_is_written_before_each_scan_of_it() {
+        let mut s = Scenario::new();
+        let writer = s.open("/data/state", "O_RDWR|O_CREAT");
+        for _ in 0..50 {
+            s.pwrite(writer, 65536, 0);
+            s.process(200);
+            let fd = s.open("/data/state", "O_RDONLY");
+            for i in 0..16 {
+                s.pread(fd, 4096, i * 4096);
+            }
+            s.close(fd);
+            s.process(100);
+        }
+        let log = s.open("/data/log", "O_RDWR|O_CREAT");
+        for _ in 0..200 {
+            s.truncate(log, 0);
+            s.pread(log, 4096, 0);
+        }
+        silent("reread", s);
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Rule for RetrySpin {
     }
 
     fn call(&mut self, call: &Call, _: &Context) {
-        let Some(fd) = call.fd.filter(|_| !call.asynchronous) else { return };
+        let Some(fd) = call.fd.filter(|_| !call.operation) else { return };
         let key = (call.tid, fd);
         let errno = call.errno.filter(|e| matches!(*e, "EAGAIN" | "EINTR" | "EBUSY" | "EWOULDBLOCK"));
         let Some(errno) = errno else {
@@ -137,7 +137,7 @@ impl Rule for RetrySpin {
         }
         spin.row += 1;
         spin.last_ns = call.end_ns();
-        spin.first.add(call);
+        spin.first.add_first(call);
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {

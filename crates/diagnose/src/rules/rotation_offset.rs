@@ -147,7 +147,7 @@ impl Rule for RotationOffset {
         reader.end = reader.end.max(offset + call.moved());
         let Some((_, old_end)) = reader.before else { return };
         reader.reads += 1;
-        reader.first_examples.add(call);
+        reader.first_examples.add_first(call);
         let first = *reader.first.get_or_insert(offset);
         if call.moved() == 0 {
             reader.empty += 1;

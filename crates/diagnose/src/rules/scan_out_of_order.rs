@@ -92,7 +92,7 @@ impl Rule for ScanOutOfOrder {
         if jump {
             scan.jumps += 1;
             scan.jumped.add(call.dur_ns);
-            scan.examples.add_costly(call);
+            scan.examples.add(call);
         } else {
             scan.in_order.add(call.dur_ns);
         }

@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::Text;
@@ -134,6 +134,7 @@ impl Rule for SeekThenIo {
             });
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Seek]),
                 title,
                 subject: Subject::process(*pid, &stream.comm).with_file(*file, path),
                 evidence: vec![

@@ -20,7 +20,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "write or read moved fewer bytes than it was asked for, which is no error, and the program went on as if all had \
            been moved: the rest of a write is missing in the file, the rest of a read is what was in the buffer before.",
     when: "On a regular file: a write of fewer bytes than asked, where the process's next write to the file does not begin where \
-           the short one ended; or a read of fewer bytes that did not reach the end of the file, where the process never read \
+           the short one ended, or is as large as that was meant to be: with O_APPEND each write begins where the one before ended. \
+           Where it begins there, and is larger than the rest, it may be the rest with more behind it: then the finding is low. Or a read of fewer bytes that did not reach the end of the file, where the process never read \
            on from there. Reads whose file may have grown meanwhile do not count, nor do those of files whose length \
            is not known.",
     lost: "",
@@ -37,6 +38,8 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Clone, Debug, Default)]
 struct Pending {
     end: i64,
+    /// Bytes that it was asked for.
+    size: i64,
     missing: i64,
     example: Examples,
 }
@@ -47,6 +50,8 @@ struct Stream {
     comm: Text,
     pending: Option<Pending>,
     abandoned: u64,
+    /// Of which the rest may have been written with what came behind it.
+    unsure: u64,
     missing: i64,
     examples: Examples,
     first: Option<Examples>,
@@ -90,20 +95,28 @@ impl Rule for ShortIo {
         if !file.is_regular() || call.asynchronous {
             return;
         }
-        let (Some(offset), Some(size)) = (call.offset, call.size) else { return };
+        let Some(size) = call.size else { return };
         let write = call.kind == Kind::Write;
         let key = (call.pid, id, write);
-        // A failed attempt to write the rest is one, too.
+        // A failed attempt to write the rest is one, too, and may have no place in the file.
         if let Some(stream) = self.streams.get_mut(&key)
-            && stream.pending.is_some()
+            && let Some(pending) = &stream.pending
+            && (call.offset.is_some() || call.errno.is_some())
         {
-            let goes_on = stream.pending.as_ref().is_some_and(|p| p.end == offset);
-            if goes_on || call.errno.is_some() {
-                stream.pending = None;
-            } else if write {
-                stream.abandon();
+            let there = call.offset == Some(pending.end) || call.errno.is_some();
+            let (rest, same) = (size <= pending.missing, size == pending.size);
+            match (write, there) {
+                (true, true) if rest => stream.pending = None,
+                (true, true) if !same => {
+                    stream.unsure += 1;
+                    stream.abandon();
+                }
+                (true, _) => stream.abandon(),
+                (false, true) => stream.pending = None,
+                (false, false) => {}
             }
         }
+        let Some(offset) = call.offset else { return };
         let end = offset.saturating_add(call.moved());
         let short = call.succeeded() && call.moved() > 0 && call.moved() < size;
         let unfinished = write || file.size.is_some_and(|length| end < length && file.written == 0);
@@ -115,13 +128,14 @@ impl Rule for ShortIo {
             stream.comm = call.comm_text();
         }
         let mut example = Examples::default();
-        example.add(call);
+        example.add_first(call);
         stream.pending = Some(Pending {
             end,
+            size,
             missing: size - call.moved(),
             example,
         });
-        stream.examples.add(call);
+        stream.examples.add_first(call);
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
@@ -137,8 +151,21 @@ impl Rule for ShortIo {
                 true => ("wrote", "call_writes(syscall)"),
                 false => ("read", "call_reads(syscall)"),
             };
+            let unsure = stream.unsure >= abandoned;
+            let mut caveats = Vec::new();
+            if stream.unsure > 0 {
+                caveats.push(format!(
+                    "after {} of them the next write begins where the short one ended and is larger than the rest: it may hold the rest and more",
+                    units::count(stream.unsure as i64)
+                ));
+            }
             out.push(Found {
-                severity: Some(if *write { Severity::High } else { Severity::Medium }),
+                severity: Some(match (*write, unsure) {
+                    (true, false) => Severity::High,
+                    (true, true) => Severity::Low,
+                    (false, _) => Severity::Medium,
+                }),
+                caveats,
                 title: format!(
                     "{} {verb} fewer bytes of {path} than it asked for {} and never went on from there: {} are missing",
                     stream.comm,
@@ -170,6 +197,7 @@ impl Rule for ShortIo {
 
 #[cfg(test)]
 mod tests {
+    use crate::finding::Severity;
     use crate::scenario::{Scenario, fires, silent};
 
     #[test]
@@ -180,6 +208,35 @@ mod tests {
         s.close(fd);
         let found = fires("short-io", s);
         assert_eq!(found[0].evidence[1].value, 3096.0);
+    }
+
+    #[test]
+    fn fires_when_the_next_record_is_appended() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+        s.short_write(fd, 2384, 30_000);
+        s.short_write(fd, 30_000, 30_000);
+        let found = fires("short-io", s);
+        assert_eq!(found[0].severity, Severity::High);
+        assert_eq!(found[0].evidence[1].value, 27_616.0);
+
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+        s.short_write(fd, 2384, 30_000);
+        s.short_write(fd, 40_000, 40_000);
+        let found = fires("short-io", s);
+        assert_eq!((found[0].severity, found[0].caveats.len()), (Severity::Low, 1));
+    }
+
+    #[test]
+    fn silent_when_the_rest_is_appended_or_fails() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+        s.short_write(fd, 2384, 30_000);
+        s.short_write(fd, 10_000, 27_616);
+        s.short_write(fd, 17_616, 17_616);
+        s.write(fd, 30_000);
+        silent("short-io", s);
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Rule for StaleInodeReader {
         if context.state.files.get(now).is_some_and(|f| f.written > 0) {
             reader.now = Some(now);
             reader.stale += 1;
-            reader.examples.add(call);
+            reader.examples.add_first(call);
         }
     }
 

@@ -82,7 +82,7 @@ impl Rule for SyncErrorIgnored {
             failure.comm = call.comm_text();
             failure.errno = errno.to_owned();
             failure.at_stake += dirty;
-            failure.examples.add(call);
+            failure.examples.add_first(call);
             return;
         }
         let Some(failure) = self.failures.get_mut(&key).filter(|_| call.succeeded()) else { return };
@@ -93,11 +93,11 @@ impl Rule for SyncErrorIgnored {
             }
             Kind::Write => {
                 failure.writes_after += 1;
-                failure.examples.add(call);
+                failure.examples.add_first(call);
             }
             Kind::Sync | Kind::Msync => {
                 failure.syncs_after += 1;
-                failure.examples.add(call);
+                failure.examples.add_first(call);
             }
             _ => {}
         }

@@ -112,6 +112,8 @@ impl Rule for TempChurn {
             Kind::Read,
             Kind::Write,
             Kind::Sync,
+            Kind::SyncRange,
+            Kind::Msync,
             Kind::Truncate,
             Kind::Close,
             Kind::Unlink,
@@ -174,10 +176,9 @@ impl Rule for TempChurn {
             _ => {
                 if let Some(life) = call.file.and_then(|id| self.lives.get_mut(&id)) {
                     life.time_ns += call.dur_ns;
-                    match call.kind {
-                        Kind::Write => life.written += call.moved(),
-                        Kind::Sync => life.syncs += 1,
-                        _ => {}
+                    life.syncs += u64::from(context.synced.is_some());
+                    if call.kind == Kind::Write {
+                        life.written += call.moved();
                     }
                 }
             }
@@ -250,6 +251,20 @@ mod tests {
             s.close(fd);
         }
         fires("temp-churn", s);
+    }
+
+    #[test]
+    fn fires_on_large_files_that_are_written_synchronously() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let path = format!("/tmp/spool/{i}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL|O_DSYNC");
+            s.write(fd, 1 << 17);
+            s.close(fd);
+            s.unlink(&path);
+        }
+        let found = fires("temp-churn", s);
+        assert_eq!(found[0].evidence[2].value, 30.0);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `thread-interference`: threads whose requests are slow because of each other's.
 
+use std::collections::{HashMap, HashSet};
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
-use crate::call::Call;
+use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::order::{Head, Step};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
@@ -22,6 +25,12 @@ const MIN_SLOWDOWN: f64 = 2.0;
 const MIN_TOGETHER: u64 = 8;
 /// Calls of other threads of a process that are remembered.
 const RECENT: usize = 8;
+/// How many times as much a process gets done with several calls under way as with one, from which
+/// on its threads help more than they hinder. Calls that a lock lets through one by one still gain
+/// a little, by what each does outside of it.
+const MIN_GAIN: f64 = 1.25;
+/// Times in which calls of a process were under way that can still grow.
+const SPANS: usize = 32;
 
 static INFO: RuleInfo = RuleInfo {
     id: "thread-interference",
@@ -34,11 +43,14 @@ static INFO: RuleInfo = RuleInfo {
     when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its eight or more calls that overlapped with those of other threads of its process, each \
            by how long it waited until another thread of the process woke it, or by how much longer it took than alike ones (of the same name, the same power of two of bytes, in memory or from the device) did by their \
            median when no other was under way, where there were 32 or more of those and the median of the ones in company is twice as long or more. A thread that is \
-           slow by itself has no such score, and waits for locks that programs take themselves (flock, fcntl) are left to rule contention.",
+           slow by itself has no such score, and waits for locks that programs take themselves (flock, fcntl) are left to rule contention. \
+           Silent for a process that gets a quarter more done with several calls under way than with one: whose calls in company would have taken 1.25 times \
+           as long or more one after the other, each by the median of alike ones alone. Reads that jump and wait for the device are left to \
+           random-access, which wants several of them under way.",
     lost: "the time that the thread lost so",
     advice: "Give each thread its own file or directory; let one thread do the calls for all, or as many as the device works on at a time; share one sync (group commit) instead \
              of one in each thread; spread files over several directories.",
-    not_when: "Not when the threads together do more than one alone would, and only that counts.",
+    not_when: "Not when the work needs the threads for something else than these calls.",
     bad: "/* in each of 32 threads */\nfd = open(\"shared\", O_WRONLY);\npwrite(fd, block, n, next(&at));",
     good: "/* in each thread */\nfd = open(own_name, O_WRONLY | O_CREAT);\nwrite(fd, block, n);",
     reference: "EZIOTracer, section 4.3.1: slowdown caused by thread interference (SCI)",
@@ -80,6 +92,37 @@ struct Thread {
     examples: Examples,
 }
 
+/// How long calls of a process that met others were under way, overlaps once.
+#[derive(Debug, Default)]
+struct Company {
+    /// The last times, apart from each other and in order.
+    spans: Vec<(i64, i64)>,
+    /// The ones before, nanoseconds.
+    before_ns: i64,
+}
+
+impl Company {
+    /// Adds a call: none that was added before ended later.
+    fn add(&mut self, begin: i64, end: i64) {
+        let mut span = (begin, end);
+        while let Some((begin, end)) = self.spans.pop_if(|(_, last)| *last >= span.0) {
+            span = (span.0.min(begin), span.1.max(end));
+        }
+        if self.spans.len() >= SPANS {
+            self.before_ns = self.spans.drain(..SPANS / 2).fold(self.before_ns, longer);
+        }
+        self.spans.push(span);
+    }
+
+    fn ns(&self) -> i64 {
+        self.spans.iter().copied().fold(self.before_ns, longer)
+    }
+}
+
+fn longer(ns: i64, (begin, end): (i64, i64)) -> i64 {
+    ns.saturating_add(end.saturating_sub(begin))
+}
+
 /// Sorts of calls of a thread that are told apart.
 const MAX_SORTS: usize = 64;
 
@@ -90,6 +133,9 @@ pub struct ThreadInterference {
     times: Bounded<Alike, Times>,
     /// Of each process the last calls: thread, begin and end.
     recent: Bounded<i32, Recent>,
+    company: Bounded<i32, Company>,
+    /// Where each thread is in each file that it reads.
+    heads: Bounded<(i32, FileId), Head>,
 }
 
 #[derive(Debug, Default)]
@@ -104,7 +150,34 @@ impl Default for ThreadInterference {
             threads: Bounded::new(|t| t.sorts.iter().map(|(_, o)| o.calls.unsigned_abs()).sum()),
             times: Bounded::new(|times| times.together.count),
             recent: Bounded::new(|recent| recent.next as u64),
+            company: Bounded::new(|company| company.ns().unsigned_abs()),
+            heads: Bounded::new(|_| 0),
         }
+    }
+}
+
+impl ThreadInterference {
+    /// Processes that get more done with several calls under way.
+    fn gaining(&self) -> HashSet<i32> {
+        let mut alone: HashMap<i32, i64> = HashMap::new();
+        for (alike, times) in self.times.iter().filter(|(_, t)| t.alone.count >= MIN_ALONE) {
+            let calls = i64::try_from(times.together.count).unwrap_or(i64::MAX);
+            let ns = alone.entry(alike.pid).or_default();
+            *ns = ns.saturating_add(calls.saturating_mul(times.alone.median_ns()));
+        }
+        let gains = |(pid, alone): &(i32, i64)| {
+            let together = self.company.get(pid).map_or(0, Company::ns);
+            *alone as f64 >= together as f64 * MIN_GAIN
+        };
+        alone.into_iter().filter(gains).map(|(pid, _)| pid).collect()
+    }
+
+    /// Whether a call reads elsewhere than where the thread's read of that file before ended.
+    fn jumps(&mut self, call: &Call) -> bool {
+        let (Kind::Read, Some(file), Some((start, end))) = (call.kind, call.file, call.range()) else {
+            return false;
+        };
+        self.heads.entry((call.tid, file)).step(start, end) == Step::Jump
     }
 }
 
@@ -129,6 +202,7 @@ impl Rule for ThreadInterference {
         if call.kind.is_data() && !context.file(call).is_some_and(|f| f.is_regular()) {
             return;
         }
+        let jumps = self.jumps(call);
         let recent = self.recent.entry(call.pid);
         // Rows come in the order of returning: one that began before this one and
         // returns later is not known yet.
@@ -147,6 +221,7 @@ impl Rule for ThreadInterference {
         let times = self.times.entry(alike);
         if met {
             times.together.add(call.dur_ns);
+            self.company.entry(call.pid).add(call.ts_ns, call.end_ns());
         } else {
             times.alone.add(call.dur_ns);
         }
@@ -158,7 +233,7 @@ impl Rule for ThreadInterference {
             thread.comm = call.comm_text();
         }
         thread.last_ns = call.end_ns();
-        if !met {
+        if !met || jumps && alike.missed {
             return;
         }
         let at = thread.sorts.iter().position(|(sort, _)| *sort == alike);
@@ -179,7 +254,8 @@ impl Rule for ThreadInterference {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        for (tid, thread) in self.threads.iter() {
+        let gaining = self.gaining();
+        for (tid, thread) in self.threads.iter().filter(|(_, thread)| !gaining.contains(&thread.pid)) {
             let life = (thread.last_ns - thread.first_ns).max(1);
             let (mut lost, mut calls) = (0i64, 0i64);
             for (alike, own) in &thread.sorts {
@@ -260,5 +336,62 @@ mod tests {
             s.pwrite(fd, 4096, i * 8192);
         }
         silent("thread-interference", s);
+    }
+
+    /// Alone a call takes 1.4 us; eight at once take `us` each.
+    fn eight_at_once(us: i64) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/shared", "O_RDWR|O_CREAT");
+        for i in 0..300 {
+            s.pwrite(fd, 4096, i * 8192);
+        }
+        for _ in 0..100 {
+            let began = s.now();
+            s.wait_us(us);
+            for tid in 101..109 {
+                s.thread(tid, "worker");
+                s.pwrite_since(fd, 4096, began);
+            }
+        }
+        s
+    }
+
+    #[test]
+    fn silent_when_threads_get_more_done_together() {
+        silent("thread-interference", eight_at_once(4));
+        fires("thread-interference", eight_at_once(16));
+    }
+
+    #[test]
+    fn reads_that_wait_for_the_device_are_left_to_random_access() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        let at = |i: i64| i * 389 % 1000 * 1_000_448;
+        for i in 0..300 {
+            s.missed(4096, 80_000);
+            s.pread(fd, 4096, at(i));
+        }
+        for i in 0..100 {
+            let began = s.now();
+            s.wait_us(400);
+            for tid in 101..105 {
+                s.thread(tid, "reader");
+                s.missed_pread_since(fd, 4096, at(i * 4 + i64::from(tid)), began);
+            }
+        }
+        let found = s.diagnose().findings;
+        let rules: Vec<&str> = found.iter().map(|f| f.rule).collect();
+        assert!(rules.contains(&"random-access") && !rules.contains(&"thread-interference"), "{rules:?}");
+    }
+
+    #[test]
+    fn times_under_way_count_once() {
+        let mut company = super::Company::default();
+        for i in 0..200 {
+            company.add(i * 10, i * 10 + 5);
+        }
+        assert_eq!(company.ns(), 1000);
+        company.add(1900, 2000);
+        assert_eq!(company.ns(), 950 + 100);
     }
 }

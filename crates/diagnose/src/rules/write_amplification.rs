@@ -1,6 +1,8 @@
 //! `write-amplification`: the device writes, or has to read, far more than the program
 //! writes.
 
+use std::collections::{BTreeMap, HashMap};
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
@@ -8,7 +10,8 @@ use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Row};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::names::directory;
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::{Context, State};
 use crate::stats::Durations;
@@ -34,7 +37,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "The device is given whole blocks, and the journal of the file system with each sync: small pieces that are made durable one by \
            one are written many times over. And to change part of a page that is not in memory, the kernel has to read the page first.",
     when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \
-           wrote, and to 256 KiB or more, and 16 or more of its calls waited for such writes (fsync, O_SYNC, O_DIRECT). Up to 3 times is what a \
+           wrote, and to 256 KiB or more, and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
            page and a block of the journal for each page of data come to. Bytes that the kernel wrote in the background do not \
            count as time lost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
            within a page and had to read from the device.",
@@ -98,7 +101,7 @@ impl Rule for WriteAmplification {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Write, Kind::Sync, Kind::SyncAll, Kind::SyncRange])
+        Kinds::of(&[Kind::Write, Kind::Sync, Kind::SyncAll, Kind::SyncRange, Kind::Msync])
     }
 
     fn layers(&self) -> &'static [Layer] {
@@ -149,6 +152,11 @@ impl Rule for WriteAmplification {
                 file.whole.add(call.dur_ns);
             }
         }
+        // Of a file that is written through a mapping only it is not known how much that was.
+        let mapped = || !call.file.and_then(|id| self.files.get(&(call.pid, id))).is_some_and(|file| file.asked > 0);
+        if call.kind == Kind::Msync && mapped() {
+            return;
+        }
         if below.written_bytes > 0 && !call.asynchronous {
             let process = self.processes.entry(call.pid);
             process.comm = call.comm_text();
@@ -170,6 +178,7 @@ impl Rule for WriteAmplification {
             let path = run.state.files.get(*id).map_or("", |f| f.name());
             out.push(Found {
                 lost_ns: Some(lost),
+                costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} changes parts of pages of {path} in {} writes, each of which had to read from the device first",
                     file.comm,
@@ -194,18 +203,16 @@ impl Rule for WriteAmplification {
 
 impl WriteAmplification {
     fn amplified(&self, run: &Run, out: &mut Vec<Found>) {
-        // The files that a process wrote with calls, and the one with most bytes too many.
-        let mut of_process: std::collections::HashMap<i32, (i64, FileId, i64)> = Default::default();
+        // The files that a process wrote with calls, those with most bytes too many first.
+        let mut of_process: HashMap<i32, Vec<(i64, FileId, i64)>> = HashMap::new();
         for ((pid, id), file) in self.files.iter().filter(|(_, file)| file.asked > 0) {
-            let spare = file.data - file.asked;
-            let sum = of_process.entry(*pid).or_insert((0, *id, i64::MIN));
-            sum.0 += file.data;
-            if spare > sum.2 {
-                (sum.1, sum.2) = (*id, spare);
-            }
+            let files = of_process.entry(*pid).or_default();
+            files.push((file.data - file.asked, *id, file.data));
         }
         for (pid, process) in self.processes.iter() {
-            let Some((data, id, _)) = of_process.get(pid).copied() else { continue };
+            let Some(mut files) = of_process.remove(pid) else { continue };
+            files.sort_by_key(|(spare, id, _)| (std::cmp::Reverse(*spare), *id));
+            let data: i64 = files.iter().map(|(_, _, data)| data).sum();
             let (asked, written) = (process.asked, data + process.journal);
             let ratio = written as f64 / asked.max(1) as f64;
             let share = 1.0 - 1.0 / ratio.max(1.0);
@@ -214,16 +221,18 @@ impl WriteAmplification {
             if !many || asked == 0 || ratio <= MIN_RATIO || !run.matters(lost) {
                 continue;
             }
-            let path = run.state.files.get(id).map_or("", |f| f.name());
+            let (place, subject) = place(&files, run, Subject::process(*pid, &process.comm));
             out.push(Found {
                 lost_ns: Some(lost),
+                // Whatever file it is named after.
+                costs: Costs::default().of_all_files(),
                 title: format!(
-                    "{} writes {}, and the device {}, {ratio:.1} times as much, most of it for {path}",
+                    "{} writes {}, and the device {}, {ratio:.1} times as much{place}",
                     process.comm,
                     units::bytes(asked),
                     units::bytes(written),
                 ),
-                subject: Subject::process(*pid, &process.comm).with_file(id, path),
+                subject,
                 evidence: vec![
                     number("bytes_written", asked),
                     number("device_bytes", data),
@@ -237,6 +246,34 @@ impl WriteAmplification {
                 )),
                 ..Found::default()
             });
+        }
+    }
+}
+
+/// Where most of the bytes too many went, for the end of a sentence, and as the subject: a file, or
+/// a directory when many files there share them.
+fn place(files: &[(i64, FileId, i64)], run: &Run, subject: Subject) -> (String, Subject) {
+    let name = |id: &FileId| run.state.files.get(*id).map_or("", |f| f.name());
+    let all: i64 = files.iter().map(|(spare, ..)| (*spare).max(0)).sum();
+    let Some((most, first, _)) = files.first() else { return (String::new(), subject) };
+    if *most >= all / 2 {
+        let path = name(first);
+        return (format!(", most of it for {path}"), subject.with_file(*first, path));
+    }
+    let mut directories: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for (spare, id, _) in files.iter().filter(|(spare, ..)| *spare > 0) {
+        let (files, bytes) = directories.entry(directory(name(id))).or_default();
+        *files += 1;
+        *bytes += spare;
+    }
+    match directories.into_iter().max_by_key(|(_, (_, bytes))| *bytes) {
+        Some((path, (count, bytes))) if bytes >= all / 2 => {
+            let place = format!(", most of it for {} files in {path}", units::count(count));
+            (place, subject.with_path(path))
+        }
+        _ => {
+            let count = i64::try_from(files.len()).unwrap_or(i64::MAX);
+            (format!(", for {} files", units::count(count)), subject)
         }
     }
 }
@@ -261,6 +298,23 @@ mod tests {
     }
 
     #[test]
+    fn many_files_are_named_by_their_directory() {
+        let mut s = Scenario::new();
+        for i in 0..500 {
+            let path = format!("/data/many/{i}.dat");
+            let fd = s.open(&path, "O_WRONLY|O_CREAT");
+            s.write(fd, 100);
+            s.writes_back(&path, 4096, 8192);
+            s.fsync(fd);
+            s.close(fd);
+        }
+        let found = fires("write-amplification", s);
+        assert!(found[0].title.ends_with("most of it for 500 files in /data/many"), "{}", found[0].title);
+        assert_eq!(found[0].subject.path.as_deref(), Some("/data/many"));
+        assert_eq!(found[0].subject.file_id, None);
+    }
+
+    #[test]
     fn fires_on_parts_of_cold_pages() {
         let mut s = Scenario::new();
         let fd = s.open_existing("/data/table", "O_RDWR", 1 << 30);
@@ -269,6 +323,27 @@ mod tests {
             s.pwrite(fd, 64, i * 1_000_000 + 100);
         }
         fires("write-amplification", s);
+    }
+
+    #[test]
+    fn an_msync_waits_for_what_calls_wrote() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_RDWR|O_CREAT");
+        for _ in 0..100 {
+            s.write(fd, 100);
+            s.writes_back("/data/log", 4096, 8192);
+            s.msync(fd, 4096, "MS_SYNC");
+        }
+        fires("write-amplification", s);
+        // What was stored through a mapping is not known.
+        let mut s = Scenario::new();
+        let (map, log) = (s.open("/data/map", "O_RDWR|O_CREAT"), s.open("/data/log", "O_RDWR|O_CREAT"));
+        for _ in 0..100 {
+            s.write(log, 10);
+            s.writes_back("/data/map", 4096, 8192);
+            s.msync(map, 4096, "MS_SYNC");
+        }
+        silent("write-amplification", s);
     }
 
     #[test]

@@ -7,6 +7,9 @@ use fathom_model::{StrId, StringTable};
 use super::{GAP_NS, Scenario};
 use crate::engine::Engine;
 
+/// Number of the first fault: behind those of all calls.
+const FIRST_FAULT: i64 = 1_000_000;
+
 /// A request to a device with one bio.
 pub(crate) struct Device<'a> {
     pub(crate) rid: Option<i64>,
@@ -89,7 +92,7 @@ impl LayerRows {
     ) {
         let (rows, strings) = &mut self.faults;
         let mut text = |text: &str| strings.intern(text.as_bytes());
-        rows.rid.push(1_000_000 + rows.rid.len() as i64);
+        rows.rid.push(FIRST_FAULT + rows.rid.len() as i64);
         rows.ts_ns.push(ts_ns);
         rows.dur_ns.push(dur_ns);
         rows.pid.push(pid);
@@ -107,6 +110,17 @@ impl LayerRows {
         rows.offset.push(offset);
         rows.around_offset.push(NULL_I64);
         rows.around_bytes.push(NULL_I64);
+    }
+
+    /// What is below some requests is below another one.
+    pub(crate) fn move_to(&mut self, from: std::ops::Range<i64>, to: i64) {
+        let rids = self.bios.0.submit_rid.iter_mut();
+        rids.filter(|rid| from.contains(&**rid))
+            .for_each(|rid| *rid = to);
+    }
+
+    fn next_fault(&self) -> i64 {
+        FIRST_FAULT + self.faults.0.rid.len() as i64
     }
 
     pub(crate) fn interrupt(&mut self, ts_ns: i64, dur_ns: i64, pid: i32, tid: i32, name: &str) {
@@ -145,7 +159,12 @@ impl Scenario {
 
     /// The next call reads so much from the device, and waits for it.
     pub(crate) fn missed(&mut self, bytes: i64, wait_ns: i64) {
-        self.missed = Some((bytes, wait_ns));
+        self.missed = Some((bytes, wait_ns, "read"));
+    }
+
+    /// The same where the kernel takes all of it for readahead.
+    pub(crate) fn missed_ahead(&mut self, bytes: i64, wait_ns: i64) {
+        self.missed = Some((bytes, wait_ns, "readahead"));
     }
 
     /// The next call writes so much of a file, and of the journal, to the device.
@@ -184,6 +203,22 @@ impl Scenario {
                 offset: None,
             });
         }
+    }
+
+    /// The next page fault has the device read so much.
+    pub(crate) fn fault_reads(&mut self, bytes: i64) {
+        self.layers.device(&Device {
+            rid: Some(self.layers.next_fault()),
+            op: "read",
+            origin: "readahead",
+            bytes,
+            queued_ns: self.now + 100,
+            completed_ns: self.now + 200,
+            pid: self.pid,
+            comm: self.comm,
+            file: None,
+            offset: None,
+        });
     }
 
     /// A page fault on a file that is mapped.

@@ -1,12 +1,14 @@
 //! Made-up recordings for the tests of rules: calls as they come out of a session.
 
 mod layers;
+mod listing;
+mod rings;
 mod room;
 
 use std::collections::HashMap;
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{FileRows, SyscallRows};
+use fathom_model::tables::{FileRows, ProcessRows, SyscallRows};
 use fathom_model::{Batch, StrId, StringTable};
 
 use crate::engine::{Diagnosis, Engine};
@@ -26,6 +28,8 @@ pub(crate) struct Scenario {
     strings: StringTable,
     files: FileRows,
     file_strings: StringTable,
+    /// Processes that have ended.
+    ended: ProcessRows,
     ids: HashMap<String, i64>,
     fds: HashMap<(i32, i32), Open>,
     now: i64,
@@ -42,7 +46,9 @@ pub(crate) struct Scenario {
     layers: LayerRows,
     no_layers: bool,
     /// Bytes that the next call waits for from the device, and for how long.
-    missed: Option<(i64, i64)>,
+    missed: Option<(i64, i64, &'static str)>,
+    /// Interface of the next calls.
+    api: &'static str,
 }
 
 #[derive(Clone)]
@@ -79,6 +85,7 @@ impl Scenario {
             strings: StringTable::new(),
             files: FileRows::default(),
             file_strings: StringTable::new(),
+            ended: ProcessRows::default(),
             ids: HashMap::new(),
             fds: HashMap::new(),
             now: 1_000_000_000,
@@ -93,12 +100,35 @@ impl Scenario {
             layers: LayerRows::default(),
             no_layers: false,
             missed: None,
+            api: "syscall",
         }
     }
 
     /// Calls from here on are made by this thread of the process.
     pub(crate) fn thread(&mut self, tid: i32, comm: &'static str) {
         (self.tid, self.comm) = (Some(tid), comm);
+    }
+
+    /// The process ends with this status.
+    pub(crate) fn ends(&mut self, exit_status: i32) {
+        let rows = &mut self.ended;
+        rows.pid.push(self.pid);
+        rows.tid.push(self.pid);
+        rows.ppid.push(NULL_I32);
+        for column in [
+            &mut rows.comm,
+            &mut rows.exe,
+            &mut rows.cmdline,
+            &mut rows.cgroup,
+            &mut rows.container_id,
+        ] {
+            column.push(StrId::NULL);
+        }
+        rows.uid.push(NULL_I64);
+        rows.mnt_ns.push(NULL_I64);
+        rows.start_ns.push(0);
+        rows.end_ns.push(self.now);
+        rows.exit_status.push(exit_status);
     }
 
     /// Calls from here on are made by another process.
@@ -166,11 +196,11 @@ impl Scenario {
             |text: Option<&str>| text.map_or(StrId::NULL, |t| self.strings.intern(t.as_bytes()));
         let rows = &mut self.rows;
         let mut dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
-        if let Some((bytes, wait_ns)) = self.missed.take() {
+        if let Some((bytes, wait_ns, origin)) = self.missed.take() {
             self.layers.device(&Device {
                 rid: Some(rows.rid.len() as i64 + 1),
                 op: "read",
-                origin: "read",
+                origin,
                 bytes,
                 queued_ns: self.now + 100,
                 completed_ns: self.now + wait_ns,
@@ -208,7 +238,7 @@ impl Scenario {
             NULL_I64
         });
         rows.args.push(text(row.args.as_deref()));
-        rows.api.push(text(Some("syscall")));
+        rows.api.push(text(Some(self.api)));
         rows.op_flags.push(StrId::NULL);
         rows.user_data.push(NULL_I64);
         rows.content_bytes.push(NULL_I64);
@@ -348,6 +378,11 @@ impl Scenario {
         self.now
     }
 
+    /// Calls from here on begin as if it were that time.
+    pub(crate) fn back_to(&mut self, now: i64) {
+        self.now = now;
+    }
+
     /// A `pwrite` that began at a time and returns now.
     pub(crate) fn pwrite_since(&mut self, fd: i32, bytes: i64, began: i64) {
         let after = self.now;
@@ -422,6 +457,26 @@ impl Scenario {
         });
     }
 
+    /// A write at the position of the descriptor, or a given one, that fails.
+    pub(crate) fn fail_write(&mut self, fd: i32, size: i64, at: Option<i64>, errno: &str) {
+        let Some(open) = self.fds.get(&(self.pid, fd)) else {
+            return;
+        };
+        let (path, offset) = (open.path.clone(), at.unwrap_or(open.position));
+        let file = Some(open.file);
+        self.call(Row {
+            syscall: if at.is_some() { "pwrite64" } else { "write" },
+            ret: -1,
+            errno: Some(errno),
+            fd: Some(fd),
+            file,
+            offset: Some(offset),
+            size: Some(size),
+            path: Some(&path),
+            ..Row::default()
+        });
+    }
+
     pub(crate) fn stat(&mut self, path: &str) {
         let file = self.file(path, "regular", 4096);
         self.call(Row {
@@ -475,7 +530,17 @@ impl Scenario {
         ]
     }
 
+    /// What the rules say together.
     pub(crate) fn diagnose(self) -> Diagnosis {
+        self.engine().diagnosis()
+    }
+
+    /// What each rule says by itself.
+    pub(crate) fn findings(self) -> Vec<Finding> {
+        self.engine().said().diagnosis.findings
+    }
+
+    fn engine(self) -> Engine {
         let mut engine = Engine::default();
         if !self.content {
             engine.lacks(Input::Content, "not recorded");
@@ -486,16 +551,17 @@ impl Scenario {
             }
         }
         engine.feed(&self.files.into_batch(self.file_strings));
+        engine.feed(&self.ended.into_batch(StringTable::new()));
         self.layers.feed(&mut engine);
         let calls: Batch = self.rows.into_batch(self.strings);
         engine.feed(&calls);
-        engine.diagnosis()
+        engine
     }
 }
 
 /// Findings of a rule, which must have some.
 pub(crate) fn fires(rule: &str, scenario: Scenario) -> Vec<Finding> {
-    let all = scenario.diagnose().findings;
+    let all = scenario.findings();
     let found: Vec<_> = all.iter().filter(|f| f.rule == rule).cloned().collect();
     assert!(!found.is_empty(), "{rule} is silent; others: {all:#?}");
     for finding in &found {
@@ -508,8 +574,7 @@ pub(crate) fn fires(rule: &str, scenario: Scenario) -> Vec<Finding> {
 /// A rule must have nothing to say.
 pub(crate) fn silent(rule: &str, scenario: Scenario) {
     let found: Vec<_> = scenario
-        .diagnose()
-        .findings
+        .findings()
         .into_iter()
         .filter(|f| f.rule == rule)
         .collect();

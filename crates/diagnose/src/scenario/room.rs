@@ -1,6 +1,6 @@
 //! Calls of a made-up recording that change the length, the room and the names of a file.
 
-use super::{Row, Scenario};
+use super::{Row, SYNC_NS, Scenario};
 
 impl Scenario {
     /// Sets the length.
@@ -31,6 +31,42 @@ impl Scenario {
             size: Some(size),
             flags: Some("0"),
             path: Some(&open.path),
+            ..Row::default()
+        });
+    }
+
+    /// Writes the first bytes of a file back that were changed through a mapping.
+    pub(crate) fn msync(&mut self, fd: i32, size: i64, flags: &str) {
+        self.wait_for("msync", fd, Some(size), flags);
+    }
+
+    /// Writes a whole file back, as its flags say.
+    pub(crate) fn sync_range(&mut self, fd: i32, flags: &str) {
+        self.wait_for("sync_file_range", fd, Some(0), flags);
+    }
+
+    fn wait_for(&mut self, syscall: &str, fd: i32, size: Option<i64>, flags: &str) {
+        let Some(open) = self.fds.get(&(self.pid, fd)).cloned() else {
+            return;
+        };
+        self.call(Row {
+            syscall,
+            dur_ns: SYNC_NS,
+            fd: (syscall != "msync").then_some(fd),
+            file: Some(open.file),
+            offset: Some(0),
+            size,
+            flags: Some(flags),
+            path: Some(&open.path),
+            ..Row::default()
+        });
+    }
+
+    /// Makes everything durable.
+    pub(crate) fn sync_all(&mut self) {
+        self.call(Row {
+            syscall: "sync",
+            dur_ns: SYNC_NS,
             ..Row::default()
         });
     }

@@ -38,6 +38,10 @@ pub struct Opened {
     pub tid: i32,
     /// How long it took, nanoseconds.
     pub dur_ns: i64,
+    /// Its name.
+    pub syscall: Text,
+    /// Path that it opened.
+    pub path: Text,
     /// Its flags, in strace's words.
     pub flags: Text,
     /// Whether O_DIRECT is one of them.
@@ -151,7 +155,7 @@ impl Descriptors {
     pub(crate) fn of_call(&mut self, call: &Call) -> Option<DescriptionId> {
         let (fd, file) = (call.fd.filter(|fd| *fd >= 0)?, call.file);
         // Indexes of registered files are no descriptors.
-        if call.asynchronous {
+        if call.operation {
             return self.find(call.pid, fd).filter(|id| {
                 let same = |d: &Description| d.file == file;
                 self.get(*id).is_some_and(same)
@@ -257,6 +261,8 @@ impl Descriptors {
                     pid,
                     tid: call.tid,
                     dur_ns: call.dur_ns,
+                    syscall: call.syscall_text(),
+                    path: call.path_text(),
                     flags: call.flags_text(),
                     direct: call.has_flag("O_DIRECT"),
                     synchronous: call.has_flag("O_SYNC") || call.has_flag("O_DSYNC"),

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use crate::call::{Call, FileId};
 use crate::kind::Kind;
+use crate::state::Synced;
 use crate::state::intervals::Intervals;
 use crate::text::Text;
 use crate::text_key::key_of;
@@ -32,6 +33,11 @@ const MADE_UP: &[&str] = &[
 /// File systems that have no device.
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 
+/// File systems whose fsync of a file makes the names durable that it has by then, as the names go
+/// to the same log as the inode. `overlay` hands fsync on to its upper layer, which is one of them
+/// almost everywhere.
+const NAMES_WITH_FILE: &[&str] = &["ext4", "xfs", "btrfs", "overlay"];
+
 /// What is known of a file.
 #[derive(Clone, Debug, Default)]
 pub struct FileState {
@@ -45,6 +51,7 @@ pub struct FileState {
     pub fs_type: Text,
     regular: bool,
     volatile: bool,
+    names_with_file: bool,
     /// Length in bytes; `None` when not known.
     pub size: Option<i64>,
     /// The call that created it; `None` when it was there before, or that is not
@@ -52,6 +59,9 @@ pub struct FileState {
     pub created: Option<Created>,
     /// What was written since it was last made durable.
     pub dirty: Intervals,
+    /// Bytes written since a call last waited for some of them to be written to the device, be it
+    /// by one that does not make them durable.
+    pub unwaited: i64,
     /// Bytes read and written so far.
     pub read: i64,
     /// Bytes written so far.
@@ -91,6 +101,16 @@ impl FileState {
     /// Whether it lives in memory only, so that nothing makes it durable.
     pub fn is_volatile(&self) -> bool {
         self.volatile
+    }
+
+    /// Whether an fsync of it makes the names durable that it has by then.
+    pub fn fsync_keeps_names(&self) -> bool {
+        self.names_with_file
+    }
+
+    /// Whether calls have made durable what was written to it, at the latest time or before.
+    pub fn was_synced(&self) -> bool {
+        self.last_sync.is_some() || self.dirty.is_empty()
     }
 
     /// A path for people, or words for a file without one.
@@ -146,6 +166,7 @@ impl Files {
         file.fs_type = fs_type.into();
         file.regular = file_type == "regular" && !MADE_UP.contains(&fs_type);
         file.volatile = IN_MEMORY.contains(&fs_type);
+        file.names_with_file = NAMES_WITH_FILE.contains(&fs_type);
         if file.written == 0 && file.size.is_none() {
             file.size = size;
         }
@@ -168,7 +189,7 @@ impl Files {
     }
 
     /// What a call, all of whose rules have run, changes.
-    pub(crate) fn apply(&mut self, call: &Call, synchronous: bool) {
+    pub(crate) fn apply(&mut self, call: &Call, synced: Option<Synced>) {
         if !call.succeeded() {
             return;
         }
@@ -222,6 +243,7 @@ impl Files {
                 let at = Some((call.end_ns(), call.rid));
                 for file in self.files.values_mut().filter(|f| !f.dirty.is_empty()) {
                     file.dirty.clear();
+                    file.unwaited = 0;
                     file.last_sync = at;
                 }
             }
@@ -263,8 +285,9 @@ impl Files {
                 file.written = file.written.saturating_add(call.moved());
                 file.last_change = Some(call.end_ns());
                 if let Some((start, end)) = call.range() {
-                    if !synchronous {
+                    if synced.is_none() {
                         file.dirty.insert(start, end);
+                        file.unwaited = file.unwaited.saturating_add(end - start);
                     }
                     // An end beyond what is known: a lower bound is no size.
                     file.size = file.size.map(|size| size.max(end));
@@ -287,14 +310,19 @@ impl Files {
                 }
             }
             Kind::SetAttr | Kind::SetXattr => file.last_change = Some(call.end_ns()),
-            Kind::Sync => {
+            _ => {}
+        }
+        match synced {
+            Some(Synced::File) => {
                 file.dirty.clear();
+                file.unwaited = 0;
                 file.last_sync = Some((call.end_ns(), call.rid));
             }
-            Kind::Msync if call.has_flag("MS_SYNC") => {
-                file.dirty.clear();
+            // Durable as a whole only if nothing else was left to write.
+            Some(Synced::Own) if file.dirty.is_empty() => {
                 file.last_sync = Some((call.end_ns(), call.rid));
             }
+            Some(Synced::Range) => file.unwaited = 0,
             _ => {}
         }
     }

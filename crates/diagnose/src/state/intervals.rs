@@ -168,6 +168,49 @@ impl Intervals {
         }
     }
 
+    /// Removes a range; of a set that is kept by pages those whose middle is in it.
+    pub fn remove(&mut self, start: i64, end: i64) {
+        if start >= end || self.is_empty() {
+            return;
+        }
+        match &mut self.form {
+            Form::Few(ranges) => {
+                let cut = ranges
+                    .iter()
+                    .flat_map(|&(s, e)| [(s, e.min(start)), (s.max(end), e)]);
+                let cut: Vec<(i64, i64)> = cut.filter(|(s, e)| s < e).collect();
+                self.len = cut.iter().map(|(s, e)| e - s).sum();
+                *ranges = cut;
+            }
+            Form::Ranges(ranges) => {
+                // Of those that begin before `end`, from the last one backwards.
+                while let Some((&s, &e)) = ranges.range(..end).next_back() {
+                    if e <= start {
+                        break;
+                    }
+                    ranges.remove(&s);
+                    self.len -= e.min(end) - s.max(start);
+                    if e > end {
+                        ranges.insert(end, e);
+                    }
+                    if s < start {
+                        ranges.insert(s, start);
+                    }
+                }
+            }
+            Form::Pages(pages) => {
+                for page in pages_of(start, end) {
+                    let bit = 1 << (page & 63);
+                    if let Some(word) = pages.get_mut(&(page >> 6)).filter(|word| **word & bit != 0)
+                    {
+                        *word &= !bit;
+                        self.len -= PAGE;
+                    }
+                }
+            }
+        }
+    }
+
     /// Removes what lies at `length` and beyond: the file was cut.
     pub fn truncate(&mut self, length: i64) {
         match &mut self.form {
@@ -259,6 +302,9 @@ mod tests {
                 if random.u8(0..10) == 0 {
                     set.truncate(start as i64);
                     bytes[start..].fill(false);
+                } else if random.u8(0..5) == 0 {
+                    set.remove(start as i64, end as i64);
+                    bytes[start..end].fill(false);
                 } else {
                     let known = bytes[start..end].iter().filter(|b| **b).count();
                     assert_eq!(set.insert(start as i64, end as i64), known as i64);
@@ -288,6 +334,9 @@ mod tests {
         assert_eq!(set.len(), 10_000 * 4096);
         assert_eq!(set.insert(8192, 8192 + 4096), 4096);
         assert_eq!(set.overlap(0, 16384), 8192);
+        set.remove(8192, 16384);
+        assert_eq!((set.len(), set.overlap(0, 16384)), (9_999 * 4096, 4096));
+        set.insert(8192, 12288);
         set.truncate(8192 * 5_000);
         assert_eq!(set.len(), 5_000 * 4096);
         set.clear();

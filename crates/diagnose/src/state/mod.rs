@@ -4,16 +4,17 @@
 pub mod descriptors;
 pub mod files;
 pub mod intervals;
+mod syncs;
 
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
 use crate::call::{Call, FileId};
-use crate::kind::Kind;
 use crate::layers::Below;
 use descriptors::{Description, DescriptionId, Descriptors};
 use files::{FileState, Files};
+pub use syncs::Synced;
 
 /// A process, as table `processes` has it.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,8 @@ pub struct Process {
     pub start_ns: i64,
     /// When it ended; `None` when it had not.
     pub end_ns: Option<i64>,
+    /// Its exit status, or 128 and the signal that ended it; `None` when that is not known.
+    pub exit_status: Option<i32>,
 }
 
 /// What is known before a call has its effect.
@@ -108,17 +111,9 @@ impl State {
 
     /// What the call changes.
     pub(crate) fn apply(&mut self, call: &Call, description: Option<DescriptionId>) {
-        let synchronous = call.kind == Kind::Write && self.is_synchronous(call, description);
-        self.files.apply(call, synchronous);
+        let open = description.and_then(|id| self.descriptors.get(id));
+        self.files.apply(call, Synced::of(call, open));
         self.descriptors.apply(call, description);
-    }
-
-    fn is_synchronous(&self, call: &Call, description: Option<DescriptionId>) -> bool {
-        if call.has_flag("RWF_SYNC") || call.has_flag("RWF_DSYNC") {
-            return true;
-        }
-        let description = description.and_then(|id| self.descriptors.get(id));
-        description.is_some_and(Description::is_synchronous)
     }
 }
 
@@ -131,6 +126,8 @@ pub struct Context<'a> {
     pub description: Option<DescriptionId>,
     /// What was seen below the call.
     pub below: Below,
+    /// What the call waited to have written.
+    pub synced: Option<Synced>,
     /// Looked up once for all rules.
     open: Option<&'a Description>,
     file: Option<&'a FileState>,
@@ -145,11 +142,13 @@ impl<'a> Context<'a> {
         description: Option<DescriptionId>,
         below: Below,
     ) -> Self {
+        let open = description.and_then(|id| state.descriptors.get(id));
         Self {
             state,
             description,
             below,
-            open: description.and_then(|id| state.descriptors.get(id)),
+            synced: Synced::of(call, open),
+            open,
             file: call.file.and_then(|id| state.files.get(id)),
             id: call.file,
         }

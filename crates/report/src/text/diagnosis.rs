@@ -133,6 +133,12 @@ impl Page<'_> {
         for caveat in &finding.caveats {
             self.part("unsure", caveat);
         }
+        if !finding.also.is_empty() {
+            let text = format!("also seen as: {}", also(finding));
+            for line in wrap(&escape::text(&text), self.width - 3) {
+                self.line(&format!("   {line}"));
+            }
+        }
         self.part("instead", &finding.advice);
         // Not broken: it is there to be copied.
         let label = self.style.dim(&format!("{:<LABEL$}", "all calls"));
@@ -159,6 +165,22 @@ impl Page<'_> {
             self.line(&format!("   {}", escape::text(&text)));
         }
     }
+}
+
+/// Rules that are about the same calls, with their subjects where these are others.
+fn also(finding: &Finding) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for also in &finding.also {
+        let subject = also.subject.text();
+        let part = match subject == finding.subject.text() {
+            true => also.rule.to_owned(),
+            false => format!("{} ({subject})", also.rule),
+        };
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts.join(", ")
 }
 
 /// A number with its name: the unit stands at the name's end.

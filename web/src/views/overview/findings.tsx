@@ -75,6 +75,11 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 					</p>
 				))}
 				<p className="quiet">{finding.evidence.map(evidenceText).join(" · ")}</p>
+				{finding.also.length ? (
+					<p className="quiet">
+						Also seen as: {[...new Set(finding.also.map((also) => also.rule))].join(", ")}
+					</p>
+				) : null}
 				{finding.code?.length ? (
 					<p>
 						In the code:{" "}

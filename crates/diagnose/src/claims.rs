@@ -1,0 +1,436 @@
+//! Whose time it is: each nanosecond of a thread is claimed by one finding at most.
+//!
+//! Findings take their time from sums by thread, file and kind of request ([`crate::ledger`]),
+//! the most expensive finding first. Which requests of such a sum two findings mean is not known:
+//! they are taken for different ones as long as there is time left in it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::call::FileId;
+use crate::finding::{Also, Finding, Group};
+use crate::kind::Kinds;
+use crate::ledger::{Claimable, Times};
+use crate::rule::by_share;
+
+/// A finding of whose time others have claimed this share says the same as they.
+const MOST: f64 = 0.6;
+
+/// Files whose requests have the time of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// All, and requests without a file.
+    All,
+    /// This one.
+    One(FileId),
+    /// Those in the directory with this number.
+    In(u64),
+}
+
+/// Requests whose time a finding claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// Process; `None`: all.
+    pub(crate) pid: Option<i32>,
+    /// Thread; `None`: all of the process.
+    pub(crate) tid: Option<i32>,
+    /// Files.
+    pub(crate) files: Files,
+    /// Kinds of calls.
+    pub(crate) kinds: Kinds,
+}
+
+impl Scope {
+    fn has_thread(&self, pid: i32, tid: i32) -> bool {
+        self.pid.is_none_or(|own| own == pid) && self.tid.is_none_or(|own| own == tid)
+    }
+
+    fn has(&self, sum: &Claimable) -> bool {
+        let files = match self.files {
+            Files::All => true,
+            Files::One(file) => sum.key.file == Some(file),
+            Files::In(directory) => sum.directory == Some(directory),
+        };
+        files && self.has_thread(sum.pid, sum.key.tid) && sum.key.is_of(self.kinds)
+    }
+}
+
+/// A finding's part of a sum or of a thread.
+#[derive(Clone, Copy)]
+struct Part {
+    by: usize,
+    ns: i64,
+}
+
+/// Time with what has been claimed of it.
+struct Book {
+    times: Times,
+    /// Of each sum, and of each thread.
+    of_sums: Vec<Vec<Part>>,
+    of_threads: Vec<Vec<Part>>,
+    /// Indexes of the sums of a file, and of a process.
+    by_file: BTreeMap<FileId, Vec<usize>>,
+    by_pid: BTreeMap<i32, Vec<usize>>,
+}
+
+/// What a finding can have.
+struct Claim {
+    /// Of sums with their threads, and of threads beyond that, nanoseconds.
+    sums: Vec<(usize, usize, i64)>,
+    threads: Vec<(usize, i64)>,
+    /// Who has claimed most of the same requests; where that is none, most of the same threads.
+    owner: Option<usize>,
+}
+
+impl Claim {
+    fn ns(&self) -> i64 {
+        let sums: i64 = self.sums.iter().map(|(_, _, ns)| ns).sum();
+        sums + self.threads.iter().map(|(_, ns)| ns).sum::<i64>()
+    }
+}
+
+impl Book {
+    fn new(times: Times) -> Self {
+        let (mut by_file, mut by_pid) = (BTreeMap::new(), BTreeMap::new());
+        for (i, sum) in times.sums.iter().enumerate() {
+            if let Some(file) = sum.key.file {
+                by_file.entry(file).or_insert_with(Vec::new).push(i);
+            }
+            by_pid.entry(sum.pid).or_insert_with(Vec::new).push(i);
+        }
+        Self {
+            of_sums: vec![Vec::new(); times.sums.len()],
+            of_threads: vec![Vec::new(); times.threads.len()],
+            by_file,
+            by_pid,
+            times,
+        }
+    }
+
+    /// Sums of requests of a finding, each once.
+    fn sums_of(&self, scopes: &[Scope]) -> Vec<usize> {
+        let mut found = Vec::new();
+        for scope in scopes {
+            let listed = match (scope.files, scope.pid) {
+                (Files::One(file), _) => self.by_file.get(&file),
+                (_, Some(pid)) => self.by_pid.get(&pid),
+                (_, None) => {
+                    let all = self.times.sums.iter().enumerate();
+                    found.extend(all.filter(|(_, sum)| scope.has(sum)).map(|(i, _)| i));
+                    continue;
+                }
+            };
+            let listed = listed.into_iter().flatten().copied();
+            let has = |i: &usize| self.times.sums.get(*i).is_some_and(|sum| scope.has(sum));
+            found.extend(listed.filter(has));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn thread(&self, tid: i32) -> Option<usize> {
+        let threads = &self.times.threads;
+        threads.binary_search_by_key(&tid, |thread| thread.tid).ok()
+    }
+
+    /// What a finding that lost so much can have; `None` when nothing is known of its threads.
+    fn look(&self, scopes: &[Scope], lost: i64) -> Option<Claim> {
+        let sums = self.sums_of(scopes);
+        // By thread: sums of it, and how much of them is left.
+        let mut of_thread: BTreeMap<usize, Vec<(usize, i64)>> = BTreeMap::new();
+        let (mut taken, mut has): (i64, BTreeMap<usize, i64>) = (0, BTreeMap::new());
+        for i in sums {
+            let Some(sum) = self.times.sums.get(i) else {
+                continue;
+            };
+            for part in self.of_sums.get(i).into_iter().flatten() {
+                taken = taken.saturating_add(part.ns);
+                *has.entry(part.by).or_default() += part.ns;
+            }
+            if let Some(thread) = self.thread(sum.key.tid) {
+                of_thread.entry(thread).or_default().push((i, sum.left_ns));
+            }
+        }
+        let left = |thread: usize| self.times.threads.get(thread).map_or(0, |t| t.left_ns);
+        let free: Vec<(usize, i64, Vec<(usize, i64)>)> = of_thread
+            .into_iter()
+            .map(|(thread, sums)| {
+                let all: i64 = sums.iter().map(|(_, ns)| ns).sum();
+                (thread, all.min(left(thread)), sums)
+            })
+            .collect();
+        let all_free: i64 = free.iter().map(|(_, ns, _)| ns).sum();
+        let wanted = lost.min(all_free);
+        let mut claim = Claim {
+            sums: Vec::new(),
+            threads: Vec::new(),
+            owner: None,
+        };
+        // Each thread and each sum gives by its share.
+        let mut of_threads: BTreeMap<usize, i64> = BTreeMap::new();
+        let mut threads_share = Share::new(wanted, all_free);
+        for (thread, free_ns, sums) in free {
+            let part = threads_share.next(free_ns);
+            let mut sums_share = Share::new(part, sums.iter().map(|(_, ns)| ns).sum());
+            for (i, ns) in sums {
+                let ns = sums_share.next(ns);
+                if ns > 0 {
+                    claim.sums.push((i, thread, ns));
+                }
+            }
+            of_threads.insert(thread, part);
+        }
+        // Time of no request that is known: between calls, or of files that had no room. Requests
+        // that others have claimed it is not.
+        let beyond = lost - wanted;
+        let mut beyond = beyond - beyond.min(taken);
+        let threads = self.times.threads.iter().enumerate();
+        let own =
+            threads.filter(|(_, t)| scopes.iter().any(|scope| scope.has_thread(t.pid, t.tid)));
+        let (mut any, mut nearby): (bool, BTreeMap<usize, i64>) = (false, BTreeMap::new());
+        for (thread, of) in own {
+            any = true;
+            for part in self.of_threads.get(thread).into_iter().flatten() {
+                *nearby.entry(part.by).or_default() += part.ns;
+            }
+            let left = of.left_ns - of_threads.get(&thread).copied().unwrap_or(0);
+            let ns = left.min(beyond);
+            if ns > 0 {
+                claim.threads.push((thread, ns));
+                beyond -= ns;
+            }
+        }
+        let most = |parts: BTreeMap<usize, i64>| {
+            let most = parts.into_iter().max_by_key(|(by, ns)| (*ns, Reverse(*by)));
+            most.map(|(by, _)| by)
+        };
+        claim.owner = most(has).or_else(|| most(nearby));
+        any.then_some(claim)
+    }
+
+    fn take(&mut self, by: usize, claim: &Claim) {
+        for (i, thread, ns) in &claim.sums {
+            if let Some(sum) = self.times.sums.get_mut(*i) {
+                sum.left_ns -= ns;
+            }
+            if let Some(parts) = self.of_sums.get_mut(*i) {
+                parts.push(Part { by, ns: *ns });
+            }
+            self.take_thread(by, *thread, *ns);
+        }
+        for (thread, ns) in &claim.threads {
+            self.take_thread(by, *thread, *ns);
+        }
+    }
+
+    fn take_thread(&mut self, by: usize, thread: usize, ns: i64) {
+        if let Some(thread) = self.times.threads.get_mut(thread) {
+            thread.left_ns -= ns;
+        }
+        if let Some(parts) = self.of_threads.get_mut(thread) {
+            match parts.last_mut().filter(|part| part.by == by) {
+                Some(part) => part.ns += ns,
+                None => parts.push(Part { by, ns }),
+            }
+        }
+    }
+}
+
+/// An amount that is shared out, to the last nanosecond.
+struct Share {
+    amount: i64,
+    whole: i64,
+    parts: i64,
+    given: i64,
+}
+
+impl Share {
+    fn new(amount: i64, whole: i64) -> Self {
+        Self {
+            amount,
+            whole,
+            parts: 0,
+            given: 0,
+        }
+    }
+
+    /// What a part of the whole gets.
+    fn next(&mut self, part: i64) -> i64 {
+        self.parts = self.parts.saturating_add(part);
+        let until =
+            i128::from(self.amount) * i128::from(self.parts) / i128::from(self.whole.max(1));
+        let until = i64::try_from(until).unwrap_or(i64::MAX);
+        let share = until - self.given;
+        self.given = until;
+        share
+    }
+}
+
+/// Lets findings, the worst first, claim their time; those that say the same as another one are
+/// shown under it.
+pub(crate) fn settle(findings: &mut Vec<Finding>, times: Times, span_ns: i64) {
+    let lost = |finding: &Finding| finding.lost_ns.unwrap_or(0);
+    let mut order: Vec<(usize, i64)> = findings.iter().map(lost).enumerate().collect();
+    order.retain(|(_, lost)| *lost > 0);
+    order.sort_by_key(|(_, lost)| Reverse(*lost));
+    let mut book = Book::new(times);
+    let mut under: BTreeMap<usize, usize> = BTreeMap::new();
+    for (i, lost) in order {
+        let Some(finding) = findings.get_mut(i) else {
+            continue;
+        };
+        let Some(claim) = book.look(&finding.scopes, lost) else {
+            continue;
+        };
+        let own = claim.ns();
+        let claimed = (lost - own) as f64 >= lost as f64 * MOST;
+        if let Some(owner) = claim
+            .owner
+            .filter(|_| claimed && finding.group == Group::Performance)
+        {
+            under.insert(i, owner);
+            continue;
+        }
+        book.take(i, &claim);
+        finding.lost_ns = Some(own);
+        if own < lost && finding.group == Group::Performance {
+            finding.severity = finding.severity.min(by_share(own, span_ns));
+        }
+    }
+    for (i, owner) in &under {
+        let also = findings.get(*i).map(|finding| Also {
+            rule: finding.rule,
+            subject: finding.subject.clone(),
+        });
+        if let Some((finding, also)) = findings.get_mut(*owner).zip(also) {
+            finding.also.push(also);
+        }
+    }
+    let mut place = 0..;
+    findings.retain(|_| place.next().is_none_or(|i| !under.contains_key(&i)));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Diagnosis;
+    use crate::finding::{Finding, Group, Severity};
+    use crate::scenario::Scenario;
+
+    fn of<'a>(diagnosis: &'a Diagnosis, rule: &str) -> Vec<&'a Finding> {
+        let all = diagnosis.findings.iter();
+        all.filter(|finding| finding.rule == rule).collect()
+    }
+
+    fn also(finding: &Finding) -> Vec<&str> {
+        let mut rules: Vec<&str> = finding.also.iter().map(|also| also.rule).collect();
+        rules.sort_unstable();
+        rules
+    }
+
+    fn lost(diagnosis: &Diagnosis) -> i64 {
+        diagnosis.findings.iter().filter_map(|f| f.lost_ns).sum()
+    }
+
+    /// A log with a sync a record: three rules see the same syncs.
+    fn commits(s: &mut Scenario, path: &str, times: usize) {
+        let fd = s.open(path, "O_WRONLY|O_CREAT");
+        for _ in 0..times {
+            s.write(fd, 100);
+            s.writes_back(path, 4096, 8192);
+            s.fsync(fd);
+        }
+        s.close(fd);
+    }
+
+    #[test]
+    fn syncs_that_three_rules_see_are_one_finding() {
+        let mut s = Scenario::new();
+        commits(&mut s, "/data/aof", 300);
+        let diagnosis = s.diagnose();
+        let syncs: Vec<_> = diagnosis
+            .findings
+            .iter()
+            .filter(|f| f.lost_ns.is_some())
+            .collect();
+        assert_eq!(syncs.len(), 1, "{syncs:#?}");
+        let mut rules = also(syncs[0]);
+        rules.push(syncs[0].rule);
+        rules.sort_unstable();
+        assert_eq!(
+            rules,
+            [
+                "extend-without-allocate",
+                "sync-storm",
+                "write-amplification"
+            ]
+        );
+        assert!(lost(&diagnosis) <= diagnosis.span_ns);
+        assert!(
+            syncs[0]
+                .also
+                .iter()
+                .all(|a| a.subject.path.as_deref() == Some("/data/aof"))
+        );
+    }
+
+    #[test]
+    fn other_files_and_other_requests_stay_findings_of_their_own() {
+        let mut s = Scenario::new();
+        commits(&mut s, "/data/aof", 300);
+        let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+        for i in 0..300 {
+            s.missed(4096, 2_000_000);
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        s.process(200);
+        commits(&mut s, "/other/log", 300);
+        let diagnosis = s.diagnose();
+        assert_eq!(of(&diagnosis, "random-access").len(), 1);
+        let syncs = diagnosis.findings.iter().filter(|f| {
+            f.lost_ns.is_some() && f.rule != "random-access" && f.rule != "cold-small-files"
+        });
+        let pids: Vec<_> = syncs.map(|f| f.subject.pid).collect();
+        assert_eq!(pids.len(), 2, "{:#?}", diagnosis.findings);
+        assert!(pids.contains(&Some(100)) && pids.contains(&Some(200)));
+        assert!(lost(&diagnosis) <= diagnosis.span_ns);
+    }
+
+    #[test]
+    fn a_copy_in_small_pieces_is_one_finding() {
+        let mut s = Scenario::new();
+        let from = s.open_existing("/data/a", "O_RDONLY", 10 << 20);
+        let to = s.open("/data/b", "O_WRONLY|O_CREAT");
+        for _ in 0..4096 {
+            s.read(from, 512);
+            s.write(to, 512);
+        }
+        let diagnosis = s.diagnose();
+        let copies = of(&diagnosis, "copy-loop");
+        assert_eq!(copies.len(), 1, "{:#?}", diagnosis.findings);
+        assert_eq!(also(copies[0]), ["small-sequential", "small-sequential"]);
+        assert!(lost(&diagnosis) <= diagnosis.span_ns);
+    }
+
+    #[test]
+    fn severity_comes_first() {
+        let mut s = Scenario::new();
+        commits(&mut s, "/data/aof", 300);
+        // Medium: emptied and written again in place.
+        for _ in 0..6 {
+            let fd = s.open("/data/settings", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 5000);
+            s.close(fd);
+        }
+        let findings = s.diagnose().findings;
+        assert_eq!(findings[0].severity, Severity::High, "{findings:#?}");
+        let mut severities: Vec<_> = findings.iter().map(|f| f.severity).collect();
+        let medium = findings
+            .iter()
+            .position(|f| f.group == Group::Correctness)
+            .unwrap();
+        assert!(medium > 0 && findings[medium].severity < Severity::High);
+        severities.reverse();
+        assert!(severities.is_sorted());
+    }
+}

@@ -1,0 +1,241 @@
+//! How long the requests of each thread took, by file and kind: the time that findings claim.
+
+use hashbrown::HashMap;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::kind::{Kind, Kinds};
+use crate::layers::Fault;
+use crate::names::directory;
+use crate::state::State;
+use crate::text_key::key_of;
+
+/// Sums that are kept at the same time.
+const CAPACITY: usize = 1 << 16;
+/// The index behind those of the kinds of calls: page faults.
+const FAULTS: usize = Kind::COUNT;
+
+/// What requests are added up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// Thread.
+    pub(crate) tid: i32,
+    /// File; `None` when the request has none, or its file had no room.
+    pub(crate) file: Option<FileId>,
+    kind: usize,
+}
+
+impl Key {
+    /// Whether it is of one of these kinds; page faults are when all are.
+    pub(crate) fn is_of(&self, kinds: Kinds) -> bool {
+        kinds.has_index(self.kind) || kinds == Kinds::ALL
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    pid: i32,
+    ns: i64,
+}
+
+/// A thread's first and last moment in the recording.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    pid: i32,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+/// Time of all requests. In place of the requests, which may be 100 million, it has sums; when
+/// these are too many, the smaller half loses its files.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    sums: HashMap<Key, Sum>,
+    lives: Bounded<i32, Life>,
+    capacity: usize,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            sums: HashMap::new(),
+            lives: Bounded::new(|life| life.last_ns.abs_diff(life.first_ns)),
+            capacity: CAPACITY,
+        }
+    }
+}
+
+impl Ledger {
+    /// Adds a call.
+    pub(crate) fn call(&mut self, call: &Call) {
+        let key = Key {
+            tid: call.tid,
+            file: call.file,
+            kind: call.kind as usize,
+        };
+        self.add(key, call.pid, call.ts_ns, call.dur_ns);
+    }
+
+    /// Adds a page fault.
+    pub(crate) fn fault(&mut self, fault: &Fault) {
+        let key = Key {
+            tid: fault.tid,
+            file: fault.file,
+            kind: FAULTS,
+        };
+        self.add(key, fault.pid, fault.ts_ns, fault.dur_ns);
+    }
+
+    fn add(&mut self, key: Key, pid: i32, ts_ns: i64, dur_ns: i64) {
+        let dur_ns = dur_ns.max(0);
+        let end_ns = ts_ns.saturating_add(dur_ns);
+        let life = self.lives.entry(key.tid);
+        if life.last_ns == 0 {
+            (life.first_ns, life.last_ns) = (ts_ns, end_ns);
+        }
+        life.pid = pid;
+        life.first_ns = life.first_ns.min(ts_ns);
+        life.last_ns = life.last_ns.max(end_ns);
+        if self.sums.len() >= self.capacity && !self.sums.contains_key(&key) {
+            self.make_room();
+        }
+        let sum = self.sums.entry(key).or_default();
+        sum.pid = pid;
+        sum.ns = sum.ns.saturating_add(dur_ns);
+    }
+
+    fn make_room(&mut self) {
+        let mut all: Vec<i64> = self.sums.values().map(|sum| sum.ns).collect();
+        let middle = all.len() / 2;
+        let (_, median, _) = all.select_nth_unstable(middle);
+        let median = *median;
+        let mut small = Vec::new();
+        self.sums.retain(|key, sum| {
+            let large = sum.ns > median;
+            if !large {
+                small.push((*key, *sum));
+            }
+            large
+        });
+        for (key, sum) in small {
+            let rest = self.sums.entry(Key { file: None, ..key }).or_default();
+            rest.pid = sum.pid;
+            rest.ns = rest.ns.saturating_add(sum.ns);
+        }
+        // Very many threads: how long each lived is known all the same.
+        if self.sums.len() > self.capacity / 4 * 3 {
+            self.sums.retain(|_, sum| sum.ns > median);
+        }
+        if self.sums.len() > self.capacity / 4 * 3 {
+            self.sums.retain(|key, _| key.file.is_some());
+        }
+    }
+
+    /// What there is to claim.
+    pub(crate) fn times(&self, state: &State) -> Times {
+        let mut sums: Vec<Claimable> = self
+            .sums
+            .iter()
+            .filter(|(_, sum)| sum.ns > 0)
+            .map(|(key, sum)| Claimable {
+                key: *key,
+                pid: sum.pid,
+                left_ns: sum.ns,
+                directory: key
+                    .file
+                    .and_then(|id| state.files.get(id))
+                    .map(|file| key_of(directory(file.name()))),
+            })
+            .collect();
+        // In the same order whenever a session is looked at.
+        sums.sort_unstable_by_key(|sum| sum.key);
+        let lives = self.lives.iter();
+        let mut threads: Vec<Thread> = lives
+            .map(|(tid, life)| Thread {
+                tid: *tid,
+                pid: life.pid,
+                left_ns: life.last_ns.saturating_sub(life.first_ns),
+            })
+            .collect();
+        threads.sort_unstable_by_key(|thread| thread.tid);
+        Times { sums, threads }
+    }
+}
+
+/// Requests of one thread, file and kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Claimable {
+    /// Which they are.
+    pub(crate) key: Key,
+    /// Process.
+    pub(crate) pid: i32,
+    /// Their time that no finding has claimed, nanoseconds.
+    pub(crate) left_ns: i64,
+    /// Number of the directory that the file is in.
+    pub(crate) directory: Option<u64>,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    /// Its number.
+    pub(crate) tid: i32,
+    /// Process.
+    pub(crate) pid: i32,
+    /// Its time in the recording that no finding has claimed, nanoseconds.
+    pub(crate) left_ns: i64,
+}
+
+/// All time that findings may claim.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    /// Requests, by thread, file and kind.
+    pub(crate) sums: Vec<Claimable>,
+    /// Threads, by their numbers.
+    pub(crate) threads: Vec<Thread>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_stay_few_and_keep_their_time() {
+        let mut ledger = Ledger {
+            capacity: 1000,
+            ..Ledger::default()
+        };
+        for i in 0..100_000i64 {
+            let key = Key {
+                tid: 7,
+                file: Some(FileId(i)),
+                kind: 0,
+            };
+            let ns = if i % 10_000 == 0 { 1_000_000 } else { 10 };
+            ledger.add(key, 7, i * 1_000_000, ns);
+        }
+        assert!(ledger.sums.len() <= 1000, "{}", ledger.sums.len());
+        let times = ledger.times(&State::default());
+        let all: i64 = times.sums.iter().map(|sum| sum.left_ns).sum();
+        assert_eq!(all, 10 * 1_000_000 + 99_990 * 10);
+        let large = times.sums.iter().filter(|sum| sum.left_ns == 1_000_000);
+        assert_eq!(large.count(), 10);
+    }
+
+    #[test]
+    fn very_many_threads_stay_few() {
+        let mut ledger = Ledger {
+            capacity: 1000,
+            ..Ledger::default()
+        };
+        for tid in 0..20_000 {
+            let key = Key {
+                tid,
+                file: Some(FileId(1)),
+                kind: 0,
+            };
+            ledger.add(key, tid, i64::from(tid) * 1000, 10);
+        }
+        assert!(ledger.sums.len() <= 1000, "{}", ledger.sums.len());
+    }
+}

@@ -1,0 +1,397 @@
+//! `cold-small-files`: a process waits for one small file or directory after the other.
+
+use std::collections::VecDeque;
+
+use fathom_model::units;
+use hashbrown::{HashMap, HashSet};
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::layers::{Layer, Row};
+use crate::names::directory;
+use crate::order::READAHEAD;
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::{Context, State};
+use crate::text::Text;
+use crate::text_key::key_of;
+
+/// Files and directories that were waited for, from which on they count.
+const MIN_FILES: usize = 100;
+/// Share of the process's time that goes into the waits.
+const MIN_PART: f64 = 0.2;
+/// Requests on their way at a time, on average, from which on there is concurrency. One thread has
+/// one at a time; four workers that also compute may have less than two on a fast device.
+const MAX_DEPTH: f64 = 1.5;
+/// Workers among which the files could be shared.
+const WORKERS: i64 = 4;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "cold-small-files",
+    name: "Waiting for one small file after the other",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    about_calls: false,
+    what: "A process goes through many files or directories that are not in memory, one by one. Each has to be looked up, described and read from the \
+           device, and readahead does not reach from one file to the next: the device has one request at a time, although it could work on many.",
+    when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited for the device in 100 or more different files or directories, for 20 % or \
+           more of its time in the recording; when several of its threads wait, of the time of all of them. Of reads those within the first 128 KiB of a file count: what is \
+           behind is the matter of readahead. While its reads were on their way, the device had fewer than 1.5 of the recorded processes on average, all pieces \
+           of one call counted once: one thread has 1, and workers that also compute may stay below 2 on a fast device. How long a call waited is its time off the CPU for I/O; in a recording without layer sched the duration of calls that read from the device.",
+    lost: "three quarters of the waits, as if four workers shared the files",
+    advice: "Let several workers go through the files: `xargs -P 4`, `rg` for grep -r, a pool of threads. In one thread, ask for the next files while one is worked on \
+             (posix_fadvise(POSIX_FADV_WILLNEED) on each after opening it), or open them in the order of their inode numbers, which is about that of the disk. Files that are always read together belong in \
+             an archive or a database.",
+    not_when: "Not when the files are read once only and nobody waits for the result.",
+    bad: "for name in names:\n    with open(name) as f:\n        search(f.read())",
+    good: "with ThreadPoolExecutor(4) as pool:\n    for text in pool.map(read_file, names):\n        search(text)",
+    reference: "readahead(2); fts_open(3) and GNU find sort by inode for this reason",
+};
+
+/// A process.
+#[derive(Debug, Default)]
+struct Process {
+    comm: Text,
+    first_ns: i64,
+    last_ns: i64,
+    files: HashSet<u64>,
+    waits: u64,
+    waited_ns: i64,
+    /// The same by the duration of calls that read from the device.
+    reading_ns: i64,
+    /// Threads that waited.
+    threads: Vec<i32>,
+    /// The directory that all of them lie in.
+    directory: Option<String>,
+    examples: Examples,
+    /// Time of its requests to devices, and time that others were on their way with them.
+    requests_ns: i64,
+    met_ns: i64,
+}
+
+/// Files of a process that are told apart.
+const MAX_FILES: usize = 1 << 16;
+/// Threads of a process that are told apart.
+const MAX_THREADS: usize = 64;
+/// Requests of a device that are remembered.
+const RECENT: usize = 128;
+
+/// A request that has completed.
+#[derive(Debug)]
+struct Done {
+    pid: i32,
+    rid: i64,
+    queued_ns: i64,
+    completed_ns: i64,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ColdSmallFiles {
+    processes: Bounded<i32, Process>,
+    devices: HashMap<u64, VecDeque<Done>>,
+    /// Whether the recording has times off the CPU.
+    waits: bool,
+}
+
+impl Default for ColdSmallFiles {
+    fn default() -> Self {
+        Self {
+            processes: Bounded::new(|process| process.waits),
+            devices: HashMap::new(),
+            waits: false,
+        }
+    }
+}
+
+/// What both paths lie in.
+fn common<'a>(a: &'a str, b: &str) -> &'a str {
+    let mut common = a;
+    loop {
+        let rest = b.strip_prefix(common);
+        if common == "/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return common;
+        }
+        common = directory(common);
+    }
+}
+
+impl Rule for ColdSmallFiles {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        use Kind::*;
+        Kinds::of(&[Open, Stat, Access, Readlink, ReadDir, GetXattr, Read, Transfer])
+    }
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        let Row::Device(request) = row else { return };
+        if request.op != "read" {
+            return;
+        }
+        // Those of processes that are not recorded are somebody else's matter.
+        let bio = request.bios.iter().find(|bio| bio.cause_pid.is_some());
+        let cause = bio.and_then(|bio| Some((bio.cause_pid?, bio.submit_rid.or(bio.rid)?)));
+        let (Some((pid, rid)), Some(queued_ns)) = (cause, request.queued_ns) else { return };
+        let completed_ns = request.completed_ns;
+        let done = self.devices.entry(key_of(request.device)).or_default();
+        // Requests come as they are completed: each pair is met once, by its later one.
+        let mut met_ns = 0;
+        let overlapping = done.iter().rev().take_while(|other| other.completed_ns > queued_ns);
+        for other in overlapping.filter(|other| other.rid != rid) {
+            let both = other.completed_ns.min(completed_ns) - other.queued_ns.max(queued_ns);
+            met_ns += both.max(0);
+            if let Some(process) = self.processes.get_mut(&other.pid) {
+                process.met_ns += both.max(0);
+            }
+        }
+        let process = self.processes.entry(pid);
+        process.requests_ns += (completed_ns - queued_ns).max(0);
+        process.met_ns += met_ns;
+        if done.len() >= RECENT {
+            done.pop_front();
+        }
+        done.push_back(Done {
+            pid,
+            rid,
+            queued_ns,
+            completed_ns,
+        });
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if call.asynchronous {
+            return;
+        }
+        let below = &context.below;
+        self.waits |= below.off_cpu_ns > 0;
+        let process = self.processes.entry(call.pid);
+        if process.last_ns == 0 {
+            process.first_ns = call.ts_ns;
+            process.last_ns = call.end_ns();
+        }
+        process.first_ns = process.first_ns.min(call.ts_ns);
+        process.last_ns = process.last_ns.max(call.end_ns());
+        let moves = call.kind.is_data();
+        let behind = moves && call.offset.is_some_and(|offset| offset >= READAHEAD);
+        if below.io_wait_ns == 0 && below.read_bytes == 0 || behind {
+            return;
+        }
+        // Files that are made are no cold ones, nor are pipes and devices.
+        let file = context.file(call);
+        let made = call.kind == Kind::Open && call.has_flag("O_CREAT");
+        let fit = file.is_none_or(|f| f.is_directory() || !moves || f.is_regular());
+        let key = call.file.map(|id| id.0.unsigned_abs()).or_else(|| call.path_key());
+        let (Some(key), true, false) = (key, fit, made) else { return };
+        process.comm = call.comm_text();
+        process.waits += 1;
+        process.waited_ns += below.io_wait_ns;
+        // Small files are read ahead as a whole, so all of it counts.
+        if below.read_bytes > 0 {
+            process.reading_ns += call.dur_ns;
+        }
+        process.examples.add(call);
+        if process.threads.len() < MAX_THREADS && !process.threads.contains(&call.tid) {
+            process.threads.push(call.tid);
+        }
+        if process.files.len() >= MAX_FILES || !process.files.insert(key) {
+            return;
+        }
+        let path = call.path.filter(|path| path.starts_with('/'));
+        let Some(own) = path.map(directory) else { return };
+        let shared = process.directory.as_deref().map(|known| common(known, own).len());
+        match (&mut process.directory, shared) {
+            (Some(known), Some(len)) => known.truncate(len),
+            (none, _) => *none = Some(own.to_owned()),
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (pid, process) in self.processes.iter() {
+            let waited = if self.waits { process.waited_ns } else { process.reading_ns };
+            let threads = i64::try_from(process.threads.len().max(1)).unwrap_or(i64::MAX);
+            // A process may have begun before its first such call.
+            let known = run.state.process(*pid);
+            let ended = known.and_then(|p| p.end_ns).unwrap_or(process.last_ns);
+            let life = (ended.max(process.last_ns) - process.first_ns).max(1);
+            let part = waited as f64 / (life as f64 * threads as f64);
+            let depth = 1.0 + process.met_ns as f64 / process.requests_ns.max(1) as f64;
+            let lost = waited / WORKERS * (WORKERS - 1) / threads;
+            let many = process.files.len() >= MIN_FILES && process.requests_ns > 0;
+            if !many || part < MIN_PART || depth >= MAX_DEPTH || !run.matters(lost) {
+                continue;
+            }
+            let files = i64::try_from(process.files.len()).unwrap_or(i64::MAX);
+            let place = process.directory.as_deref().filter(|path| *path != "/");
+            let below = place.map_or(String::new(), |path| format!(" below {path}"));
+            let subject = Subject::process(*pid, &process.comm);
+            out.push(Found {
+                lost_ns: Some(lost),
+                costs: Costs::default().of_all_files(),
+                title: format!(
+                    "{} waits for the device in {} files and directories{below}, one after the other: {} of its time",
+                    process.comm,
+                    units::count(files),
+                    units::percent(part.min(1.0)),
+                ),
+                subject: match place {
+                    Some(path) => subject.with_path(path),
+                    None => subject,
+                },
+                evidence: vec![
+                    number("files", files),
+                    number("waiting_calls", i64::try_from(process.waits).unwrap_or(i64::MAX)),
+                    number("waited_ns", waited),
+                    evidence("share_of_time", part),
+                    evidence("mean_depth", depth),
+                    number("threads", threads),
+                ],
+                examples: process.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'read')"
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common;
+    use crate::scenario::{Scenario, fires, silent};
+
+    /// Goes through so many files, each of which is waited for, and works in between.
+    fn search(s: &mut Scenario, files: i64, wait_ns: i64, work_us: i64) {
+        for i in 0..files {
+            let path = format!("/src/{}/{i}.c", i % 7);
+            let fd = s.open_existing(&path, "O_RDONLY", 8000);
+            s.missed(8192, wait_ns);
+            s.read(fd, 8000);
+            s.close(fd);
+            s.wait_us(work_us);
+        }
+    }
+
+    #[test]
+    fn fires_on_a_search_through_cold_files() {
+        let mut s = Scenario::new();
+        search(&mut s, 300, 400_000, 100);
+        let found = fires("cold-small-files", s);
+        assert_eq!(found[0].evidence[0].value, 300.0);
+        assert_eq!(found[0].subject.path.as_deref(), Some("/src"));
+        // Three quarters of 300 times the wait and the call.
+        let lost = found[0].lost_ns.unwrap();
+        assert!((90_000_000..91_000_000).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn readahead_of_the_file_itself_is_a_wait_too() {
+        let mut s = Scenario::new();
+        for i in 0..300 {
+            let fd = s.open_existing(&format!("/src/{i}.c"), "O_RDONLY", 8000);
+            s.missed_ahead(8192, 400_000);
+            s.read(fd, 8000);
+            s.close(fd);
+        }
+        fires("cold-small-files", s);
+    }
+
+    #[test]
+    fn requests_of_others_are_no_concurrency() {
+        // Their requests make a device busy, but are no help to this process.
+        let mut s = Scenario::new();
+        for i in 0..300 {
+            let fd = s.open_existing(&format!("/src/{i}.c"), "O_RDONLY", 8000);
+            s.others_ahead(4, 900, "backup", 100_000);
+            s.missed(8192, 400_000);
+            s.read(fd, 8000);
+            s.close(fd);
+        }
+        let found = fires("cold-small-files", s);
+        assert_eq!(found[0].evidence[4].value, 1.0);
+    }
+
+    #[test]
+    fn fires_on_directories_and_attributes() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            s.missed(4096, 300_000);
+            s.stat(&format!("/home/{}/{i}", i % 5));
+        }
+        fires("cold-small-files", s);
+    }
+
+    #[test]
+    fn silent_in_memory_on_few_files_and_below_a_fifth_of_the_time() {
+        let mut s = Scenario::new();
+        for i in 0..300 {
+            let fd = s.open_existing(&format!("/src/{i}"), "O_RDONLY", 8000);
+            s.read(fd, 8000);
+            s.close(fd);
+        }
+        silent("cold-small-files", s);
+        let mut s = Scenario::new();
+        search(&mut s, 80, 400_000, 0);
+        silent("cold-small-files", s);
+        // Imports of modules: a tenth of the time.
+        let mut s = Scenario::new();
+        search(&mut s, 300, 400_000, 3_600);
+        silent("cold-small-files", s);
+    }
+
+    #[test]
+    fn silent_with_workers_and_behind_the_beginning_of_files() {
+        // Four processes at a time, as of xargs -P 4.
+        let mut s = Scenario::new();
+        for i in 0..300 {
+            let began = s.now();
+            for pid in [101, 102, 103, 104] {
+                s.process(pid);
+                let path = format!("/src/{pid}/{i}.c");
+                let fd = s.open_existing(&path, "O_RDONLY", 8000);
+                s.missed(8192, 400_000);
+                s.read(fd, 8000);
+                s.back_to(began);
+            }
+            s.wait_us(500);
+        }
+        silent("cold-small-files", s);
+        // A server that waits for parts of large files.
+        let mut s = Scenario::new();
+        for i in 0..300 {
+            let fd = s.open_existing(&format!("/media/{i}"), "O_RDONLY", 1 << 30);
+            s.missed(65536, 400_000);
+            s.pread(fd, 65536, 1 << 20);
+            s.close(fd);
+        }
+        silent("cold-small-files", s);
+    }
+
+    #[test]
+    fn silent_without_the_layers() {
+        let mut s = Scenario::new();
+        s.no_layers();
+        s.slow(400_000);
+        search(&mut s, 300, 1, 0);
+        let diagnosis = s.diagnose();
+        assert!(diagnosis.not_observable.iter().any(|n| n.rule == "cold-small-files"));
+        assert!(diagnosis.findings.iter().all(|f| f.rule != "cold-small-files"));
+    }
+
+    #[test]
+    fn what_paths_have_in_common() {
+        assert_eq!(common("/a/b/c", "/a/b/d"), "/a/b");
+        assert_eq!(common("/a/b", "/a/bc"), "/a");
+        assert_eq!(common("/a", "/a/b"), "/a");
+        assert_eq!(common("/a", "/b"), "/");
+    }
+}

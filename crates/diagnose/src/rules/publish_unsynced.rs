@@ -1,0 +1,308 @@
+//! `publish-unsynced`: files take the name by which others find them before their bytes are durable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{EXAMPLES, Example, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::names::{directory, is_pid_or_lock, is_rebuilt, is_temporary};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::{Text, list};
+use crate::text_key::key_of;
+
+/// Files from which on it is how a program works.
+const MIN_FILES: usize = 8;
+/// Directories that a title names.
+const MAX_NAMED: usize = 2;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "publish-unsynced",
+    name: "Published before it was durable",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    about_calls: false,
+    what: "A process writes files under a temporary name or in a directory of their own, and then renames or links each to a new name, so that \
+           others only find it when it is complete; but it never makes them durable. After a crash the new name can stand for an empty file, \
+           which others take for a complete one. ext4 and btrfs write the bytes early of a file that is renamed onto another one; they do not \
+           for a new name.",
+    when: "8 or more files of a program that the same process created and wrote, and renamed or linked from another directory to a name that was not in use, \
+           where nothing (fsync, fdatasync, sync, syncfs, O_SYNC, msync) made them durable until the end of the recording and nothing removed them. \
+           Renamed in the same directory, from a temporary name, they count for a program that makes other files durable: most programs that save so \
+           and sync nothing leave what can be made again. Not for names that say so (`cache`, `thumbnail`, `target`, `incremental`), \
+           pid and lock files, logs (O_APPEND), and file systems in memory.",
+    lost: "",
+    advice: "Call fsync on each file before it gets its new name, and on the directory after it; one syncfs before a batch of renames costs less.",
+    not_when: "Not when the files can be made or fetched again, and incomplete ones are noticed.",
+    bad: "fd = open(\"tmp/17\", O_CREAT | O_EXCL | O_WRONLY, 0644);\nwrite(fd, message, n);\nclose(fd);\nrename(\"tmp/17\", \"new/17\");",
+    good: "fd = open(\"tmp/17\", O_CREAT | O_EXCL | O_WRONLY, 0644);\nwrite(fd, message, n);\nfsync(fd);\nclose(fd);\n\
+           rename(\"tmp/17\", \"new/17\");\nfsync(new_dir);",
+    reference: "Maildir's delivery (maildir(5)); ext4(5), auto_da_alloc; ALICE, OSDI 2014",
+};
+
+/// A file that has got the name by which others find it.
+#[derive(Debug, Default)]
+struct Published {
+    pid: i32,
+    comm: Text,
+    path: Text,
+    /// From another directory.
+    moved: bool,
+    unsynced: i64,
+    example: Option<Example>,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct PublishUnsynced {
+    /// Files that are being made: the process.
+    made: Bounded<FileId, i32>,
+    published: Bounded<FileId, Published>,
+    /// Programs that make files durable, by the names of their threads.
+    syncing: Bounded<u64, bool>,
+    /// Paths that were in use.
+    live: Bounded<u64, bool>,
+}
+
+impl Default for PublishUnsynced {
+    fn default() -> Self {
+        Self {
+            made: Bounded::new(|_| 0),
+            published: Bounded::new(|_| 0),
+            syncing: Bounded::new(|_| 0),
+            live: Bounded::new(|_| 0),
+        }
+    }
+}
+
+impl PublishUnsynced {
+    fn publishes(&mut self, call: &Call, context: &Context) {
+        let (Some(from), Some(to), Some(key)) = (call.path, call.path2, call.path2_key()) else { return };
+        let was_live = std::mem::replace(self.live.entry(key), true);
+        let id = context.state.files.at(from).or(call.file);
+        if call.kind == Kind::Rename && let Some(key) = call.path_key() {
+            self.live.remove(&key);
+        }
+        let Some((id, file)) = id.and_then(|id| Some((id, context.state.files.get(id)?))) else { return };
+        let own = self.made.get(&id) == Some(&call.pid);
+        let moved = directory(from) != directory(to);
+        let named = moved || is_temporary(from) && !is_temporary(to);
+        let kept = file.is_regular() && !file.is_volatile() && !is_rebuilt(to) && !is_pid_or_lock(to);
+        if was_live || !own || !named || !kept || file.dirty.is_empty() {
+            return;
+        }
+        *self.published.entry(id) = Published {
+            pid: call.pid,
+            comm: call.comm_text(),
+            path: to.into(),
+            moved,
+            unsynced: file.dirty.len(),
+            example: Some(Example::of(call)),
+        };
+    }
+}
+
+impl Rule for PublishUnsynced {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        use Kind::*;
+        Kinds::of(&[Open, Stat, Access, Rename, Link, Unlink, Sync, SyncAll, Msync])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        match call.kind {
+            Kind::Sync | Kind::SyncAll | Kind::Msync => {
+                // Of a directory it is for names.
+                let of_names = call.kind == Kind::Sync && context.file(call).is_some_and(|f| f.is_directory());
+                if !of_names {
+                    *self.syncing.entry(key_of(call.comm)) = true;
+                }
+            }
+            Kind::Rename | Kind::Link => self.publishes(call, context),
+            Kind::Unlink => {
+                if let Some(key) = call.path_key() {
+                    self.live.remove(&key);
+                }
+            }
+            _ => {
+                if let Some(key) = call.path_key() {
+                    *self.live.entry(key) = true;
+                }
+                if call.kind == Kind::Open
+                    && call.has_flag("O_CREAT")
+                    && !call.has_flag("O_APPEND")
+                    && let Some(id) = call.file
+                {
+                    *self.made.entry(id) = call.pid;
+                }
+            }
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        let mut programs: BTreeMap<&str, Vec<&Published>> = BTreeMap::new();
+        for (id, published) in self.published.iter() {
+            let Some(file) = run.state.files.get(*id).filter(|file| !file.was_synced()) else { continue };
+            // Of a file with several names the first may be gone.
+            let there = !file.unlinked || run.state.files.at(&published.path) == Some(*id);
+            if there && (published.moved || self.syncing.get(&key_of(&published.comm)).is_some()) {
+                programs.entry(&published.comm).or_default().push(published);
+            }
+        }
+        for (comm, mut files) in programs.into_iter().filter(|(_, files)| files.len() >= MIN_FILES) {
+            files.sort_by_key(|file| file.example.as_ref().map(|example| example.rid));
+            let Some(first) = files.first() else { continue };
+            let directories: BTreeSet<&str> = files.iter().map(|file| directory(&file.path)).collect();
+            let place = match directories.len() {
+                n if n > MAX_NAMED => format!("{} directories", units::count(n as i64)),
+                _ => list(&directories.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>()),
+            };
+            let subject = Subject::process(first.pid, comm);
+            out.push(Found {
+                severity: Some(Severity::Low),
+                title: format!(
+                    "{comm} gives {} files their names in {place} and makes none of them durable, before or after",
+                    units::count(files.len() as i64),
+                ),
+                subject: match directories.len() {
+                    1 => subject.with_path(directory(&first.path)),
+                    _ => subject,
+                },
+                evidence: vec![
+                    number("files", files.len() as i64),
+                    number("directories", directories.len() as i64),
+                    number("unsynced_bytes", files.iter().map(|file| file.unsynced).max().unwrap_or(0)),
+                ],
+                examples: files.iter().filter_map(|file| file.example.clone()).take(EXAMPLES).collect(),
+                query: sql::calls(&format!(
+                    "comm = {} AND (syscall LIKE '%rename%' OR syscall IN ('link', 'linkat') OR syscall LIKE '%sync%')",
+                    sql::quote(comm),
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::finding::Severity;
+    use crate::scenario::{Scenario, fires, silent};
+
+    fn deliver(s: &mut Scenario, from: &str, to: &str, sync: bool) {
+        let fd = s.open(from, "O_WRONLY|O_CREAT|O_EXCL");
+        s.write(fd, 3000);
+        if sync {
+            s.fsync(fd);
+        }
+        s.close(fd);
+        s.rename(from, to);
+    }
+
+    #[test]
+    fn fires_on_messages_that_are_moved_where_others_look() {
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            deliver(&mut s, &format!("/mail/tmp/{i}"), &format!("/mail/new/{i}"), false);
+        }
+        let found = fires("publish-unsynced", s);
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Low));
+        assert_eq!(
+            found[0].title,
+            "program gives 40 files their names in /mail/new and makes none of them durable, before or after"
+        );
+        assert_eq!(found[0].evidence[0].value, 40.0);
+    }
+
+    #[test]
+    fn fires_on_links_to_what_is_removed_then() {
+        let mut s = Scenario::new();
+        for i in 0..10 {
+            let (from, to) = (format!("/mail/tmp/{i}"), format!("/mail/new/{i}"));
+            let fd = s.open(&from, "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 3000);
+            s.close(fd);
+            s.link(&from, &to);
+            s.unlink(&from);
+        }
+        fires("publish-unsynced", s);
+    }
+
+    #[test]
+    fn silent_when_synced_before_or_after() {
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            deliver(&mut s, &format!("/mail/tmp/{i}"), &format!("/mail/new/{i}"), true);
+        }
+        silent("publish-unsynced", s);
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            deliver(&mut s, &format!("/mail/tmp/{i}"), &format!("/mail/new/{i}"), false);
+        }
+        s.sync();
+        silent("publish-unsynced", s);
+    }
+
+    #[test]
+    fn temporary_names_count_for_programs_that_sync_others() {
+        let save = |syncs: bool, target: &str| {
+            let mut s = Scenario::new();
+            for i in 0..40 {
+                deliver(&mut s, &format!("{target}/.{i}.Xb1"), &format!("{target}/{i}"), false);
+            }
+            if syncs {
+                let fd = s.open("/data/journal", "O_WRONLY|O_CREAT");
+                s.write(fd, 100);
+                s.fsync(fd);
+            }
+            s
+        };
+        fires("publish-unsynced", save(true, "/data/parts"));
+        silent("publish-unsynced", save(false, "/copy"));
+        silent("publish-unsynced", save(true, "/data/cache"));
+    }
+
+    #[test]
+    fn silent_on_rotated_logs_and_on_files_of_others() {
+        let mut s = Scenario::new();
+        for i in 0..20 {
+            let fd = s.open("/log/app", "O_WRONLY|O_CREAT|O_APPEND");
+            s.write(fd, 3000);
+            s.close(fd);
+            s.rename("/log/app", &format!("/log/old/app.{i}"));
+        }
+        for i in 0..20 {
+            let (from, to) = (format!("/build/tmp/{i}"), format!("/build/{i}"));
+            let fd = s.open(&from, "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 3000);
+            s.close(fd);
+            s.process(200);
+            s.rename(&from, &to);
+            s.process(100);
+        }
+        silent("publish-unsynced", s);
+    }
+
+    #[test]
+    fn silent_on_what_was_taken_out_again() {
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            deliver(&mut s, &format!("/spool/tmp/{i}"), &format!("/spool/new/{i}"), false);
+        }
+        for i in 0..40 {
+            s.unlink(&format!("/spool/new/{i}"));
+        }
+        silent("publish-unsynced", s);
+    }
+}

@@ -1,0 +1,154 @@
+//! `sync-all`: everything is made durable where one file would do.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::Context;
+use crate::stats::Durations;
+use crate::text::Text;
+
+/// Calls of a thread from which on they count.
+const MIN_CALLS: u64 = 10;
+/// Share of the thread's time that goes into them.
+const MIN_PART: f64 = 0.1;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "sync-all",
+    name: "All files made durable, not one",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    about_calls: false,
+    what: "A program calls sync or syncfs again and again. Both write everything that any program has changed, on all file systems or on one, \
+           and wait for it: the program pays for the writes of others, and all of them wait at the same time.",
+    when: "10 or more calls of sync or syncfs by one thread that take 10 % or more of its time. A few at the end of an installation or \
+           before a machine is switched off stay below.",
+    lost: "half of the time of these calls; a sync of the file alone waits for the device, too",
+    advice: "Call fsync or fdatasync on the file that has to be durable, and fsync on its directory when its name is new.",
+    not_when: "Not when the program has changed so many files that syncs of each would take longer, and no other program writes much: \
+               then one syncfs at the end.",
+    bad: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    sync();\n}",
+    good: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    if (i % 64 == 63)\n        \
+           fdatasync(fd);\n}\nfdatasync(fd);",
+    reference: "sync(2), fsync(2)",
+};
+
+/// One thread.
+#[derive(Debug, Default)]
+struct Thread {
+    pid: i32,
+    comm: Text,
+    calls: Durations,
+    names: Vec<Text>,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct SyncAll {
+    threads: Bounded<i32, Thread>,
+}
+
+impl Default for SyncAll {
+    fn default() -> Self {
+        Self {
+            threads: Bounded::new(|thread| thread.calls.count),
+        }
+    }
+}
+
+impl Rule for SyncAll {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::SyncAll])
+    }
+
+    fn call(&mut self, call: &Call, _: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        let thread = self.threads.entry(call.tid);
+        thread.pid = call.pid;
+        thread.comm = call.comm_text();
+        thread.calls.add(call.dur_ns);
+        thread.examples.add(call);
+        if !thread.names.iter().any(|name| **name == *call.syscall) {
+            thread.names.push(call.syscall_text());
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (tid, thread) in self.threads.iter() {
+            let calls = &thread.calls;
+            let part = calls.sum_ns as f64 / run.lifetime_ns(thread.pid).max(1) as f64;
+            let lost = calls.sum_ns / 2;
+            if calls.count < MIN_CALLS || part < MIN_PART || !run.matters(lost) {
+                continue;
+            }
+            out.push(Found {
+                lost_ns: Some(lost),
+                title: format!(
+                    "{} calls {} {} times, which makes all files durable; that takes {} of its time",
+                    thread.comm,
+                    thread.names.iter().map(Text::as_str).collect::<Vec<_>>().join(" and "),
+                    units::count(i64::try_from(calls.count).unwrap_or(i64::MAX)),
+                    units::percent(part.min(1.0)),
+                ),
+                subject: Subject {
+                    tid: Some(*tid),
+                    ..Subject::process(thread.pid, &thread.comm)
+                },
+                evidence: vec![
+                    number("syncs_of_everything", i64::try_from(calls.count).unwrap_or(i64::MAX)),
+                    number("median_ns", calls.median_ns()),
+                    evidence("share_of_thread", part.min(1.0)),
+                ],
+                examples: thread.examples.list(),
+                query: sql::calls(&format!("tid = {tid} AND syscall IN ('sync', 'syncfs')")),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_sync_a_row() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/rows", "O_WRONLY|O_CREAT");
+        for _ in 0..40 {
+            s.write(fd, 100);
+            s.sync_all();
+        }
+        let found = fires("sync-all", s);
+        assert_eq!(found[0].evidence[0].value, 40.0);
+    }
+
+    #[test]
+    fn silent_on_a_few_and_on_rare_ones() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/rows", "O_WRONLY|O_CREAT");
+        for _ in 0..3 {
+            s.write(fd, 100);
+            s.sync_all();
+        }
+        s.process(200);
+        let fd = s.open("/data/more", "O_WRONLY|O_CREAT");
+        for _ in 0..40 {
+            s.write(fd, 100);
+            s.sync_all();
+            s.wait_ms(50);
+        }
+        silent("sync-all", s);
+    }
+}

@@ -1,0 +1,220 @@
+//! Syncs that are too many, and those that look alike.
+
+use crate::scenario::{Scenario, fires, silent};
+
+#[test]
+fn fires_on_a_sync_a_row() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        s.write(fd, 200);
+        s.fsync(fd);
+    }
+    let found = fires("sync-storm", s);
+    assert!((found[0].evidence[1].value - 200.0).abs() < 30.0);
+}
+
+#[test]
+fn fires_on_clean_files() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/state", "O_WRONLY|O_CREAT");
+    s.write(fd, 1 << 20);
+    for _ in 0..50 {
+        s.fsync(fd);
+    }
+    let found = fires("sync-storm", s);
+    assert_eq!(found[0].evidence[0].value, 49.0);
+}
+
+#[test]
+fn fires_on_synchronous_writes_and_mappings() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_DSYNC");
+    s.slow(1_000_000);
+    for _ in 0..100 {
+        s.write(fd, 200);
+    }
+    assert_eq!(fires("sync-storm", s)[0].evidence[0].value, 100.0);
+
+    let mut s = Scenario::new();
+    let fd = s.open("/data/map", "O_RDWR|O_CREAT");
+    for _ in 0..100 {
+        s.msync(fd, 4096, "MS_SYNC");
+    }
+    assert_eq!(fires("sync-storm", s)[0].evidence[0].value, 100.0);
+
+    let mut s = Scenario::new();
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        s.write(fd, 200);
+        s.sync_range(fd, "SYNC_FILE_RANGE_WRITE|SYNC_FILE_RANGE_WAIT_AFTER");
+    }
+    let found = fires("sync-storm", s);
+    assert!((found[0].evidence[1].value - 200.0).abs() < 30.0, "{found:?}");
+}
+
+#[test]
+fn an_msync_writes_no_more_than_the_device_gets() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/map", "O_RDWR|O_CREAT");
+    for _ in 0..100 {
+        s.writes_back("/data/map", 4096, 0);
+        s.msync(fd, 1 << 30, "MS_SYNC");
+    }
+    fires("sync-storm", s);
+    let mut s = Scenario::new();
+    let fd = s.open("/data/map", "O_RDWR|O_CREAT");
+    for _ in 0..100 {
+        s.msync(fd, 1 << 30, "MS_SYNC");
+        s.msync(fd, 4096, "MS_ASYNC");
+    }
+    silent("sync-storm", s);
+}
+
+#[test]
+fn silent_on_large_synchronous_writes_and_ranges_that_do_not_wait() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_SYNC");
+    s.slow(1_000_000);
+    for _ in 0..100 {
+        s.write(fd, 65536);
+    }
+    let fd = s.open("/data/run", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        s.write(fd, 200);
+        s.sync_range(fd, "SYNC_FILE_RANGE_WRITE");
+    }
+    silent("sync-storm", s);
+}
+
+#[test]
+fn fires_on_a_ring_that_is_waited_for_each_time() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        s.ring(1, |s, _| s.write(fd, 100));
+        s.ring(1, |s, _| s.fdatasync(fd));
+    }
+    fires("sync-storm", s);
+}
+
+#[test]
+fn fires_on_threads_that_take_turns() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+    for i in 0..60 {
+        s.thread(100 + i % 6, "etcd");
+        s.write(fd, 200);
+        s.fdatasync(fd);
+    }
+    let found = fires("sync-storm", s);
+    assert_eq!(found[0].evidence[0].value, 60.0);
+    assert!(found[0].title.contains("of the process's time"), "{}", found[0].title);
+    assert_eq!(found[0].subject.tid, None);
+}
+
+#[test]
+fn fires_once_on_files_that_are_synced_in_turn() {
+    let mut s = Scenario::new();
+    let db = s.open("/data/db", "O_RDWR|O_CREAT");
+    for i in 0..40 {
+        s.new_file("/data/db-journal");
+        let journal = s.open("/data/db-journal", "O_RDWR|O_CREAT");
+        s.write(journal, 512);
+        s.fdatasync(journal);
+        s.pwrite(db, 4096, i * 4096);
+        s.fdatasync(db);
+        s.close(journal);
+        s.unlink("/data/db-journal");
+        s.slow(2_000_000);
+        s.stat("/data/db");
+        s.slow(0);
+    }
+    let found = fires("sync-storm", s);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let title = &found[0].title;
+    assert!(title.contains("2 files durable in turn, 80 times together"), "{title}");
+    assert!(title.contains("/data/db (") && title.contains("/data/db-journal ("), "{title}");
+}
+
+#[test]
+fn silent_on_files_that_are_saved_once_each() {
+    let mut s = Scenario::new();
+    for i in 0..40 {
+        let path = format!("/data/{i}.tmp");
+        let fd = s.open(&path, "O_WRONLY|O_CREAT|O_EXCL");
+        s.write(fd, 2000);
+        s.fsync(fd);
+        s.close(fd);
+        s.rename(&path, &format!("/data/{i}"));
+    }
+    silent("sync-storm", s);
+}
+
+#[test]
+fn silent_on_a_sync_after_a_synchronous_write() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_DSYNC");
+    for _ in 0..100 {
+        s.write(fd, 65536);
+        s.fsync(fd);
+    }
+    silent("sync-storm", s);
+}
+
+#[test]
+fn silent_on_large_amounts() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/sst", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        for _ in 0..16 {
+            s.write(fd, 65536);
+        }
+        s.fsync(fd);
+    }
+    silent("sync-storm", s);
+}
+
+#[test]
+fn silent_when_syncs_are_rare() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+    for _ in 0..60 {
+        s.write(fd, 200);
+        s.fsync(fd);
+        s.wait_ms(1000);
+    }
+    silent("sync-storm", s);
+}
+
+#[test]
+fn silent_when_length_or_room_changes_between() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/journal", "O_RDWR|O_CREAT");
+    s.write(fd, 1 << 20);
+    s.fsync(fd);
+    for _ in 0..50 {
+        s.truncate(fd, 0);
+        s.fdatasync(fd);
+    }
+    let fd = s.open("/data/table", "O_RDWR|O_CREAT");
+    s.write(fd, 1 << 20);
+    s.fsync(fd);
+    for i in 0..50 {
+        s.allocate(fd, i * 65536, 65536);
+        s.fdatasync(fd);
+    }
+    silent("sync-storm", s);
+}
+
+#[test]
+fn names_the_call() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/state", "O_WRONLY|O_CREAT");
+    s.write(fd, 1 << 20);
+    for _ in 0..50 {
+        s.fdatasync(fd);
+    }
+    let found = fires("sync-storm", s);
+    assert!(found[0].title.contains("calls fdatasync 49 times"), "{}", found[0].title);
+}
