@@ -223,7 +223,11 @@ fn rules_that_look_while_recording_find_what_those_do_that_look_later() {
         .filter(|l| l.starts_with("fathom: found "))
         .count();
     assert_eq!(told, findings.len(), "{}", recording.stderr);
-    let line = format!("fathom: {} findings: fathom diagnose ", findings.len());
+    let count = match findings.len() {
+        1 => "1 finding".to_owned(),
+        many => format!("{many} findings"),
+    };
+    let line = format!("fathom: {count}: fathom diagnose ");
     assert!(recording.stderr.contains(&line), "{}", recording.stderr);
     // What was there for others meanwhile is gone.
     assert!(!recording.session.join("findings.json").exists());

@@ -72,8 +72,9 @@ fn long_paths_stay_within_the_memory_that_is_promised() {
     println!("{} of {} MiB", peak >> 20, limit >> 20);
     assert!(peak <= limit, "{peak} of {limit}");
     // Names are remembered in 256 MiB: these are far more.
-    let named = recording
-        .number("SELECT sum(length(path)) FROM syscalls WHERE syscall = 'openat' AND length(path) > 3600");
+    let named = recording.number(
+        "SELECT sum(length(path)) FROM syscalls WHERE syscall = 'openat' AND length(path) > 3600",
+    );
     assert!(named as u64 > 3 * (256 << 20), "{named}");
     let told = recording.number("SELECT recorder_limit_bytes FROM session");
     assert_eq!(told as u64, limit);

@@ -38,7 +38,7 @@ struct Watchers {
 
 /// Memory of rows on their way from records to the disk, whose texts have up to a page of
 /// memory each: the batch that is filled, those that the writer encodes and merges.
-const ROWS_BYTES: usize = 640 << 20;
+const ROWS_BYTES: usize = 768 << 20;
 /// What the recorder's resident memory stays below, besides its rings and the page that it may
 /// serve: drained records that wait, files that are remembered, rows, and the program itself.
 pub const MEMORY_BYTES: usize = WAITING_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);

@@ -13,6 +13,12 @@ use crate::kind::Kinds;
 use crate::ledger::{Claimable, Times};
 use crate::rule::by_share;
 
+/// Rules that name a cause of what others see. Their findings claim time before those that lost
+/// up to [`CAUSE`] times as much: syncs are why a device writes more than the program.
+const CAUSES: [&str; 1] = ["sync-storm"];
+/// As above.
+const CAUSE: i64 = 2;
+
 /// A finding of whose time others have claimed this share says the same as they.
 const MOST: f64 = 0.6;
 
@@ -153,13 +159,11 @@ impl Book {
             }
         }
         let left = |thread: usize| self.times.threads.get(thread).map_or(0, |t| t.left_ns);
-        let free: Vec<(usize, i64, Vec<(usize, i64)>)> = of_thread
-            .into_iter()
-            .map(|(thread, sums)| {
-                let all: i64 = sums.iter().map(|(_, ns)| ns).sum();
-                (thread, all.min(left(thread)), sums)
-            })
-            .collect();
+        let free = of_thread.into_iter().map(|(thread, sums)| {
+            let all: i64 = sums.iter().map(|(_, ns)| ns).sum();
+            (thread, all.min(left(thread)), sums)
+        });
+        let free: Vec<_> = free.collect();
         let all_free: i64 = free.iter().map(|(_, ns, _)| ns).sum();
         let wanted = lost.min(all_free);
         let mut claim = Claim {
@@ -273,7 +277,12 @@ pub(crate) fn settle(findings: &mut Vec<Finding>, times: Times, span_ns: i64) {
     let lost = |finding: &Finding| finding.lost_ns.unwrap_or(0);
     let mut order: Vec<(usize, i64)> = findings.iter().map(lost).enumerate().collect();
     order.retain(|(_, lost)| *lost > 0);
-    order.sort_by_key(|(_, lost)| Reverse(*lost));
+    order.sort_by_key(|(i, lost)| {
+        let cause = findings
+            .get(*i)
+            .is_some_and(|finding| CAUSES.contains(&finding.rule));
+        Reverse(if cause { lost * CAUSE } else { *lost })
+    });
     let mut book = Book::new(times);
     let mut under: BTreeMap<usize, usize> = BTreeMap::new();
     for (i, lost) in order {
@@ -354,16 +363,10 @@ mod tests {
             .filter(|f| f.lost_ns.is_some())
             .collect();
         assert_eq!(syncs.len(), 1, "{syncs:#?}");
-        let mut rules = also(syncs[0]);
-        rules.push(syncs[0].rule);
-        rules.sort_unstable();
+        assert_eq!(syncs[0].rule, "sync-storm");
         assert_eq!(
-            rules,
-            [
-                "extend-without-allocate",
-                "sync-storm",
-                "write-amplification"
-            ]
+            also(syncs[0]),
+            ["extend-without-allocate", "write-amplification"]
         );
         assert!(lost(&diagnosis) <= diagnosis.span_ns);
         assert!(

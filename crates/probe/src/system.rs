@@ -49,6 +49,16 @@ pub fn own_usage() -> (u64, u64) {
     (cpu_ns(&usage), usage.ru_maxrss as u64 * 1024)
 }
 
+/// Has large buffers given back to the machine as soon as they are freed. Without a limit of
+/// its own the C library raises it to the largest buffer it has seen, and keeps them all.
+pub fn return_large_buffers() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes numbers.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
+    }
+}
+
 /// Gives memory that was freed back to the machine.
 pub fn release_memory() {
     #[cfg(target_env = "gnu")]

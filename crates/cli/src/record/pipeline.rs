@@ -179,6 +179,7 @@ impl Pipeline {
 
     /// Starts the thread.
     pub fn start(self) -> anyhow::Result<Running> {
+        system::return_large_buffers();
         let (to, from) = sync_channel(WAITING);
         // Loading the probes is over by then and does not count as recording.
         let (cpu_before, _) = system::own_usage();

@@ -143,10 +143,11 @@ impl DirUnsynced {
         }
         // fdatasync leaves out what reading the bytes does not need.
         let whole = call.syscall == "fsync" || call.syscall.ends_with("_FSYNC") && !call.has_flag("IORING_FSYNC_DATASYNC");
-        if whole && file.fsync_keeps_names() {
-            if let Some(name) = self.latest.remove(&id) {
-                self.waiting.remove(&name);
-            }
+        if whole
+            && file.fsync_keeps_names()
+            && let Some(name) = self.latest.remove(&id)
+        {
+            self.waiting.remove(&name);
         }
         if let Some(path) = self.fresh.remove(&id).flatten() {
             self.wait(call, (id, file), &path, By::Create);

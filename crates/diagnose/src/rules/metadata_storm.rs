@@ -208,7 +208,7 @@ impl Rule for MetadataStorm {
             return;
         }
         let data = call.kind.is_data() || matches!(call.kind, Kind::Sync | Kind::SyncAll | Kind::SyncRange);
-        if !data && !(call.kind.is_metadata() && call.kind != Kind::Seek) {
+        if !data && (!call.kind.is_metadata() || call.kind == Kind::Seek) {
             return;
         }
         let process = self.processes.entry(call.pid);

@@ -153,7 +153,7 @@ impl Rule for WriteAmplification {
             }
         }
         // Of a file that is written through a mapping only it is not known how much that was.
-        let mapped = || !call.file.and_then(|id| self.files.get(&(call.pid, id))).is_some_and(|file| file.asked > 0);
+        let mapped = || call.file.and_then(|id| self.files.get(&(call.pid, id))).is_none_or(|file| file.asked == 0);
         if call.kind == Kind::Msync && mapped() {
             return;
         }

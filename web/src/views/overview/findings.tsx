@@ -76,9 +76,7 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 				))}
 				<p className="quiet">{finding.evidence.map(evidenceText).join(" · ")}</p>
 				{finding.also.length ? (
-					<p className="quiet">
-						Also seen as: {[...new Set(finding.also.map((also) => also.rule))].join(", ")}
-					</p>
+					<p className="quiet">Also seen as: {[...new Set(finding.also.map((also) => also.rule))].join(", ")}</p>
 				) : null}
 				{finding.code?.length ? (
 					<p>
