@@ -82,7 +82,7 @@ static __always_inline int bio_queued(struct bio *bio)
 	struct task_state *state = task_state_of(task);
 	struct request_key by = {};
 	struct bio_record record = {
-		.queued_ns = bpf_ktime_get_ns(),
+		.queued_at_ns = bpf_ktime_get_ns(),
 		.offset = NO_OFFSET,
 		.submit_tid = READ_TYPED(task, pid),
 		.submit_pid = READ_TYPED(task, tgid),
@@ -218,7 +218,7 @@ static __always_inline void note_request(struct request *rq, struct request_stat
 	/* What several bios are of a request is only known from their list. */
 	__u64 bio = (__u64)READ_LINK(rq, bio);
 	state->bio_at = bio == (__u64)READ_LINK(rq, biotail) ? bio : 0;
-	state->bio.queued_ns = 0;
+	state->bio.queued_at_ns = 0;
 }
 
 /* Notes the only bio of a request, whose address another one may have by the time when the
@@ -255,10 +255,10 @@ static __always_inline void request_unseen(struct request_state *state)
 	__builtin_memset(record, 0, sizeof(*record));
 	record->block.kind = RECORD_BLOCK;
 	record->block.dev = state->dev;
-	record->block.started_ns = state->started_ns;
-	record->block.inserted_ns = state->inserted_ns;
-	record->block.issued_ns = state->issued_ns;
-	record->block.completed_ns = now;
+	record->block.started_at_ns = state->started_at_ns;
+	record->block.inserted_at_ns = state->inserted_at_ns;
+	record->block.issued_at_ns = state->issued_at_ns;
+	record->block.completed_at_ns = now;
 	record->block.sector = state->sector;
 	record->block.bytes = state->bytes;
 	record->block.op = state->op;
@@ -267,7 +267,7 @@ static __always_inline void request_unseen(struct request_state *state)
 	record->block.requeues = state->requeues;
 	__builtin_memcpy(record->block.disk, state->disk, sizeof(state->disk));
 	__u64 size = sizeof(record->block);
-	if (state->bio.queued_ns) {
+	if (state->bio.queued_at_ns) {
 		record->bio = state->bio;
 		record->bio.sector = state->sector;
 		record->bio.bytes = state->bytes;
@@ -275,7 +275,7 @@ static __always_inline void request_unseen(struct request_state *state)
 		size = sizeof(*record);
 		__u64 key = state->bio_at;
 		struct bio_record *bio = bpf_map_lookup_elem(&bios, &key);
-		if (bio && bio->queued_ns == state->bio.queued_ns)
+		if (bio && bio->queued_at_ns == state->bio.queued_at_ns)
 			bpf_map_delete_elem(&bios, &key);
 	}
 	if (wide_output(record, size)) {
@@ -337,15 +337,15 @@ int BPF_PROG(layer_rq_start, struct request *rq)
 		request_unseen(state);
 	state = fresh_state(rq);
 	if (state)
-		state->started_ns = bpf_ktime_get_ns();
+		state->started_at_ns = bpf_ktime_get_ns();
 	return 0;
 }
 
 static __always_inline int request_inserted(struct request *rq)
 {
 	struct request_state *state = request_state(rq);
-	if (state && !state->inserted_ns)
-		state->inserted_ns = bpf_ktime_get_ns();
+	if (state && !state->inserted_at_ns)
+		state->inserted_at_ns = bpf_ktime_get_ns();
 	return 0;
 }
 QUEUE_PROGRAM(block_rq_insert, layer_rq_insert, struct request, request_inserted)
@@ -355,8 +355,8 @@ static __always_inline int request_issued(struct request *rq)
 	struct request_state *state = request_state(rq);
 	if (!state)
 		return 0;
-	if (!state->issued_ns)
-		state->issued_ns = bpf_ktime_get_ns();
+	if (!state->issued_at_ns)
+		state->issued_at_ns = bpf_ktime_get_ns();
 	/* Drivers that are given several at once may start one twice (virtblk_queue_rqs). */
 	if (!state->in_device) {
 		/* It may have grown since. */
@@ -476,19 +476,19 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	record->kind = RECORD_BLOCK;
 	record->error = error;
 	record->dev = disk_device(disk);
-	record->completed_ns = now;
+	record->completed_at_ns = now;
 	record->sector = sector_of(rq);
 	record->bytes = moved;
 	record->op = op;
 	record->flags = request_flags(rq->cmd_flags);
 	record->bios_left_out = walk->left_out;
 	if (state) {
-		record->started_ns = state->started_ns;
-		record->inserted_ns = state->inserted_ns;
-		record->issued_ns = state->issued_ns;
+		record->started_at_ns = state->started_at_ns;
+		record->inserted_at_ns = state->inserted_at_ns;
+		record->issued_at_ns = state->issued_at_ns;
 		record->queue_depth = state->depth;
 		record->requeues = state->requeues;
-		if (state->issued_ns)
+		if (state->issued_at_ns)
 			record->sector = state->sector;
 	}
 	if (disk)

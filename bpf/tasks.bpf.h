@@ -55,7 +55,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 	record->kind = RECORD_TASK;
 	record->event = event;
 	record->ts_ns = bpf_ktime_get_ns();
-	record->start_ns = READ_TYPED(task, start_time);
+	record->started_at_ns = READ_TYPED(task, start_time);
 	record->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	record->pid = READ_TYPED(task, tgid);
 	record->tid = tid;
@@ -224,7 +224,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	record->kind = RECORD_TASK;
 	record->event = TASK_COMM;
 	record->ts_ns = bpf_ktime_get_ns();
-	record->start_ns = task->start_time;
+	record->started_at_ns = task->start_time;
 	record->pid = task->tgid;
 	record->tid = task->pid;
 	record->ppid = BPF_CORE_READ(task, real_parent, tgid);

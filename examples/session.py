@@ -24,7 +24,7 @@ arguments.add_argument("--no-plot", action="store_true", help="print the tables 
 options = arguments.parse_args()
 
 meta = json.loads((options.session / "session.json").read_text())
-start_ns = meta["clock"]["start_monotonic_ns"]
+started_at_ns = meta["clock"]["start_monotonic_ns"]
 totals = meta["totals"]
 print(f"{totals['seen']} calls seen, {totals['stored']} stored, {totals['lost']} lost")
 
@@ -68,12 +68,12 @@ print(by_file.to_string(index=False))
 # %% Where in the file, and how fast: offsets and latencies over time.
 moves = database.execute(
     """
-    SELECT (ts_ns - ?) / 1e9 AS seconds, "offset" / 1048576.0 AS mib,
+    SELECT (ts_ns - ?) / 1e9 AS seconds, file_offset / 1048576.0 AS mib,
            dur_ns / 1e3 AS us, syscall
-    FROM calls WHERE class = 'data' AND "offset" IS NOT NULL AND bytes > 0
+    FROM calls WHERE class = 'data' AND file_offset IS NOT NULL AND bytes > 0
     ORDER BY ts_ns
     """,
-    [start_ns],
+    [started_at_ns],
 ).df()
 print(f"{len(moves)} reads and writes with an offset")
 
@@ -82,11 +82,11 @@ print(f"{len(moves)} reads and writes with an offset")
 if (options.session / "faults").is_dir():
     faults = database.execute(
         """
-        SELECT (ts_ns - ?) / 1e9 AS seconds, "offset" / 1048576.0 AS mib,
+        SELECT (ts_ns - ?) / 1e9 AS seconds, file_offset / 1048576.0 AS mib,
                dur_ns / 1e3 AS us, 'page fault' AS syscall
         FROM faults ORDER BY ts_ns
         """,
-        [start_ns],
+        [started_at_ns],
     ).df()
     print(f"{len(faults)} page faults on mapped files")
     moves = pandas.concat([moves, faults], ignore_index=True)

@@ -23,7 +23,7 @@ arguments.add_argument("--no-plot", action="store_true", help="print the tables 
 options = arguments.parse_args()
 
 meta = json.loads((options.session / "session.json").read_text())
-start_ns = meta["clock"]["start_monotonic_ns"]
+started_at_ns = meta["clock"]["start_monotonic_ns"]
 totals = meta["totals"]
 print(f"{totals['seen']} calls seen, {totals['stored']} stored, {totals['lost']} lost")
 
@@ -61,13 +61,13 @@ print(by_file)
 # %% Where in the file, and how fast: offsets and latencies over time.
 moves = (
     calls.filter(
-        pl.col("class") == "data", pl.col("offset").is_not_null(), pl.col("bytes") > 0
+        pl.col("class") == "data", pl.col("file_offset").is_not_null(), pl.col("bytes") > 0
     )
     .sort("ts_ns")
     .select(
         "syscall",
-        seconds=(pl.col("ts_ns") - start_ns) / 1e9,
-        mib=pl.col("offset") / 1048576,
+        seconds=(pl.col("ts_ns") - started_at_ns) / 1e9,
+        mib=pl.col("file_offset") / 1048576,
         us=duration / 1e3,
     )
     .collect()
@@ -82,8 +82,8 @@ if (options.session / "faults").is_dir():
         .sort("ts_ns")
         .select(
             syscall=pl.lit("page fault"),
-            seconds=(pl.col("ts_ns") - start_ns) / 1e9,
-            mib=pl.col("offset") / 1048576,
+            seconds=(pl.col("ts_ns") - started_at_ns) / 1e9,
+            mib=pl.col("file_offset") / 1048576,
             us=duration / 1e3,
         )
         .collect()

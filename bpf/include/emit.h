@@ -45,9 +45,9 @@ static __always_inline void add_loss(struct shed_value *v, struct call_record *c
 	__sync_fetch_and_add(&v->dur_ns, call->dur_ns);
 	if (v->max_dur_ns < call->dur_ns)
 		v->max_dur_ns = call->dur_ns;
-	if (!v->first_ns)
-		v->first_ns = end;
-	v->last_ns = end;
+	if (!v->first_at_ns)
+		v->first_at_ns = end;
+	v->last_at_ns = end;
 	__u32 bucket = log2_bucket(call->dur_ns);
 	if (bucket < HIST_BUCKETS)
 		__sync_fetch_and_add(&v->hist[bucket], 1);

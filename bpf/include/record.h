@@ -363,7 +363,7 @@ struct task_record {
 	__u16 exe_len; /* bytes */
 	__u16 cgroup_len; /* bytes */
 	__u64 ts_ns; /* when it happened */
-	__u64 start_ns; /* when the thread began */
+	__u64 started_at_ns; /* when the thread began */
 	__u64 cgroup_id; /* of cgroup v2, 0 when there is none */
 	__u32 pid; /* thread group */
 	__u32 tid; /* thread */
@@ -455,7 +455,7 @@ enum bio_origin {
 
 /* A part of a request to a device, as a file system submitted it. */
 struct bio_record {
-	__u64 queued_ns; /* when it was submitted, 0 when that was not seen */
+	__u64 queued_at_ns; /* when it was submitted, 0 when that was not seen */
 	__u64 cause_ns; /* request that caused it: who dirtied the pages that it writes */
 	__u64 submit_ns; /* request in whose course it was submitted */
 	__u64 sector; /* of 512 bytes, on the whole device */
@@ -482,7 +482,7 @@ enum block_flag {
 	BLOCK_BACKGROUND = 64,
 	BLOCK_NOWAIT = 128,
 	BLOCK_IDLE = 256,
-	/* None of the kernel's: how the request ended was not seen. completed_ns is when that
+	/* None of the kernel's: how the request ended was not seen. completed_at_ns is when that
 	 * was noticed, bytes are those of the whole request, bios the first at most. */
 	BLOCK_UNSEEN = 32768,
 };
@@ -493,10 +493,10 @@ struct block_record {
 	__u8 error; /* blk_status_t */
 	__u16 bios; /* that follow */
 	__u32 dev; /* the kernel's encoding */
-	__u64 started_ns; /* when the block layer had a request for it, 0: not seen */
-	__u64 inserted_ns; /* into the scheduler's queue, 0: not */
-	__u64 issued_ns; /* to the device, 0: not seen */
-	__u64 completed_ns; /* by the device */
+	__u64 started_at_ns; /* when the block layer had a request for it, 0: not seen */
+	__u64 inserted_at_ns; /* into the scheduler's queue, 0: not */
+	__u64 issued_at_ns; /* to the device, 0: not seen */
+	__u64 completed_at_ns; /* by the device */
 	__u64 sector; /* of 512 bytes */
 	__u64 bytes; /* that were moved */
 	__u16 op; /* REQ_OP_ of the kernel */
@@ -714,8 +714,8 @@ struct shed_value {
 	__u64 bytes; /* moved */
 	__u64 dur_ns; /* sum of durations */
 	__u64 max_dur_ns; /* longest */
-	__u64 first_ns; /* exit of the first */
-	__u64 last_ns; /* exit of the last */
+	__u64 first_at_ns; /* exit of the first */
+	__u64 last_at_ns; /* exit of the last */
 	__u64 hist[40]; /* durations, HIST_BUCKETS */
 };
 

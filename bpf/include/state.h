@@ -98,14 +98,14 @@ struct layer_state {
  * goes to the driver: the kernel may leave out the program that would see it complete. */
 struct request_state {
 	__u64 began_ns; /* start_time_ns of the kernel's request, 0 before that is set */
-	__u64 started_ns; /* as in struct block_record, as are the next two */
-	__u64 inserted_ns;
-	__u64 issued_ns;
+	__u64 started_at_ns; /* as in struct block_record, as are the next two */
+	__u64 inserted_at_ns;
+	__u64 issued_at_ns;
 	__u64 sector; /* of 512 bytes */
 	__u64 done; /* bytes that were completed so far */
 	__u64 bytes; /* of the whole request */
 	__u64 bio_at; /* its struct bio, if it has one only; 0: none, or several */
-	struct bio_record bio; /* of that one; queued_ns is 0 when it is not known */
+	struct bio_record bio; /* of that one; queued_at_ns is 0 when it is not known */
 	__u32 depth; /* of the device's queue when it was issued */
 	__u32 requeues; /* times that it was taken back */
 	__u32 in_device; /* 1: it was issued, and neither completed nor taken back */

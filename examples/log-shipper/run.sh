@@ -27,11 +27,11 @@ ship() {
 # Every read and write of the log, with where it was and the signature of its bytes.
 accesses() {
 	table "$1" "
-		SELECT comm, syscall, f.ino, dense_rank() OVER (ORDER BY file_id) AS file, \"offset\", ret,
+		SELECT comm, syscall, f.ino, dense_rank() OVER (ORDER BY file_id) AS file, file_offset, ret,
 			if(ret > 0, hash_hex(hash), '') AS signature
 		FROM syscalls AS s JOIN files AS f USING (file_id)
 		WHERE s.path LIKE '%/app.log' AND syscall IN ('read', 'write')
-		QUALIFY row_number() OVER (PARTITION BY comm, syscall, file_id, \"offset\", ret ORDER BY s.ts_ns) = 1
+		QUALIFY row_number() OVER (PARTITION BY comm, syscall, file_id, file_offset, ret ORDER BY s.ts_ns) = 1
 		ORDER BY s.ts_ns"
 	echo
 	echo "(of the same reads again and again the first)"

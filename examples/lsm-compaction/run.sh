@@ -36,7 +36,7 @@ bench() {
 windows() {
 	table "$1" "
 		WITH calls AS (
-			SELECT floor((ts_ns - (SELECT start_ns FROM session)) / 1e9 / $2) * $2 AS second,
+			SELECT floor((ts_ns - (SELECT started_at_ns FROM session)) / 1e9 / $2) * $2 AS second,
 				CASE WHEN comm LIKE 'rocksdb:low%' THEN 'compaction' WHEN comm LIKE 'rocksdb:high%' THEN 'flush'
 					WHEN comm LIKE 'db_bench%' THEN 'client' END AS role,
 				tid, dur_ns, coalesce(bytes, 0) AS bytes, syscall

@@ -27,8 +27,8 @@ scan() {
 	# A read continues when it begins where the one before has ended.
 	table "$1" "
 		WITH reads AS (
-			SELECT rid, s.ts_ns, dur_ns, \"offset\", ret,
-				\"offset\" - lag(\"offset\" + ret) OVER (ORDER BY s.ts_ns) AS jump
+			SELECT rid, s.ts_ns, dur_ns, file_offset, ret,
+				file_offset - lag(file_offset + ret) OVER (ORDER BY s.ts_ns) AS jump
 			FROM syscalls AS s WHERE syscall = 'pread64' AND path = '$database' AND ret > 100
 		)
 		SELECT count(*) AS reads, count(*) FILTER (jump = 0) AS continued, count(*) FILTER (jump < 0) AS backwards,
@@ -41,8 +41,8 @@ scan() {
 	# The picture: where in the file, over the scan, a line of 32 cells for each of 12 steps.
 	table "$1" "
 		WITH reads AS (
-			SELECT \"offset\" AS o, ntile(12) OVER (ORDER BY ts_ns) AS step,
-				least(31, floor(32 * \"offset\" / (SELECT max(\"offset\") + 1 FROM syscalls WHERE syscall = 'pread64' AND path = '$database'))) AS cell
+			SELECT file_offset AS o, ntile(12) OVER (ORDER BY ts_ns) AS step,
+				least(31, floor(32 * file_offset / (SELECT max(file_offset) + 1 FROM syscalls WHERE syscall = 'pread64' AND path = '$database'))) AS cell
 			FROM syscalls WHERE syscall = 'pread64' AND path = '$database' AND ret > 100
 		),
 		cells AS (

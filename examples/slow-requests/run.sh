@@ -61,10 +61,10 @@ requests="
 		LEFT JOIN pagecache AS p USING (rid)
 		LEFT JOIN (
 			SELECT rid, max(others) AS others,
-				sum(coalesce(inserted_ns, started_ns) - queued_ns) AS preparing_ns,
-				sum(issued_ns - coalesce(inserted_ns, started_ns)) AS waiting_ns,
-				sum(completed_ns - issued_ns) AS service_ns
-			FROM block ASOF JOIN queue ON block.device = queue.device AND block.queued_ns >= queue.ts_ns
+				sum(coalesce(inserted_at_ns, started_at_ns) - queued_at_ns) AS preparing_ns,
+				sum(issued_at_ns - coalesce(inserted_at_ns, started_at_ns)) AS waiting_ns,
+				sum(completed_at_ns - issued_at_ns) AS service_ns
+			FROM block ASOF JOIN queue ON block.device = queue.device AND block.queued_at_ns >= queue.ts_ns
 			WHERE op = 'read' GROUP BY rid
 		) AS b USING (rid)
 		WHERE s.syscall = 'pread64' AND s.path LIKE '%/database'
@@ -107,7 +107,7 @@ table server "
 		SELECT device FROM block JOIN syscalls AS s USING (rid)
 		WHERE s.path LIKE '%/database' GROUP BY device ORDER BY count(*) DESC LIMIT 1
 	)
-	SELECT floor((ts_ns - (SELECT start_ns FROM session)) / 1e9 * 2) / 2 AS second,
+	SELECT floor((ts_ns - (SELECT started_at_ns FROM session)) / 1e9 * 2) / 2 AS second,
 		round(avg(waiting), 1) AS waiting, round(avg(in_device), 1) AS in_device,
 		round(avg(waiting_others + in_device_others), 1) AS of_others,
 		bar(avg(waiting + in_device), 0, 64, 32) AS length
@@ -117,6 +117,6 @@ table server "
 heading "Who filled it"
 table server "
 	SELECT coalesce(comm, '') AS comm, rid IS NOT NULL AS recorded, op, count(*) AS requests,
-		sum(bytes)::BIGINT AS bytes, median(completed_ns - issued_ns)::BIGINT AS device_median_ns
+		sum(bytes)::BIGINT AS bytes, median(completed_at_ns - issued_at_ns)::BIGINT AS device_median_ns
 	FROM block GROUP BY ALL ORDER BY bytes DESC LIMIT 6"
 [ -n "$quick" ] || printf '\nThe session is %s/server.fathom: fathom report, fathom query, fathom ui.\n' "$sessions"

@@ -100,7 +100,7 @@ fn record(dir: &Path, (name, program, options): &(&str, &[&str], &[&str])) {
         run([
             "export".into(),
             session.clone(),
-            "--to".into(),
+            "--format".into(),
             format.into(),
             "-o".into(),
             log,

@@ -322,7 +322,8 @@ fn broken(promises: &[Promise], outcomes: &[Outcome]) -> Vec<String> {
         let (Some(bad), Some(good)) = (of("bad"), of("good")) else {
             continue;
         };
-        let Some(evidence) = bad.findings.get(&promise.rule) else {
+        // One that is shown under another finding has no evidence of its own.
+        let Some(evidence) = bad.findings.get(&promise.rule).filter(|e| !e.is_empty()) else {
             continue;
         };
         let promised = evaluate(&promise.evidence, evidence) * promise.share;

@@ -445,7 +445,7 @@ fn threads_that_share_a_descriptor() {
         for row in rows_of(&recording, &log) {
             if row.text("syscall") == Some("read") && row.int("ret") > Some(0) {
                 assert!(row.int("hash").is_some());
-                pieces.push((row.int("offset"), row.int("ret").unwrap()));
+                pieces.push((row.int("file_offset"), row.int("ret").unwrap()));
             }
         }
     }

@@ -192,7 +192,7 @@ fn measure(scratch: &Scratch, device: &str, threads: i64) -> Measured {
     );
     let device_ns = recording
         .rows(&format!(
-            "SELECT completed_ns - issued_ns AS ns FROM block WHERE {own} ORDER BY completed_ns"
+            "SELECT completed_at_ns - issued_at_ns AS ns FROM block WHERE {own} ORDER BY completed_at_ns"
         ))
         .iter()
         .map(|row| row.int("ns").unwrap())

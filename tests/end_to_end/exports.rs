@@ -98,11 +98,11 @@ fn tables_with_windows_and_conditions() {
         (["--where", "nonsense = 1"], "nonsense"),
         (["--where", "1) UNION SELECT (1"], "condition"),
         (["--from", "yesterday"], "is no time"),
-        (["--to", "vhs"], "there is no format"),
+        (["--format", "vhs"], "there is no format"),
     ] {
         let mut args = vec!["export".into(), session.clone().into_os_string()];
-        if options[0] != "--to" {
-            args.extend(["--to".into(), "csv".into()]);
+        if options[0] != "--format" {
+            args.extend(["--format".into(), "csv".into()]);
         }
         args.extend(options.iter().map(|o| o.into()));
         let output = tools::run(args);
@@ -124,7 +124,7 @@ fn a_closed_pipe_is_quiet() {
         let mut child = Command::new(fathom())
             .arg("export")
             .arg(&recording.session)
-            .args(["--to", format])
+            .args(["--format", format])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -214,7 +214,7 @@ fn no_export_writes_control_characters_to_a_terminal() {
         let exact = format != "csv" || !option.is_empty();
         assert_eq!(text.contains('\u{1b}'), exact, "{format} {option}");
         let line = format!(
-            "exec '{}' export '{}' --to {format} {option}",
+            "exec '{}' export '{}' --format {format} {option}",
             fathom().display(),
             recording.session.display()
         );
@@ -265,7 +265,7 @@ fn perfetto_has_every_call_as_a_slice() {
         }
     }
     let rows = recording.rows(
-        "SELECT rid, ts_ns, dur_ns, tid, comm, syscall, path, \"offset\", bytes, ret FROM syscalls",
+        "SELECT rid, ts_ns, dur_ns, tid, comm, syscall, path, file_offset, bytes, ret FROM syscalls",
     );
     for row in &rows {
         let slice = found[&row.int("rid").unwrap()];
@@ -274,7 +274,10 @@ fn perfetto_has_every_call_as_a_slice() {
         assert_eq!(slice["name"].as_str(), row.text("syscall"));
         assert_eq!(slice["depth"], 0, "{row:?}");
         assert_eq!(slice["args"]["path"].as_str(), row.text("path"));
-        assert_eq!(slice["args"]["offset"].as_i64(), row.int("offset"));
+        assert_eq!(
+            slice["args"]["file_offset"].as_i64(),
+            row.int("file_offset")
+        );
         assert_eq!(slice["args"]["ret"].as_i64(), row.int("ret"));
         let track = slice["track"].as_str().unwrap();
         let thread = format!("thread {} ", row.int("tid").unwrap());
@@ -482,7 +485,7 @@ fn fio_replays_the_same_offsets_and_sizes() {
         let pieces = |recording: &Recording| -> Vec<String> {
             recording
                 .rows(&format!(
-                    "SELECT syscall, \"offset\", bytes FROM syscalls
+                    "SELECT syscall, file_offset, bytes FROM syscalls
                      WHERE path = '{path}' AND tid <> pid AND syscall IN ('pread64', 'pwrite64', 'fsync')
                      ORDER BY rid"
                 ))
@@ -512,7 +515,7 @@ fn fio_gets_the_pages_of_mapped_files() {
         let path = scratch.work().join(name).display().to_string();
         let want: Vec<String> = recording
             .rows(&format!(
-                "SELECT \"offset\" // 4096 * 4096 AS page FROM faults
+                "SELECT file_offset // 4096 * 4096 AS page FROM faults
                  WHERE path = '{path}' AND kind <> 'failed' ORDER BY ts_ns, rid"
             ))
             .iter()
@@ -537,7 +540,7 @@ fn the_python_examples_run() {
     let totals = recording.balanced();
     let faults = recording.number("SELECT count(*) FROM faults");
     let moves = recording.number(
-        "SELECT count(*) FROM syscalls WHERE class = 'data' AND \"offset\" IS NOT NULL AND bytes > 0",
+        "SELECT count(*) FROM syscalls WHERE class = 'data' AND file_offset IS NOT NULL AND bytes > 0",
     );
     let slowest = recording.rows("SELECT syscall, calls FROM by_syscall LIMIT 1");
     let plot = scratch.root().join("plot.png");

@@ -90,7 +90,7 @@ impl Run {
     fn rows(&self, names: &[&str]) -> Vec<Piece> {
         let names: Vec<_> = names.iter().map(|n| format!("'{n}'")).collect();
         let rows = self.recording.rows(&format!(
-            "SELECT \"offset\", size, ret, bytes FROM syscalls
+            "SELECT file_offset, size, ret, bytes FROM syscalls
              WHERE path = '{}' AND syscall IN ({}) ORDER BY ts_ns",
             self.file,
             names.join(", ")
@@ -99,7 +99,7 @@ impl Run {
             .map(|row| {
                 assert_eq!(row.int("ret"), row.int("size"), "{row:?}");
                 assert_eq!(row.int("ret"), row.int("bytes"), "{row:?}");
-                (row.int("offset").unwrap(), row.int("ret").unwrap())
+                (row.int("file_offset").unwrap(), row.int("ret").unwrap())
             })
             .collect()
     }

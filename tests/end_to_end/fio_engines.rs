@@ -85,7 +85,7 @@ impl Run {
     fn check(&self, api: &str, reads: &[&str], writes: &[&str]) {
         self.check_rows(reads, writes, |file| {
             format!(
-                "SELECT syscall, \"offset\", size, ret, bytes FROM syscalls
+                "SELECT syscall, file_offset, size, ret, bytes FROM syscalls
                  WHERE path = '{file}' AND api = '{api}' AND class = 'data'
                     AND syscall NOT IN ('fadvise64', 'fallocate') ORDER BY ts_ns"
             )
@@ -112,7 +112,7 @@ impl Run {
                         assert!(writes.contains(&name), "{pattern}: {row:?}");
                         "write"
                     };
-                    let offset = row.int("offset").unwrap();
+                    let offset = row.int("file_offset").unwrap();
                     (direction.to_owned(), offset, row.int("size").unwrap())
                 })
                 .collect();
@@ -161,8 +161,8 @@ fn splice() {
     fio("splice", &[]).check_rows(&["in"], &["out"], |file| {
         format!(
             "SELECT if(path = '{file}', 'in', 'out') AS syscall, size, ret, bytes,
-                if(path = '{file}', \"offset\",
-                   regexp_extract(args, 'off_out=(\\d+)', 1)::BIGINT) AS \"offset\"
+                if(path = '{file}', file_offset,
+                   regexp_extract(args, 'off_out=(\\d+)', 1)::BIGINT) AS file_offset
              FROM syscalls WHERE syscall = 'splice' AND '{file}' IN (path, path2)
              ORDER BY ts_ns"
         )

@@ -288,7 +288,7 @@ fn shared_reads(scratch: &Scratch, recording: &fathom_tests::Recording, readers:
     for log in &logs {
         for row in rows_of(recording, log) {
             if row.text("syscall") == Some("read") && row.int("ret") > Some(0) {
-                pieces.push((row.int("offset"), row.int("ret").unwrap()));
+                pieces.push((row.int("file_offset"), row.int("ret").unwrap()));
             }
         }
     }
@@ -342,7 +342,7 @@ fn processes_that_append_to_one_file() {
     for log in &logs {
         for row in rows_of(&recording, log) {
             if row.text("syscall") == Some("write") {
-                pieces.push((row.int("offset").unwrap(), row.int("ret").unwrap()));
+                pieces.push((row.int("file_offset").unwrap(), row.int("ret").unwrap()));
             }
         }
     }

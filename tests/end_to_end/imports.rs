@@ -31,7 +31,7 @@ fn both(scratch: &Scratch, options: &[&str], command: &[PathBuf]) -> (Recording,
 
 /// Columns that both must have alike. `hash` and what strace cannot tell are not
 /// among them.
-const COLUMNS: &str = "syscall, class, ret, errno, fd, \"offset\", size, bytes, flags, path_arg, \
+const COLUMNS: &str = "syscall, class, ret, errno, fd, file_offset, size, bytes, flags, path_arg, \
                        path_arg2, path, path2, args, comm";
 
 fn rows(session: &Path, condition: &str) -> BTreeMap<i64, Vec<Row>> {
@@ -57,7 +57,7 @@ fn difference(recorded: &Row, imported: &Row, may_lack: &[&str]) -> Option<Strin
         "ret",
         "errno",
         "fd",
-        "offset",
+        "file_offset",
         "size",
         "bytes",
         "flags",
@@ -157,7 +157,7 @@ fn excused(row: &Row) -> Vec<&'static str> {
         "msync" | "madvise" | "mprotect" | "mincore" | "mlock" | "mlock2" | "munlock"
     ) || call.name == "fchmodat2"
     {
-        lacks.extend(["path", "offset", "path_arg", "flags", "args"]);
+        lacks.extend(["path", "file_offset", "path_arg", "flags", "args"]);
     }
     if call.position(Arg::Ring).is_some() || name == "io_uring_setup" {
         lacks.push("path");
@@ -276,9 +276,9 @@ fn processes_like_recorded() {
     let mut told = 0;
     for (tid, rows) in &want {
         for (a, b) in rows.iter().zip(&got[tid]) {
-            if let Some(offset) = b.int("offset") {
+            if let Some(offset) = b.int("file_offset") {
                 told += 1;
-                assert_eq!(a.int("offset"), Some(offset), "{a:?}\n{b:?}");
+                assert_eq!(a.int("file_offset"), Some(offset), "{a:?}\n{b:?}");
             }
         }
     }
@@ -377,7 +377,7 @@ fn a_session_through_strace_and_back() {
             compared += 1;
             // A position that was moved before the first line is not known, nor a
             // name of a thread that no line tells.
-            let difference = difference(a, b, &["offset", "comm", "size", "args", "path"]);
+            let difference = difference(a, b, &["file_offset", "comm", "size", "args", "path"]);
             assert_eq!(difference, None, "{a:?}\n{b:?}");
         }
         assert_eq!(want.len(), got[tid].len());
@@ -418,7 +418,7 @@ fn a_session_through_dio_and_back() {
         format!("[{}]", joined.trim_end().replace('\n', ",")),
     )
     .unwrap();
-    let columns = "pid, tid, comm, cpu, syscall, class, ret, errno, fd, \"offset\", bytes, \
+    let columns = "pid, tid, comm, cpu, syscall, class, ret, errno, fd, file_offset, bytes, \
                    dur_ns, wall_time(ts_ns)::VARCHAR AS at";
     let sql = format!("SELECT {columns} FROM syscalls WHERE api = 'syscall' ORDER BY ts_ns, rid");
     let texts = |session: &Path| -> Vec<String> {
@@ -433,7 +433,7 @@ fn a_session_through_dio_and_back() {
         let got = texts(&imported);
         assert_eq!(got.len(), want.len(), "{name}");
         for (a, b) in want.iter().zip(&got) {
-            let strip = |t: &str| t.replace("\"offset\":null,", "");
+            let strip = |t: &str| t.replace("\"file_offset\":null,", "");
             assert_eq!(strip(a), strip(b), "{name}");
         }
         let files =
@@ -507,7 +507,7 @@ fn damaged_lines_are_counted() {
     );
     let rows = query(
         &session,
-        "SELECT syscall, ret, \"offset\", dur_ns FROM syscalls ORDER BY rid",
+        "SELECT syscall, ret, file_offset, dur_ns FROM syscalls ORDER BY rid",
     );
     assert_eq!(rows.len(), 3);
     // The damaged read may have moved the position.

@@ -19,7 +19,7 @@ fn record(scratch: &Scratch, program: &Path) -> Recording {
 fn rows(recording: &Recording, scratch: &Scratch) -> Vec<String> {
     let dir = scratch.work().display().to_string();
     let rows = recording.rows(
-        r#"SELECT syscall, "offset", size, bytes, ret, errno, path, path2, args FROM syscalls
+        r#"SELECT syscall, file_offset, size, bytes, ret, errno, path, path2, args FROM syscalls
            WHERE rid >= (SELECT min(rid) FROM syscalls WHERE path_arg = 'file')
              AND syscall NOT IN ('munmap', 'fstat', 'stat', 'newfstatat', 'statx')
            ORDER BY rid"#,
@@ -38,7 +38,7 @@ fn rows(recording: &Recording, scratch: &Scratch) -> Vec<String> {
             };
             format!(
                 "{syscall} {} {} {} {ret} {} {} {}",
-                number("offset"),
+                number("file_offset"),
                 number("size"),
                 number("bytes"),
                 text("path"),

@@ -93,7 +93,7 @@ fn counters_agree(fs_type: &str) {
     let rows = recording.rows(
         "WITH readings AS (
              SELECT regexp_extract(path, '/block/([^/]+)/stat$', 1) AS device,
-                 min(ts_ns) AS begin_ns, max(ts_ns) AS end_ns
+                 min(ts_ns) AS begin_ns, max(ts_ns) AS ended_at_ns
              FROM syscalls WHERE syscall = 'openat' AND path LIKE '%/block/%/stat' GROUP BY 1)
          SELECT count(*) FILTER (op = 'read') AS reads, count(*) FILTER (op = 'write') AS writes,
              count(*) FILTER (op = 'flush') AS flushes,
@@ -101,11 +101,11 @@ fn counters_agree(fs_type: &str) {
              coalesce(sum(bytes) FILTER (op = 'read'), 0) // 512 AS read_sectors,
              coalesce(sum(bytes) FILTER (op = 'write'), 0) // 512 AS written_sectors,
              coalesce(sum(bytes) FILTER (op = 'discard'), 0) // 512 AS discarded_sectors,
-             count(*) FILTER (issued_ns IS NULL) AS not_issued,
-             count(*) FILTER (coalesce(queued_ns, 0) > issued_ns OR issued_ns > completed_ns)
+             count(*) FILTER (issued_at_ns IS NULL) AS not_issued,
+             count(*) FILTER (coalesce(queued_at_ns, 0) > issued_at_ns OR issued_at_ns > completed_at_ns)
                  AS backwards
          FROM block JOIN readings USING (device)
-         WHERE coalesce(completed_ns, ts_ns) BETWEEN begin_ns AND end_ns",
+         WHERE coalesce(completed_at_ns, ts_ns) BETWEEN begin_ns AND ended_at_ns",
     );
     // Documentation/block/stat.rst
     for (name, field) in [
@@ -183,7 +183,7 @@ fn depths(recording: &Recording) {
          ) AS most
          FROM block b SEMI JOIN (
              SELECT device FROM block WHERE device LIKE 'loop%'
-             GROUP BY device HAVING count(rid) > 0 AND count(completed_ns) = count(*)
+             GROUP BY device HAVING count(rid) > 0 AND count(completed_at_ns) = count(*)
          ) USING (device)
          GROUP BY device HAVING told > most",
     );
@@ -352,7 +352,7 @@ fn waits_have_a_waker() {
     adds_up(&recording);
     let rows = recording.rows(
         "SELECT count(*) AS n FROM waits WHERE dur_ns < 0 OR run_queue_ns < 0 OR run_queue_ns > dur_ns
-             OR (reason = 'preempted' AND woken_ns IS NOT NULL) OR waker = ''",
+             OR (reason = 'preempted' AND woken_at_ns IS NOT NULL) OR waker = ''",
     );
     assert_eq!(rows[0].int("n"), Some(0));
     // Waits of a call lie in it.
@@ -394,7 +394,7 @@ fn programs_for_older_kernels_see_the_layers() {
                  (SELECT count(*) FROM bios SEMI JOIN syscalls USING (rid)
                   WHERE origin = 'call' AND submit_rid = rid) AS bios,
                  (SELECT count(*) FROM block WHERE rid IS NOT NULL AND op = 'read'
-                  AND (issued_ns IS NULL OR issued_ns > completed_ns)) AS untimed
+                  AND (issued_at_ns IS NULL OR issued_at_ns > completed_at_ns)) AS untimed
              FROM syscalls WHERE syscall IN ('read', 'pread64') AND path LIKE '%/read.0.0'
                  AND bytes = 4096",
         );

@@ -115,14 +115,14 @@ fn a_call_is_in_the_answer_soon_after_its_end() {
             session,
             "SELECT count(*) FILTER (path LIKE '%/call-%' AND syscall LIKE 'open%') AS calls,
                     max(ts_ns + dur_ns) FILTER (path LIKE '%/call-%' AND syscall LIKE 'open%')
-                        AS end_ns,
+                        AS ended_at_ns,
                     count(*) AS rows, any_value(seen - lost) AS stored
              FROM syscalls, session",
         );
         let number = |name| rows.as_ref().ok()?.first()?.int(name);
         Some([
             number("calls")?,
-            number("end_ns").unwrap_or(0),
+            number("ended_at_ns").unwrap_or(0),
             number("rows")?,
             number("stored").unwrap_or(0),
         ])
@@ -136,14 +136,14 @@ fn a_call_is_in_the_answer_soon_after_its_end() {
         let mut asked_ns = now_ns();
         running.until("the call in an answer", || {
             let before_ns = now_ns();
-            let Some([calls, end_ns, rows, stored]) = count(&session) else {
+            let Some([calls, ended_at_ns, rows, stored]) = count(&session) else {
                 return false;
             };
             assert_eq!(rows, stored, "what was seen and is not lost is there");
             // What was seen once stays, and nothing comes before it happens.
             assert!(calls == n as i64 || calls == n as i64 - 1, "{calls} of {n}");
             if calls == n as i64 {
-                found = Some((asked_ns - end_ns, now_ns() - end_ns));
+                found = Some((asked_ns - ended_at_ns, now_ns() - ended_at_ns));
             }
             asked_ns = before_ns;
             found.is_some()

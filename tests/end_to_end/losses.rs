@@ -51,7 +51,7 @@ fn what_a_full_ring_drops_is_counted_exactly() {
     // Histograms of durations take every lost call in.
     let shapes = recording.rows(
         "SELECT count(*) AS wrong FROM losses WHERE list_sum(hist) <> count OR len(hist) <> 40
-            OR first_ns > last_ns OR max_dur_ns > dur_ns OR stage <> 'ring'
+            OR first_at_ns > last_at_ns OR max_dur_ns > dur_ns OR stage <> 'ring'
             OR (layer = 'syscall') = (syscall IN ('page_fault', 'writeback', 'block_request',
                 'wait', 'interrupt', 'page_cache', 'fs_span'))",
     );
@@ -85,7 +85,7 @@ fn what_a_full_ring_keeps_is_right() {
     let recording = flooded(&scratch);
     let wrong = recording.number(
         "SELECT count(*) FROM syscalls WHERE syscall = 'preadv' AND
-            (ret IS DISTINCT FROM 16 OR size IS DISTINCT FROM 16 OR \"offset\" IS DISTINCT FROM 0
+            (ret IS DISTINCT FROM 16 OR size IS DISTINCT FROM 16 OR file_offset IS DISTINCT FROM 0
              OR bytes IS DISTINCT FROM 16 OR path IS NULL OR dur_ns <= 0)",
     );
     assert_eq!(wrong, 0);

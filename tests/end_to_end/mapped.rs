@@ -44,7 +44,7 @@ impl Step {
     }
 
     fn faulted(&self) -> Vec<i64> {
-        let page = |row: &Row| row.int("offset").unwrap() / PAGE;
+        let page = |row: &Row| row.int("file_offset").unwrap() / PAGE;
         self.rows.iter().map(page).collect()
     }
 }
@@ -112,7 +112,11 @@ fn every_kind_of_mapping() {
     for (name, step) in &steps {
         for row in &step.rows {
             let address = row.int("address").unwrap();
-            assert_eq!(row.int("offset"), Some(address - step.start), "{row:?}");
+            assert_eq!(
+                row.int("file_offset"),
+                Some(address - step.start),
+                "{row:?}"
+            );
             assert!(row.int("dur_ns").unwrap() > 0, "{row:?}");
             assert!(row.text("comm").unwrap().starts_with("mapped"), "{row:?}");
         }
@@ -176,7 +180,7 @@ fn every_kind_of_mapping() {
     let beyond = step("beyond");
     assert_eq!(beyond.rows(), 1);
     beyond.all(&[("kind", "failed"), ("access", "write")]);
-    assert_eq!(beyond.rows[0].int("offset"), Some(PAGES * PAGE + 5));
+    assert_eq!(beyond.rows[0].int("file_offset"), Some(PAGES * PAGE + 5));
 
     let twice = recording.number(
         "SELECT count(*) - count(DISTINCT rid) FROM
@@ -195,10 +199,10 @@ fn msync_and_write_back() {
     let (recording, steps) = touch(&scratch);
     let path = scratch.work().join("write").display().to_string();
     let calls =
-        recording.rows("SELECT path, \"offset\", size FROM syscalls WHERE syscall = 'msync'");
+        recording.rows("SELECT path, file_offset, size FROM syscalls WHERE syscall = 'msync'");
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].text("path"), Some(path.as_str()));
-    assert_eq!(calls[0].int("offset"), Some(8 * PAGE));
+    assert_eq!(calls[0].int("file_offset"), Some(8 * PAGE));
     if steps["write"].rows[0].text("fs_type") != Some("ext4") {
         return;
     }
@@ -208,7 +212,7 @@ fn msync_and_write_back() {
     let mut written = BTreeMap::new();
     for row in &rows {
         assert_eq!(row.value("contiguous"), true, "{row:?}");
-        let first = row.int("offset").unwrap() / PAGE;
+        let first = row.int("file_offset").unwrap() / PAGE;
         for page in first..first + row.int("bytes").unwrap() / PAGE {
             let by = row.text("syscall").map(str::to_owned);
             assert_eq!(written.insert(page, by), None, "page {page} twice");
@@ -234,7 +238,7 @@ fn covered(recording: &Recording, rows: &[Row], pages: &[i64]) {
     }
     let mut mapped = BTreeSet::new();
     for row in rows {
-        mapped.insert(row.int("offset").unwrap() / PAGE);
+        mapped.insert(row.int("file_offset").unwrap() / PAGE);
         if let (Some(from), Some(bytes)) = (row.int("around_offset"), row.int("around_bytes")) {
             mapped.extend(from / PAGE..(from + bytes) / PAGE);
         }
@@ -397,7 +401,7 @@ fn fio_on_mapped_files() {
     ] {
         let (recording, touches, path) = fio(&scratch, pattern);
         let rows = rows_of(&recording, &path);
-        let page = |row: &Row| row.int("offset").unwrap() / PAGE;
+        let page = |row: &Row| row.int("file_offset").unwrap() / PAGE;
         let wrote = |row: &Row| row.text("access") == Some("write");
         let pages: Vec<i64> = touches.iter().map(|t| t.0).collect();
         covered(&recording, &rows, &pages);

@@ -551,7 +551,7 @@ fn under_sudo_everything_is_of_the_user_who_called_it() {
         &["diagnose"],
         &["zoom", "--rebuild"],
         &["repair"],
-        &["export", "--to", "csv"],
+        &["export", "--format", "csv"],
     ] {
         let mut command = nobodys();
         command
@@ -576,7 +576,7 @@ fn under_sudo_everything_is_of_the_user_who_called_it() {
     let csv = dir.join("out.csv");
     must(ended(
         by_sudo()
-            .args(["export", "--to", "csv", "-o"])
+            .args(["export", "--format", "csv", "-o"])
             .arg(&csv)
             .arg(&session),
     ));
@@ -731,7 +731,7 @@ fn an_export_replaces_a_link_and_goes_into_no_pipe_of_another_user() {
     let export = |to: &Path| {
         let mut command = plain();
         command
-            .args(["export", "--to", "csv", "-o"])
+            .args(["export", "--format", "csv", "-o"])
             .arg(to)
             .arg(&session);
         command
@@ -819,7 +819,7 @@ fn sessions_have_any_name() {
             &["zoom", "--events"],
             &["zoom", "--by", "layer"],
             &["repair"],
-            &["export", "--to", "csv"],
+            &["export", "--format", "csv"],
             &["report", "--sizes"],
         ] {
             let mut command = plain();

@@ -70,7 +70,7 @@ fn paths_are_those_of_the_program_and_of_the_host() {
     // The number of a namespace that is gone may be given to another one.
     let left = recording.number(
         "SELECT count(*) FROM processes
-         WHERE mnt_ns <> (SELECT mnt_ns FROM processes ORDER BY start_ns LIMIT 1)",
+         WHERE mount_namespace <> (SELECT mount_namespace FROM processes ORDER BY started_at_ns LIMIT 1)",
     );
     assert_eq!(left, 2, "children that went to a namespace of their own");
 }

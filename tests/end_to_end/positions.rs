@@ -45,7 +45,7 @@ fn written(scratch: &Scratch) -> Places {
 fn compare(recording: &Recording, syscall: &str, file: &str, truth: &Places) -> i64 {
     let rows = recording.rows(&format!(
         "SELECT comm, row_number() OVER (PARTITION BY comm ORDER BY ts_ns) - 1 AS number, \
-         \"offset\" FROM syscalls WHERE syscall = '{syscall}' AND path LIKE '%/{file}' \
+         file_offset FROM syscalls WHERE syscall = '{syscall}' AND path LIKE '%/{file}' \
          AND comm LIKE 'io-%'"
     ));
     assert_eq!(rows.len() as i64, THREADS * CALLS);
@@ -53,7 +53,7 @@ fn compare(recording: &Recording, syscall: &str, file: &str, truth: &Places) -> 
     for row in &rows {
         let number = row.int("number").unwrap() as usize;
         let place = truth[&(row.text("comm").unwrap().to_owned(), number)];
-        match row.int("offset") {
+        match row.int("file_offset") {
             Some(offset) => assert_eq!(offset, place, "{row:?}"),
             None => unknown += 1,
         }

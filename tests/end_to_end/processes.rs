@@ -21,11 +21,14 @@ fn forks_clones_and_chains_of_execs() {
     compare(&recording, &logs, Selection::Storage);
     for log in &logs {
         let rows = recording.rows(&format!(
-            "SELECT ppid, start_ns, end_ns, exit_status FROM processes WHERE tid = {} AND pid = {}",
+            "SELECT ppid, started_at_ns, ended_at_ns, exit_status FROM processes WHERE tid = {} AND pid = {}",
             log.tid, log.pid
         ));
         assert_eq!(rows.len(), 1, "{}: {rows:?}", log.pid);
-        assert!(rows[0].int("end_ns") > rows[0].int("start_ns"), "{rows:?}");
+        assert!(
+            rows[0].int("ended_at_ns") > rows[0].int("started_at_ns"),
+            "{rows:?}"
+        );
         assert_eq!(rows[0].int("exit_status"), Some(0), "{rows:?}");
     }
 }
@@ -80,7 +83,7 @@ fn ten_thousand_short_lived_processes() {
     };
     // With repetitions: the system may give a number twice.
     assert_eq!(sorted(calls), sorted(made.clone()));
-    let known: BTreeSet<i64> = pids("SELECT pid FROM processes WHERE end_ns IS NOT NULL")
+    let known: BTreeSet<i64> = pids("SELECT pid FROM processes WHERE ended_at_ns IS NOT NULL")
         .into_iter()
         .collect();
     let missing: Vec<_> = made.iter().filter(|pid| !known.contains(pid)).collect();

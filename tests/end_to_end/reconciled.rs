@@ -78,10 +78,10 @@ const REQUESTS: &str = "WITH readings AS (
          WHERE syscall = 'openat' AND comm = 'cat' AND path LIKE '%/block/loop%/stat'),
      requests AS (
          SELECT round, CASE WHEN op IN ('read', 'discard', 'flush') THEN op ELSE 'write' END AS kind,
-             bytes // 512 AS sectors, completed_ns
+             bytes // 512 AS sectors, completed_at_ns
          FROM readings r JOIN block b ON b.device = r.device AND op NOT LIKE 'driver%'
-             AND coalesce(completed_ns, b.ts_ns) BETWEEN r.ts_ns AND until_ns)
-     SELECT round, count(*) FILTER (completed_ns IS NULL) AS unseen,
+             AND coalesce(completed_at_ns, b.ts_ns) BETWEEN r.ts_ns AND until_ns)
+     SELECT round, count(*) FILTER (completed_at_ns IS NULL) AS unseen,
          count(*) FILTER (kind = 'read') AS reads,
          coalesce(sum(sectors) FILTER (kind = 'read'), 0) AS read_sectors,
          count(*) FILTER (kind = 'write') AS writes,
@@ -184,10 +184,10 @@ fn requests_whose_end_no_program_saw() {
     assert!(unseen > 20, "{unseen}");
     let rows = recording.rows(
         "SELECT count(*) FILTER (dur_ns IS NULL AND error IS NULL AND cpu IS NULL) AS bare,
-             count(*) AS n, count(*) FILTER (issued_ns IS NOT NULL) AS issued,
+             count(*) AS n, count(*) FILTER (issued_at_ns IS NOT NULL) AS issued,
              count(*) FILTER (b.bios = 1 AND op = 'read') AS single,
              count(*) FILTER (rid IS NOT NULL) AS caused
-         FROM block b WHERE completed_ns IS NULL",
+         FROM block b WHERE completed_at_ns IS NULL",
     );
     assert_eq!(rows[0].int("bare"), rows[0].int("n"), "{rows:?}");
     assert!(rows[0].int("single").unwrap() > 0, "{rows:?}");

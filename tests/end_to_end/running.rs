@@ -113,7 +113,7 @@ fn a_running_process_with_the_threads_it_has_and_will_have() {
     // main thread makes a fifth.
     let threads = recording.rows(
         "SELECT tid, count(*) AS rows, bool_and(cmdline LIKE '% late %') AS described,
-                bool_and(end_ns IS NOT NULL) AS ended
+                bool_and(ended_at_ns IS NOT NULL) AS ended
          FROM processes GROUP BY tid",
     );
     assert_eq!(threads.len(), 5, "{threads:?}");

@@ -26,7 +26,15 @@ fn the_parts_hold_what_a_query_answers() {
     let mut order: Vec<usize> = (0..rids.len()).collect();
     order.sort_by_key(|i| rids[*i]);
     for column in [
-        "ts_ns", "dur_ns", "pid", "tid", "ret", "fd", "file_id", "offset", "size",
+        "ts_ns",
+        "dur_ns",
+        "pid",
+        "tid",
+        "ret",
+        "fd",
+        "file_id",
+        "file_offset",
+        "size",
     ] {
         let stored = parts::ints(&batches, column);
         let stored: Vec<_> = order.iter().map(|i| stored[*i]).collect();
@@ -85,8 +93,8 @@ fn calls_refer_to_files_and_threads_that_exist() {
         (
             "calls outside the life of their thread",
             "SELECT count(*) FROM syscalls s WHERE NOT EXISTS (SELECT 1 FROM processes p
-             WHERE p.tid = s.tid AND p.pid = s.pid AND p.start_ns <= s.ts_ns
-             AND coalesce(p.end_ns, s.ts_ns) >= s.ts_ns)",
+             WHERE p.tid = s.tid AND p.pid = s.pid AND p.started_at_ns <= s.ts_ns
+             AND coalesce(p.ended_at_ns, s.ts_ns) >= s.ts_ns)",
         ),
         (
             "files twice",
@@ -94,7 +102,7 @@ fn calls_refer_to_files_and_threads_that_exist() {
         ),
         (
             "threads twice",
-            "SELECT count(*) - count(DISTINCT (tid, start_ns)) FROM processes",
+            "SELECT count(*) - count(DISTINCT (tid, started_at_ns)) FROM processes",
         ),
     ] {
         assert_eq!(recording.number(sql), 0, "{what}");

@@ -118,7 +118,7 @@ fn compare(known: &Syscall, call: &Call, row: &Row) -> Result<(), String> {
             Arg::Offset if arg == "-1" => {}
             Arg::Offset if known.name != "mmap" || call.args.get(4).is_some_and(|f| f != "-1") => {
                 let offset = number(arg).filter(|offset| *offset != i64::MIN);
-                equal("offset", offset, row.int("offset"))?
+                equal("file_offset", offset, row.int("file_offset"))?
             }
             Arg::Path | Arg::Target => text_of(arg, "path_arg", row)?,
             Arg::Path2 => text_of(arg, "path_arg2", row)?,

@@ -179,7 +179,7 @@ pub(crate) fn identities_hold(recording: &Recording) {
             "calls before the start of their thread",
             "SELECT count(*) FROM syscalls s
              WHERE tid IN (SELECT tid FROM processes) AND NOT EXISTS
-               (FROM processes p WHERE p.tid = s.tid AND s.ts_ns >= p.start_ns)",
+               (FROM processes p WHERE p.tid = s.tid AND s.ts_ns >= p.started_at_ns)",
         ),
         (
             "two calls of one thread at one time",

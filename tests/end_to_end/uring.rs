@@ -137,12 +137,12 @@ fn printed(recording: &Recording) -> Vec<(i64, i64)> {
         .collect()
 }
 
-const READS: &str = "SELECT \"offset\", size, ret, op_flags, tid, pid, comm, path FROM syscalls
+const READS: &str = "SELECT file_offset, size, ret, op_flags, tid, pid, comm, path FROM syscalls
     WHERE syscall = 'IORING_OP_READ' ORDER BY ts_ns";
 
 fn pieces(rows: &[fathom_tests::session::Row]) -> Vec<(i64, i64)> {
     rows.iter()
-        .map(|r| (r.int("offset").unwrap(), r.int("size").unwrap()))
+        .map(|r| (r.int("file_offset").unwrap(), r.int("size").unwrap()))
         .collect()
 }
 
@@ -183,7 +183,7 @@ fn rings_of_several_threads() {
     recording.complete();
     let wrong = recording.number(
         "SELECT count(*) FROM (SELECT count(*) AS n, count(DISTINCT user_data) AS ids,
-                bool_and(ret = size AND \"offset\" = user_data * 997 % 1000000) AS ok
+                bool_and(ret = size AND file_offset = user_data * 997 % 1000000) AS ok
             FROM syscalls WHERE syscall = 'IORING_OP_READ' GROUP BY tid)
          WHERE n <> 1000 OR ids <> 1000 OR NOT ok",
     );
@@ -239,13 +239,13 @@ fn an_operation_that_never_ends() {
     let recording = running.wait();
     recording.complete();
     let rows = recording.rows(
-        "SELECT ret, \"offset\", syscalls.size, file_type FROM syscalls JOIN files USING (file_id)
+        "SELECT ret, file_offset, syscalls.size, file_type FROM syscalls JOIN files USING (file_id)
          WHERE syscall = 'IORING_OP_READ'",
     );
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].text("file_type"), Some("fifo"));
     assert_eq!(rows[0].int("size"), Some(512));
-    assert_eq!(rows[0].int("offset"), None);
+    assert_eq!(rows[0].int("file_offset"), None);
     // Null, or cancelled as the program ended.
     assert!(rows[0].int("ret").is_none_or(|ret| ret < 0), "{rows:?}");
 }

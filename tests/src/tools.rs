@@ -16,15 +16,18 @@ pub fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
         .expect("fathom")
 }
 
-/// What `fathom export SESSION --to FORMAT` with further options writes, and
+/// What `fathom export SESSION --format FORMAT` with further options writes, and
 /// what it says.
 pub fn export(session: &Path, format: &str, options: &[&str]) -> (Vec<u8>, String) {
     let mut args: Vec<&OsStr> = vec!["export".as_ref(), session.as_os_str()];
-    args.extend(["--to", format].map(OsStr::new));
+    args.extend(["--format", format].map(OsStr::new));
     args.extend(options.iter().map(OsStr::new));
     let output = run(args);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "export --to {format}: {errors}");
+    assert!(
+        output.status.success(),
+        "export --format {format}: {errors}"
+    );
     (output.stdout, errors)
 }
 

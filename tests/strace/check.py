@@ -1,5 +1,5 @@
 """Compares what strace's test programs say that strace must print of their calls with
-what fathom writes of the same run (export --to strace): call by call, argument by argument.
+what fathom writes of the same run (export --format strace): call by call, argument by argument.
 
 usage: check.py EXPORT CALLS OUTPUTS < THREADS
 

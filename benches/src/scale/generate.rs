@@ -74,7 +74,7 @@ fn write(recorded: &Path, writer: &SessionWriter, rows: u64) -> anyhow::Result<u
         let shift = |batch: &Batch| {
             let mut batch = batch.clone();
             let turn = turn as i64;
-            for column in ["ts_ns", "start_ns", "end_ns", "first_seen_ns"] {
+            for column in ["ts_ns", "started_at_ns", "ended_at_ns", "first_seen_at_ns"] {
                 for t in i64s(&mut batch, column).into_iter().flatten() {
                     if *t != NULL_I64 {
                         *t += turn * span;

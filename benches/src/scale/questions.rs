@@ -129,8 +129,8 @@ pub const QUESTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "offsets of one file",
-        "SELECT \"offset\" // 1048576, count(*), sum(bytes) FROM syscalls WHERE file_id = FILE GROUP BY 1",
-        "SELECT \"offset\" // 1048576, count(*), sum(bytes) FROM S WHERE file_id = FILE GROUP BY 1",
+        "SELECT file_offset // 1048576, count(*), sum(bytes) FROM syscalls WHERE file_id = FILE GROUP BY 1",
+        "SELECT file_offset // 1048576, count(*), sum(bytes) FROM S WHERE file_id = FILE GROUP BY 1",
     ),
     (
         "calls of one thread",

@@ -27,7 +27,7 @@ use crate::help;
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
   fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
   fathom ui run.fathom                         look at it in the browser
-  fathom export run.fathom --to perfetto -o run.pftrace
+  fathom export run.fathom --format perfetto -o run.pftrace
   fathom import strace.log                     make a session of what strace wrote
   fathom top                                   what uses storage now
   fathom doctor                                what this kernel offers
@@ -460,8 +460,8 @@ pub struct ExportArgs {
     /// Directory of the session
     pub session: PathBuf,
     /// The format
-    #[arg(long, value_name = "FORMAT")]
-    pub to: fathom_export::Format,
+    #[arg(long, alias = "to", value_name = "FORMAT")]
+    pub format: fathom_export::Format,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -36,22 +36,22 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
                 terminal: false,
                 exact: args.exact,
             };
-            to_file(&db, &session, args.to, &selection, text, path)?
+            to_file(&db, &session, args.format, &selection, text, path)?
         }
         None => {
             let stdout = std::io::stdout();
             let terminal = stdout.is_terminal();
-            if terminal && args.to.is_binary() {
+            if terminal && args.format.is_binary() {
                 return Err(Failure::input(anyhow::anyhow!(
-                    "--to {} is not for a terminal: name a file with -o",
-                    args.to.name()
+                    "--format {} is not for a terminal: name a file with -o",
+                    args.format.name()
                 )));
             }
             let text = Text {
                 terminal,
                 exact: args.exact,
             };
-            write(&db, &session, args.to, &selection, text, stdout).map_err(Failure::input)?
+            write(&db, &session, args.format, &selection, text, stdout).map_err(Failure::input)?
         }
     };
     for note in &outcome.notes {

@@ -114,11 +114,11 @@ impl Stages {
     /// Stores what the kernel has counted instead of recording it.
     pub fn note_counted(
         &mut self,
-        start_ns: u64,
+        started_at_ns: u64,
         now_ns: u64,
         read: &[(ShedKey, ShedValue)],
     ) -> anyhow::Result<()> {
-        let rows = self.enricher.counters(start_ns, now_ns, read);
+        let rows = self.enricher.counters(started_at_ns, now_ns, read);
         if !rows.is_empty() {
             self.writer.append(rows)?;
         }

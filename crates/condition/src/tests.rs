@@ -39,7 +39,7 @@ fn batch() -> Batch {
         rows.errno.push(text(errno));
         rows.fd.push(if ret < 0 { NULL_I32 } else { 3 });
         rows.file_id.push(NULL_I64);
-        rows.offset.push(moved(0));
+        rows.file_offset.push(moved(0));
         rows.size.push(moved(4096));
         rows.bytes.push(moved(100));
         rows.flags.push(StrId::NULL);
@@ -100,7 +100,7 @@ fn conditions() {
         ("fd in (4, null)", "--"),
         ("fd not in (4, null)", "--"),
         ("comm = 'it''s'", "tt"),
-        ("\"offset\" = 0", "t-"),
+        ("file_offset = 0", "t-"),
         ("path like '/var/%'", "t-"),
         ("path like '%/gr_n'", "t-"),
         ("path like '%a\\_b%'", "f-"),

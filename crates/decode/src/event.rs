@@ -133,7 +133,7 @@ impl Event<'_> {
             Event::Frame { record, .. } => record.ts_ns,
             Event::Fault(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Writeback(r) => r.ts_ns,
-            Event::Block { record, .. } => record.completed_ns,
+            Event::Block { record, .. } => record.completed_at_ns,
             Event::Wait(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Irq(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Cache(r) => r.request_ns.saturating_add(r.dur_ns),
@@ -149,9 +149,13 @@ impl Event<'_> {
                 record,
                 bios: moved,
             } => bios(moved)
-                .map(|bio| bio.queued_ns)
-                .chain([record.started_ns, record.inserted_ns, record.issued_ns])
-                .fold(record.completed_ns, u64::max),
+                .map(|bio| bio.queued_at_ns)
+                .chain([
+                    record.started_at_ns,
+                    record.inserted_at_ns,
+                    record.issued_at_ns,
+                ])
+                .fold(record.completed_at_ns, u64::max),
             _ => self.time_ns(),
         }
     }

@@ -13,8 +13,27 @@ use crate::text::{Text, Texts};
 
 /// The columns that rules see; the others need not be read.
 pub(crate) const COLUMNS: &[&str] = &[
-    "rid", "ts_ns", "dur_ns", "pid", "tid", "comm", "syscall", "ret", "errno", "fd", "file_id",
-    "offset", "size", "bytes", "flags", "path_arg", "path", "path2", "hash", "args", "api",
+    "rid",
+    "ts_ns",
+    "dur_ns",
+    "pid",
+    "tid",
+    "comm",
+    "syscall",
+    "ret",
+    "errno",
+    "fd",
+    "file_id",
+    "file_offset",
+    "size",
+    "bytes",
+    "flags",
+    "path_arg",
+    "path",
+    "path2",
+    "hash",
+    "args",
+    "api",
 ];
 
 /// A file of the session (`files.file_id`).
@@ -90,7 +109,7 @@ struct Ids {
 
 impl<'a> Call<'a> {
     /// When it returned, nanoseconds.
-    pub fn end_ns(&self) -> i64 {
+    pub fn ended_at_ns(&self) -> i64 {
         self.ts_ns.saturating_add(self.dur_ns)
     }
 

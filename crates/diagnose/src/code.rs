@@ -89,7 +89,7 @@ const FRAME: &[&str] = &[
     "line",
     "object",
     "build_id",
-    "offset",
+    "file_offset",
 ];
 
 /// Tells findings where their examples were made. Nothing in a session without stacks.

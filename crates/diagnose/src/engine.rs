@@ -239,8 +239,8 @@ impl Engine {
             let process = Process {
                 ppid: rows.ppid.get(i).copied().filter(|pid| *pid > 0),
                 comm: text(rows.comm.get(i)),
-                start_ns: rows.start_ns.get(i).copied().unwrap_or(0),
-                end_ns: rows.end_ns.get(i).copied().filter(|n| *n != NULL_I64),
+                started_at_ns: rows.started_at_ns.get(i).copied().unwrap_or(0),
+                ended_at_ns: rows.ended_at_ns.get(i).copied().filter(|n| *n != NULL_I64),
                 exit_status: rows.exit_status.get(i).copied().filter(|n| *n != NULL_I32),
             };
             self.state.add_process(*pid, process);

@@ -50,11 +50,11 @@ pub struct Request<'a> {
     /// Bytes moved.
     pub bytes: i64,
     /// When it was submitted, nanoseconds; `None` when that was not seen.
-    pub queued_ns: Option<i64>,
+    pub queued_at_ns: Option<i64>,
     /// When the device got it.
-    pub issued_ns: Option<i64>,
+    pub issued_at_ns: Option<i64>,
     /// When it was completed.
-    pub completed_ns: i64,
+    pub completed_at_ns: i64,
     /// Process that submitted it.
     pub pid: Option<i32>,
     /// Thread that submitted it.
@@ -222,19 +222,28 @@ pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
             "device",
             "bytes",
             "op",
-            "queued_ns",
-            "issued_ns",
-            "completed_ns",
+            "queued_at_ns",
+            "issued_at_ns",
+            "completed_at_ns",
             "pid",
             "tid",
             "comm",
         ],
-        "completed_ns",
+        "completed_at_ns",
     ),
     (
         &FAULTS,
         &[
-            "rid", "ts_ns", "dur_ns", "pid", "tid", "comm", "access", "kind", "file_id", "offset",
+            "rid",
+            "ts_ns",
+            "dur_ns",
+            "pid",
+            "tid",
+            "comm",
+            "access",
+            "kind",
+            "file_id",
+            "file_offset",
         ],
         "ts_ns",
     ),
@@ -382,16 +391,16 @@ impl Layers {
                 }
             }
             // How long it took is what the rules of devices are about.
-            let Some(completed_ns) = columns.i64(6, i) else {
+            let Some(completed_at_ns) = columns.i64(6, i) else {
                 continue;
             };
             row(&Row::Device(Request {
                 device: columns.text(1, i).unwrap_or(""),
                 op,
                 bytes: columns.i64(2, i).unwrap_or(0),
-                queued_ns: columns.i64(4, i),
-                issued_ns: columns.i64(5, i),
-                completed_ns,
+                queued_at_ns: columns.i64(4, i),
+                issued_at_ns: columns.i64(5, i),
+                completed_at_ns,
                 pid: columns.i32(7, i),
                 tid: columns.i32(8, i),
                 comm: columns.text(9, i).unwrap_or(""),

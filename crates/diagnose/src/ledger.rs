@@ -42,8 +42,8 @@ struct Sum {
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
     pid: i32,
-    first_ns: i64,
-    last_ns: i64,
+    first_at_ns: i64,
+    last_at_ns: i64,
 }
 
 /// Time of all requests. In place of the requests, which may be 100 million, it has sums; when
@@ -59,7 +59,7 @@ impl Default for Ledger {
     fn default() -> Self {
         Self {
             sums: HashMap::new(),
-            lives: Bounded::new(|life| life.last_ns.abs_diff(life.first_ns)),
+            lives: Bounded::new(|life| life.last_at_ns.abs_diff(life.first_at_ns)),
             capacity: CAPACITY,
         }
     }
@@ -88,14 +88,14 @@ impl Ledger {
 
     fn add(&mut self, key: Key, pid: i32, ts_ns: i64, dur_ns: i64) {
         let dur_ns = dur_ns.max(0);
-        let end_ns = ts_ns.saturating_add(dur_ns);
+        let ended_at_ns = ts_ns.saturating_add(dur_ns);
         let life = self.lives.entry(key.tid);
-        if life.last_ns == 0 {
-            (life.first_ns, life.last_ns) = (ts_ns, end_ns);
+        if life.last_at_ns == 0 {
+            (life.first_at_ns, life.last_at_ns) = (ts_ns, ended_at_ns);
         }
         life.pid = pid;
-        life.first_ns = life.first_ns.min(ts_ns);
-        life.last_ns = life.last_ns.max(end_ns);
+        life.first_at_ns = life.first_at_ns.min(ts_ns);
+        life.last_at_ns = life.last_at_ns.max(ended_at_ns);
         if self.sums.len() >= self.capacity && !self.sums.contains_key(&key) {
             self.make_room();
         }
@@ -154,7 +154,7 @@ impl Ledger {
             .map(|(tid, life)| Thread {
                 tid: *tid,
                 pid: life.pid,
-                left_ns: life.last_ns.saturating_sub(life.first_ns),
+                left_ns: life.last_at_ns.saturating_sub(life.first_at_ns),
             })
             .collect();
         threads.sort_unstable_by_key(|thread| thread.tid);

@@ -113,8 +113,8 @@ impl Run<'_> {
         let now = self.state.now_ns();
         let began = now.saturating_sub(self.state.span_ns());
         let process = self.state.process(pid);
-        let start = process.map_or(began, |p| p.start_ns.max(began));
-        let end = process.and_then(|p| p.end_ns).unwrap_or(now);
+        let start = process.map_or(began, |p| p.started_at_ns.max(began));
+        let end = process.and_then(|p| p.ended_at_ns).unwrap_or(now);
         end.saturating_sub(start)
     }
 

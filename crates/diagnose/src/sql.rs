@@ -8,7 +8,7 @@ pub(crate) fn quote(text: &str) -> String {
 /// All columns that matter of the calls that meet a condition, in order of time.
 pub(crate) fn calls(condition: &str) -> String {
     format!(
-        "SELECT rid, ts_ns, dur_ns, tid, comm, syscall, ret, errno, \"offset\", size, bytes, path \
+        "SELECT rid, ts_ns, dur_ns, tid, comm, syscall, ret, errno, file_offset, size, bytes, path \
          FROM syscalls WHERE {condition} ORDER BY ts_ns"
     )
 }

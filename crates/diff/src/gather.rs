@@ -46,7 +46,7 @@ const PROCESSES: &str = "
     )
     LEFT JOIN (
         SELECT pid, comm FROM processes WHERE pid = tid
-        QUALIFY row_number() OVER (PARTITION BY pid ORDER BY start_ns DESC) = 1
+        QUALIFY row_number() OVER (PARTITION BY pid ORDER BY started_at_ns DESC) = 1
     ) USING (pid)
     GROUP BY ALL";
 

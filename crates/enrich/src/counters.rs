@@ -24,17 +24,17 @@ pub(crate) struct Counters {
 impl Counters {
     /// Rows for what was counted since the last time. `read` has the counters of
     /// each processor, which only grow as long as they are there; they were read at
-    /// `now_ns`, the first ones count from `start_ns`. `file` gives the file of a
+    /// `now_ns`, the first ones count from `started_at_ns`. `file` gives the file of a
     /// handle.
     pub(crate) fn rows(
         &mut self,
-        start_ns: u64,
+        started_at_ns: u64,
         now_ns: u64,
         read: &[(ShedKey, ShedValue)],
         mut file: impl FnMut(u32) -> i64,
     ) -> Batch {
         let from = if self.read_ns == 0 {
-            start_ns
+            started_at_ns
         } else {
             self.read_ns
         };
@@ -60,7 +60,7 @@ impl Counters {
             let name = SYSCALLS.get(call as usize).map_or("unknown", |s| s.name);
             let since = |now: u64, then: u64| signed(now.saturating_sub(then));
             rows.ts_ns.push(signed(from));
-            rows.end_ns.push(signed(now_ns));
+            rows.ended_at_ns.push(signed(now_ns));
             rows.syscall.push(strings.intern(name.as_bytes()));
             rows.pid.push(crate::id(pid));
             rows.file_id

@@ -118,8 +118,8 @@ pub struct Enricher {
     recent_files: Recent<FileMemo>,
     recent_threads: Recent<StrId>,
     path: Vec<u8>,
-    first_ns: Option<u64>,
-    last_ns: u64,
+    first_at_ns: Option<u64>,
+    last_at_ns: u64,
 }
 
 /// What depends on the strings and the second file of a call.
@@ -164,15 +164,15 @@ impl Enricher {
             recent_files: cache::recent_files(),
             recent_threads: cache::recent_threads(),
             path: Vec::new(),
-            first_ns: None,
-            last_ns: 0,
+            first_at_ns: None,
+            last_at_ns: 0,
         }
     }
 
     /// Takes an event that `cpu` wrote.
     pub fn event(&mut self, cpu: u32, event: &Event<'_>) {
-        self.last_ns = event.time_ns();
-        self.first_ns.get_or_insert(self.last_ns);
+        self.last_at_ns = event.time_ns();
+        self.first_at_ns.get_or_insert(self.last_at_ns);
         match event {
             Event::Call(record) => {
                 self.call(
@@ -360,7 +360,7 @@ impl Enricher {
     /// `writeback`, `files`, `file_paths` and `processes`, none that is empty. The last two
     /// and `files` have the rows that are new or changed.
     pub fn take(&mut self) -> Vec<Batch> {
-        let offsets = &mut self.rows.offset;
+        let offsets = &mut self.rows.file_offset;
         self.positions.resolve(|row, offset| {
             if let Some(place) = offsets.get_mut(row) {
                 *place = offset.unwrap_or(NULL_I64);
@@ -426,7 +426,7 @@ impl Enricher {
         per_cpu: &[(u32, u32, ShedValue)],
         split: &[(ShedKey, ShedValue)],
     ) -> Batch {
-        let now = self.last_ns;
+        let now = self.last_at_ns;
         let files = &mut self.files;
         self.losses
             .rows(per_cpu, split, |key| files.by_handle(key.file, now).id)
@@ -434,10 +434,15 @@ impl Enricher {
 
     /// Rows of table `counters` for what the kernel has counted since the last
     /// time: `read` has its counters as they were at `now_ns`, those of the first
-    /// time count from `start_ns`.
-    pub fn counters(&mut self, start_ns: u64, now_ns: u64, read: &[(ShedKey, ShedValue)]) -> Batch {
+    /// time count from `started_at_ns`.
+    pub fn counters(
+        &mut self,
+        started_at_ns: u64,
+        now_ns: u64,
+        read: &[(ShedKey, ShedValue)],
+    ) -> Batch {
         let files = &mut self.files;
-        self.counters.rows(start_ns, now_ns, read, |handle| {
+        self.counters.rows(started_at_ns, now_ns, read, |handle| {
             files.by_handle(handle, now_ns).id
         })
     }
@@ -448,7 +453,8 @@ impl Enricher {
     /// such. Each row replaces the one before.
     pub fn decode_losses(&self, stats: &DecodeStats) -> Option<Batch> {
         let count = stats.slot.damaged.saturating_add(stats.wide.damaged);
-        (count > 0).then(|| losses::damaged(count, self.first_ns.unwrap_or_default(), self.last_ns))
+        (count > 0)
+            .then(|| losses::damaged(count, self.first_at_ns.unwrap_or_default(), self.last_at_ns))
     }
 
     fn call(&mut self, cpu: u32, call: &Call<'_>) {
@@ -596,7 +602,7 @@ impl Enricher {
         rows.errno.push(errno);
         rows.fd.push(fd);
         rows.file_id.push(named.file.file_id);
-        rows.offset.push(offset);
+        rows.file_offset.push(offset);
         rows.size.push(size);
         rows.bytes.push(bytes);
         rows.flags.push(flags);
@@ -726,7 +732,7 @@ impl Enricher {
 
     #[inline(never)]
     fn look_up_file(&mut self, handle: u32) -> FileMemo {
-        let file = self.files.by_handle(handle, self.last_ns);
+        let file = self.files.by_handle(handle, self.last_at_ns);
         let path = match &file.path {
             Some(path) => self.strings.intern(lossless(path).as_bytes()),
             None => StrId::NULL,
@@ -745,7 +751,7 @@ impl Enricher {
         if let Some(comm) = self.recent_threads.get(tid, self.epoch) {
             return comm;
         }
-        let comm = match self.tasks.used(tid, self.last_ns) {
+        let comm = match self.tasks.used(tid, self.last_at_ns) {
             Some(comm) => self.strings.intern(comm.as_bytes()),
             None => StrId::NULL,
         };
@@ -782,7 +788,7 @@ fn position(positions: &mut Positions, plan: &Plan, call: &Call<'_>, row: Option
         if !stays {
             let noted = Use {
                 begin_ns: r.ts_ns as i64,
-                end_ns: r.ts_ns.saturating_add(r.dur_ns) as i64,
+                ended_at_ns: r.ts_ns.saturating_add(r.dur_ns) as i64,
                 moved,
             };
             positions.note(id, r.file, noted);

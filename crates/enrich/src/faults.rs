@@ -135,7 +135,7 @@ impl Faults {
         rows.address.push(signed(r.address));
         rows.file_id.push(file.file_id);
         rows.path.push(file.path);
-        rows.offset.push(r.offset.max(0));
+        rows.file_offset.push(r.offset.max(0));
         rows.around_offset
             .push(if around { r.around_offset } else { NULL_I64 });
         rows.around_bytes.push(if around {
@@ -172,7 +172,7 @@ impl Faults {
         rows.syscall.push(syscall);
         rows.file_id.push(file_id);
         rows.path.push(path);
-        rows.offset.push(r.offset.max(0));
+        rows.file_offset.push(r.offset.max(0));
         rows.bytes.push(signed(r.bytes));
         rows.contiguous.push(flags & WRITEBACK_CONTIGUOUS != 0);
     }

@@ -46,7 +46,7 @@ struct File {
     id: i64,
     /// `None`: the kernel used a handle whose record did not arrive yet.
     identity: Option<Identity>,
-    first_seen_ns: u64,
+    first_seen_at_ns: u64,
     path: Option<Arc<[u8]>>,
     path_complete: bool,
     file_type: FileType,
@@ -260,7 +260,9 @@ impl Files {
                 .push(self.path_strings.intern(text.as_bytes()));
             self.path_rows.path_complete.push(!partial);
             self.path_rows.deleted.push(deleted);
-            self.path_rows.mnt_ns.push(namespace(record.mnt_ns));
+            self.path_rows
+                .mount_namespace
+                .push(namespace(record.mnt_ns));
         }
         let handle = Handle {
             slot,
@@ -378,7 +380,7 @@ impl Files {
                 .push(self.path_strings.intern(text.as_bytes()));
             self.path_rows.path_complete.push(complete);
             self.path_rows.deleted.push(deleted);
-            self.path_rows.mnt_ns.push(namespace(mnt_ns));
+            self.path_rows.mount_namespace.push(namespace(mnt_ns));
         }
     }
 
@@ -570,7 +572,7 @@ impl Files {
         let file = File {
             id: self.last_id,
             identity: None,
-            first_seen_ns: now_ns,
+            first_seen_at_ns: now_ns,
             path: None,
             path_complete: false,
             file_type: FileType::Unknown,
@@ -735,7 +737,7 @@ impl Files {
                 at
             }
         };
-        let tag = format!("{dev}|{ino}|{}", file.first_seen_ns);
+        let tag = format!("{dev}|{ino}|{}", file.first_seen_at_ns);
         let (mut path, mut raw) = (StrId::NULL, StrId::NULL);
         if let Some(bytes) = &file.path {
             path = strings.intern(lossless(bytes).as_bytes());
@@ -764,9 +766,13 @@ impl Files {
             .map(|m| strings.intern(fs::fs_type(m).as_bytes()));
         put(&mut rows.fs_type, at, fs_type.unwrap_or(StrId::NULL));
         put(&mut rows.size, at, file.size.map_or(NULL_I64, signed));
-        put(&mut rows.first_seen_ns, at, signed(file.first_seen_ns));
+        put(
+            &mut rows.first_seen_at_ns,
+            at,
+            signed(file.first_seen_at_ns),
+        );
         put(&mut rows.path_complete, at, file.path_complete);
-        put(&mut rows.mnt_ns, at, namespace(file.mnt_ns));
+        put(&mut rows.mount_namespace, at, namespace(file.mnt_ns));
         let host_path = file
             .host_path
             .as_ref()

@@ -27,8 +27,8 @@ pub(crate) const NOTHING: ShedValue = ShedValue {
     bytes: 0,
     dur_ns: 0,
     max_dur_ns: 0,
-    first_ns: 0,
-    last_ns: 0,
+    first_at_ns: 0,
+    last_at_ns: 0,
     hist: [0; HIST_BUCKETS as usize],
 };
 
@@ -75,7 +75,7 @@ impl Losses {
                 next => (1 << next) - 1,
             };
             rest.max_dur_ns = total.max_dur_ns.min(limit);
-            (rest.first_ns, rest.last_ns) = (total.first_ns, total.last_ns);
+            (rest.first_at_ns, rest.last_at_ns) = (total.first_at_ns, total.last_at_ns);
             add(rows.entry((cpu, call, -1, -1)).or_insert(NOTHING), &rest);
         }
         for key in &self.written {
@@ -93,13 +93,13 @@ impl Losses {
 
 /// A row for records that reached user space damaged: nothing is known of them
 /// but their number, and that they came between two times.
-pub(crate) fn damaged(count: u64, first_ns: u64, last_ns: u64) -> Batch {
+pub(crate) fn damaged(count: u64, first_at_ns: u64, last_at_ns: u64) -> Batch {
     let mut out = LossRows::default();
     let mut strings = StringTable::new();
     let value = ShedValue {
         count,
-        first_ns,
-        last_ns,
+        first_at_ns,
+        last_at_ns,
         ..NOTHING
     };
     push(
@@ -128,8 +128,8 @@ fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v
     out.layer.push(strings.intern(layer.as_bytes()));
     out.count.push(signed(v.count));
     out.bytes.push(signed(v.bytes));
-    out.first_ns.push(signed(v.first_ns));
-    out.last_ns.push(signed(v.last_ns));
+    out.first_at_ns.push(signed(v.first_at_ns));
+    out.last_at_ns.push(signed(v.last_at_ns));
     out.pid.push(pid);
     out.file_id.push(file_id);
     out.errors.push(signed(v.errors));
@@ -140,16 +140,16 @@ fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v
 
 /// Adds `value` to another counter.
 pub(crate) fn add(to: &mut ShedValue, value: &ShedValue) {
-    to.first_ns = match to.count {
-        0 => value.first_ns,
-        _ => to.first_ns.min(value.first_ns),
+    to.first_at_ns = match to.count {
+        0 => value.first_at_ns,
+        _ => to.first_at_ns.min(value.first_at_ns),
     };
     to.count = to.count.saturating_add(value.count);
     to.errors = to.errors.saturating_add(value.errors);
     to.bytes = to.bytes.saturating_add(value.bytes);
     to.dur_ns = to.dur_ns.saturating_add(value.dur_ns);
     to.max_dur_ns = to.max_dur_ns.max(value.max_dur_ns);
-    to.last_ns = to.last_ns.max(value.last_ns);
+    to.last_at_ns = to.last_at_ns.max(value.last_at_ns);
     for (to, n) in to.hist.iter_mut().zip(value.hist) {
         *to = to.saturating_add(n);
     }
@@ -190,8 +190,8 @@ mod tests {
             bytes: count * 100,
             dur_ns: count * max_dur_ns,
             max_dur_ns,
-            first_ns: 10,
-            last_ns: 20,
+            first_at_ns: 10,
+            last_at_ns: 20,
             ..NOTHING
         };
         value.hist[max_dur_ns.ilog2() as usize] = count;

@@ -39,7 +39,7 @@ pub(crate) struct Use {
     /// Entry, nanoseconds.
     pub begin_ns: i64,
     /// Return, nanoseconds.
-    pub end_ns: i64,
+    pub ended_at_ns: i64,
     /// None of a call that moves the position without moving data (lseek), or gives a
     /// descriptor up (close), after which the kernel may use the description's address again.
     pub moved: Option<Moved>,
@@ -146,10 +146,10 @@ impl Positions {
             calls.sort_by_key(|c| c.begin_ns);
             let mut rest = calls.as_slice();
             while let Some(first) = rest.first() {
-                let mut end_ns = first.end_ns;
+                let mut ended_at_ns = first.ended_at_ns;
                 let mut count = 1;
-                while let Some(next) = rest.get(count).filter(|c| c.begin_ns <= end_ns) {
-                    end_ns = end_ns.max(next.end_ns);
+                while let Some(next) = rest.get(count).filter(|c| c.begin_ns <= ended_at_ns) {
+                    ended_at_ns = ended_at_ns.max(next.ended_at_ns);
                     count += 1;
                 }
                 let (burst, behind) = rest.split_at(count);
@@ -167,7 +167,10 @@ fn settle_burst(burst: &[Use], out: &mut Vec<(usize, Option<i64>)>) {
     }
     // In the order in which they began.
     let moved: Vec<Moved> = burst.iter().filter_map(|c| c.moved).collect();
-    let last = burst.iter().max_by_key(|c| c.end_ns).and_then(|c| c.moved);
+    let last = burst
+        .iter()
+        .max_by_key(|c| c.ended_at_ns)
+        .and_then(|c| c.moved);
     let offsets = match (last, moved.as_slice()) {
         // Its position or its description may be another one now.
         _ if moved.len() < burst.len() => None,

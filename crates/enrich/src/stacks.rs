@@ -52,7 +52,7 @@ impl Stacks {
         rows.frame.push(i32::from(record.frame));
         rows.object.push(intern(object));
         rows.build_id.push(intern(build_id));
-        rows.offset.push(known(record.offset));
+        rows.file_offset.push(known(record.offset));
         rows.function.push(intern(function));
         rows.function_offset.push(known(record.function_offset));
         rows.source.push(intern(source));

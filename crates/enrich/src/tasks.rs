@@ -32,8 +32,8 @@ struct Thread {
     ppid: u32,
     uid: u32,
     mnt_ns: u32,
-    start_ns: u64,
-    end_ns: Option<u64>,
+    started_at_ns: u64,
+    ended_at_ns: Option<u64>,
     exit_status: Option<i32>,
     comm: Box<str>,
     program: Option<Arc<Program>>,
@@ -112,7 +112,7 @@ impl Tasks {
         let known = self
             .threads
             .get(&tid)
-            .is_some_and(|t| t.start_ns == record.start_ns);
+            .is_some_and(|t| t.started_at_ns == record.started_at_ns);
         if !known {
             let program = (event != TASK_EXEC).then(|| self.inherited(record));
             self.add(record, program.flatten());
@@ -135,15 +135,15 @@ impl Tasks {
         }
         match event {
             TASK_EXIT => {
-                thread.end_ns = Some(record.ts_ns);
+                thread.ended_at_ns = Some(record.ts_ns);
                 thread.exit_status = Some(exit_status(record.exit_code));
                 if let Some(ended) = self.ended.first_mut() {
-                    ended.push((tid, record.start_ns));
+                    ended.push((tid, record.started_at_ns));
                 }
             }
             // When another thread than the first one calls exec it takes the
             // place of the first one, whose end was seen already.
-            TASK_EXEC => (thread.end_ns, thread.exit_status) = (None, None),
+            TASK_EXEC => (thread.ended_at_ns, thread.exit_status) = (None, None),
             _ => debug_assert!(matches!(event, TASK_SEEN | TASK_FORK | TASK_COMM)),
         }
         self.write(tid, record.ts_ns);
@@ -176,13 +176,15 @@ impl Tasks {
         let siblings: Vec<u32> = self
             .threads
             .iter()
-            .filter(|(tid, t)| t.pid == record.pid && **tid != record.tid && t.end_ns.is_none())
+            .filter(|(tid, t)| {
+                t.pid == record.pid && **tid != record.tid && t.ended_at_ns.is_none()
+            })
             .map(|(tid, _)| *tid)
             .collect();
         for tid in siblings {
             if let Some(thread) = self.threads.get_mut(&tid) {
-                thread.end_ns = Some(record.ts_ns);
-                let key = (tid, thread.start_ns);
+                thread.ended_at_ns = Some(record.ts_ns);
+                let key = (tid, thread.started_at_ns);
                 if let Some(ended) = self.ended.first_mut() {
                     ended.push(key);
                 }
@@ -203,25 +205,25 @@ impl Tasks {
 
     fn add(&mut self, record: &TaskRecord, program: Option<Arc<Program>>) {
         while self.threads.len() >= self.limit {
-            let Some((tid, start_ns)) = self.order.pop_front() else {
+            let Some((tid, started_at_ns)) = self.order.pop_front() else {
                 break;
             };
             if self
                 .threads
                 .get(&tid)
-                .is_some_and(|t| t.start_ns == start_ns)
+                .is_some_and(|t| t.started_at_ns == started_at_ns)
             {
                 self.threads.remove(&tid);
             }
         }
-        self.order.push_back((record.tid, record.start_ns));
+        self.order.push_back((record.tid, record.started_at_ns));
         let thread = Thread {
             pid: record.pid,
             ppid: record.ppid,
             uid: record.uid,
             mnt_ns: 0,
-            start_ns: record.start_ns,
-            end_ns: None,
+            started_at_ns: record.started_at_ns,
+            ended_at_ns: None,
             exit_status: None,
             comm: Box::default(),
             program,
@@ -271,12 +273,16 @@ impl Tasks {
         put(&mut rows.cgroup, at, cgroup);
         put(&mut rows.container_id, at, container);
         put(&mut rows.uid, at, i64::from(thread.uid));
-        put(&mut rows.mnt_ns, at, namespace(thread.mnt_ns));
-        put(&mut rows.start_ns, at, crate::signed(thread.start_ns));
+        put(&mut rows.mount_namespace, at, namespace(thread.mnt_ns));
         put(
-            &mut rows.end_ns,
+            &mut rows.started_at_ns,
             at,
-            thread.end_ns.map_or(NULL_I64, crate::signed),
+            crate::signed(thread.started_at_ns),
+        );
+        put(
+            &mut rows.ended_at_ns,
+            at,
+            thread.ended_at_ns.map_or(NULL_I64, crate::signed),
         );
         put(
             &mut rows.exit_status,
@@ -296,8 +302,8 @@ impl Tasks {
         self.epoch = self.epoch.wrapping_add(1);
         self.ended.swap(0, 1);
         if let Some(ended) = self.ended.first_mut() {
-            for (tid, start_ns) in ended.drain(..) {
-                let gone = |t: &Thread| t.start_ns == start_ns && t.end_ns.is_some();
+            for (tid, started_at_ns) in ended.drain(..) {
+                let gone = |t: &Thread| t.started_at_ns == started_at_ns && t.ended_at_ns.is_some();
                 if self.threads.get(&tid).is_some_and(gone) {
                     self.threads.remove(&tid);
                 }
@@ -305,8 +311,10 @@ impl Tasks {
         }
         if self.order.len() > 2 * self.threads.len() + 1024 {
             let threads = &self.threads;
-            self.order.retain(|(tid, start_ns)| {
-                threads.get(tid).is_some_and(|t| t.start_ns == *start_ns)
+            self.order.retain(|(tid, started_at_ns)| {
+                threads
+                    .get(tid)
+                    .is_some_and(|t| t.started_at_ns == *started_at_ns)
             });
         }
         (

@@ -16,7 +16,16 @@ use fathom_model::raw::Ring;
 use fathom_model::syscalls::Syscall;
 
 const COLUMNS: [&str; 10] = [
-    "rid", "dur_ns", "comm", "access", "kind", "cause", "origin", "mapping", "path", "offset",
+    "rid",
+    "dur_ns",
+    "comm",
+    "access",
+    "kind",
+    "cause",
+    "origin",
+    "mapping",
+    "path",
+    "file_offset",
 ];
 
 fn enricher() -> Enricher {
@@ -145,7 +154,7 @@ fn write_back_by_calls_and_by_workers() {
         "comm",
         "syscall",
         "path",
-        "offset",
+        "file_offset",
         "bytes",
         "contiguous",
     ];

@@ -29,8 +29,8 @@ fn shed(count: u64) -> ShedValue {
     let zero = ShedValue::parse(&[0; ShedValue::SIZE]).unwrap();
     let mut value = ShedValue {
         count,
-        first_ns: 30,
-        last_ns: 40,
+        first_at_ns: 30,
+        last_at_ns: 40,
         ..zero
     };
     value.hist[3] = count;

@@ -76,7 +76,7 @@ fn operations_say_how_they_were_made() {
         "syscall",
         "class",
         "fd",
-        "offset",
+        "file_offset",
         "bytes",
         "args",
         "op_flags",
@@ -162,7 +162,7 @@ fn a_plain_read() {
         "errno",
         "fd",
         "file_id",
-        "offset",
+        "file_offset",
         "size",
         "bytes",
         "flags",
@@ -381,7 +381,7 @@ fn numbers_have_width_and_sign() {
         ..call("readahead", 9, -9)
     };
     assert_eq!(
-        plain_row(&["fd", "offset", "size", "args"], odd),
+        plain_row(&["fd", "file_offset", "size", "args"], odd),
         "- | - | 3 | fd=-2147483648, offset=-9223372036854775808"
     );
     let getevents = wide_row(&["args"], call("io_getevents", 9, -22), [b"", b""], |r| {
@@ -529,7 +529,15 @@ fn two_files() {
         size: 99,
         ..call("copy_file_range", 9, 7)
     };
-    let columns = ["path", "path2", "offset", "bytes", "fd", "flags", "args"];
+    let columns = [
+        "path",
+        "path2",
+        "file_offset",
+        "bytes",
+        "fd",
+        "flags",
+        "args",
+    ];
     assert_eq!(
         wide_row(&columns, copy, [b"", b""], |r| (
             r.file2, r.fd2, r.offset2
@@ -605,7 +613,7 @@ fn arguments() {
         fd: 4,
         ..call("lseek", 9, 90)
     };
-    let columns = ["ret", "bytes", "offset", "size", "args"];
+    let columns = ["ret", "bytes", "file_offset", "size", "args"];
     assert_eq!(
         plain_row(&columns, seek),
         "90 | - | - | - | offset=-10, whence=SEEK_END"
@@ -758,8 +766,8 @@ fn shared_positions() {
     enricher.event(0, &Event::Call(certain));
     let batches = enricher.take();
     let syscalls = batch(&batches, "syscalls");
-    assert_eq!(row(syscalls, 0, &["offset", "args"]), "0 | -");
-    assert_eq!(row(syscalls, 1, &["offset", "args"]), "100 | -");
+    assert_eq!(row(syscalls, 0, &["file_offset", "args"]), "0 | -");
+    assert_eq!(row(syscalls, 1, &["file_offset", "args"]), "100 | -");
 }
 
 #[test]

@@ -134,7 +134,7 @@ pub(crate) fn numbers(row: &Row<'_>) -> [(&'static str, Option<i64>); 9] {
         ("rid", row.rid),
         ("fd", row.fd.map(i64::from)),
         ("file_id", row.file_id),
-        ("offset", row.offset),
+        ("file_offset", row.file_offset),
         (if block { "queue_depth" } else { "size" }, row.size),
         ("bytes", row.bytes),
         ("ret", row.ret),
@@ -174,7 +174,7 @@ impl Exporter for Chrome {
         if self.threads.insert((pid, tid)) {
             self.name("thread_name", pid, tid, comm);
         }
-        let (start, end) = (row.start_ns(), row.end_ns());
+        let (start, end) = (row.started_at_ns(), row.ended_at_ns());
         match row.layer() {
             Layer::Operation | Layer::Block => {
                 self.event(row, "b", start, pid, tid);

@@ -113,8 +113,8 @@ impl Exporter for Dio {
         self.path(row.file_id);
         let name = row.name.unwrap_or("");
         let call = Syscall::index_of(name).and_then(|index| SYSCALLS.get(index));
-        let begin = row.start_ns().wrapping_add(self.wall_ns);
-        let end = row.end_ns().wrapping_add(self.wall_ns);
+        let begin = row.started_at_ns().wrapping_add(self.wall_ns);
+        let end = row.ended_at_ns().wrapping_add(self.wall_ns);
         let ended = row.ret.is_some();
         let file = row.file_id.and_then(|id| self.files.get(&id));
         let thread = row.tid.map(|tid| format!("{tid}@{}", self.host));
@@ -189,7 +189,7 @@ fn arguments(row: &Row<'_>, call: Option<&Syscall>, o: &mut Object<'_>) {
     o.text("name", value(row.args, "name").map(unquoted));
     o.int("length", number("length"));
     o.text("dev", value(row.args, "dev"));
-    o.int("offset", row.offset.or_else(|| number("offset")));
+    o.int("offset", row.file_offset.or_else(|| number("offset")));
     o.text("newname", row.path_arg2);
     o.text("whence", value(row.args, "whence"));
     let data = row.class == Some("data") && row.layer() == Layer::Call;

@@ -23,7 +23,7 @@ pub(crate) struct Iolog {
     times: bool,
     /// Names are escaped: fio could not open all of them.
     terminal: bool,
-    start_ns: Option<i64>,
+    started_at_ns: Option<i64>,
     /// Files that the log has opened.
     names: HashSet<Vec<u8>>,
     no_name: u64,
@@ -47,8 +47,8 @@ impl Iolog {
         if !self.times {
             return String::new();
         }
-        let start = *self.start_ns.get_or_insert(row.start_ns());
-        format!("{} ", row.start_ns().saturating_sub(start) / 1_000_000)
+        let start = *self.started_at_ns.get_or_insert(row.started_at_ns());
+        format!("{} ", row.started_at_ns().saturating_sub(start) / 1_000_000)
     }
 }
 
@@ -153,7 +153,7 @@ impl Exporter for Iolog {
             self.no_name += 1;
             return Ok(());
         }
-        let (offset, bytes) = match (moves, row.offset) {
+        let (offset, bytes) = match (moves, row.file_offset) {
             (false, _) => (0, 0),
             (true, Some(offset)) if fault => (offset - offset.rem_euclid(PAGE), PAGE),
             (true, Some(offset)) => (offset, row.bytes.unwrap_or(0)),

@@ -71,7 +71,7 @@ rows! {
     errno "errno" StringArray text -> &'a str,
     fd "fd" Int32Array int -> i32,
     file_id "file_id" Int64Array long -> i64,
-    offset "offset" Int64Array long -> i64,
+    file_offset "file_offset" Int64Array long -> i64,
     size "size" Int64Array long -> i64,
     bytes "bytes" Int64Array long -> i64,
     flags "flags" StringArray text -> &'a str,
@@ -102,13 +102,13 @@ impl Row<'_> {
     }
 
     /// When it began.
-    pub fn start_ns(&self) -> i64 {
+    pub fn started_at_ns(&self) -> i64 {
         self.ts_ns.unwrap_or(0)
     }
 
     /// When it ended; when it began if that is not known.
-    pub fn end_ns(&self) -> i64 {
-        self.start_ns()
+    pub fn ended_at_ns(&self) -> i64 {
+        self.started_at_ns()
             .saturating_add(self.dur_ns.unwrap_or(0).max(0))
     }
 }

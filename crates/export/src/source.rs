@@ -258,7 +258,7 @@ fn faults(selection: &Selection) -> Option<String> {
         "syscall" => "'page fault'".into(),
         "class" => "'memory'".into(),
         "flags" => "concat_ws(' ', kind, access, mapping, origin)".into(),
-        "rid" | "ts_ns" | "dur_ns" | "pid" | "tid" | "comm" | "cpu" | "file_id" | "offset"
+        "rid" | "ts_ns" | "dur_ns" | "pid" | "tid" | "comm" | "cpu" | "file_id" | "file_offset"
         | "path" => format!("\"{column}\""),
         _ => null(column),
     });
@@ -287,8 +287,8 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
             "syscall" => "'writeback'".into(),
             "class" => "'data'".into(),
             "args" => "'caused by ' || syscall".into(),
-            "rid" | "ts_ns" | "pid" | "tid" | "comm" | "cpu" | "file_id" | "offset" | "bytes"
-            | "path" => format!("\"{column}\""),
+            "rid" | "ts_ns" | "pid" | "tid" | "comm" | "cpu" | "file_id" | "file_offset"
+            | "bytes" | "path" => format!("\"{column}\""),
             _ => null(column),
         });
         parts.push(format!(
@@ -305,10 +305,10 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
         };
         let (begin, duration) = if has("dur_ns") {
             ("ts_ns", "dur_ns")
-        } else if has("queued_ns") && has("completed_ns") {
+        } else if has("queued_at_ns") && has("completed_at_ns") {
             (
-                "coalesce(queued_ns, ts_ns)",
-                "completed_ns - coalesce(queued_ns, ts_ns)",
+                "coalesce(queued_at_ns, ts_ns)",
+                "completed_at_ns - coalesce(queued_at_ns, ts_ns)",
             )
         } else {
             ("ts_ns", "NULL::BIGINT")
@@ -320,7 +320,7 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
             "syscall" if has("op") => "op::VARCHAR".into(),
             "class" => "'block'".into(),
             "extra" if has("device") => "device::VARCHAR".into(),
-            "offset" if has("file_offset") => "file_offset".into(),
+            "file_offset" if has("file_offset") => "file_offset".into(),
             "size" if has("queue_depth") => "queue_depth::BIGINT".into(),
             "user_data" if has("sector") => "sector::BIGINT".into(),
             "rid" | "tid" | "comm" | "file_id" | "bytes" | "flags" | "path" => {

@@ -80,7 +80,7 @@ impl Strace {
         Ok(())
     }
 
-    fn finish(&mut self, end_ns: i64, rest: &Rest, out: &mut dyn Write) -> Result<()> {
+    fn finish(&mut self, ended_at_ns: i64, rest: &Rest, out: &mut dyn Write) -> Result<()> {
         let mut line = String::new();
         let before = match self.open {
             Some((tid, length)) if tid == rest.tid => {
@@ -89,7 +89,7 @@ impl Strace {
             }
             _ => {
                 self.interrupt(out)?;
-                line = self.leader(rest.tid, end_ns);
+                line = self.leader(rest.tid, ended_at_ns);
                 let _ = write!(line, "<... {} resumed>", rest.name);
                 0
             }
@@ -122,12 +122,12 @@ impl Exporter for Strace {
             self.operations += 1;
             return Ok(());
         }
-        self.finish_until(row.start_ns(), out)?;
+        self.finish_until(row.started_at_ns(), out)?;
         self.interrupt(out)?;
         let name = row.name.unwrap_or("?");
         let call = Syscall::index_of(name).and_then(|index| SYSCALLS.get(index));
         let tid = row.tid.unwrap_or(0);
-        let mut line = self.leader(tid, row.start_ns());
+        let mut line = self.leader(tid, row.started_at_ns());
         let _ = write!(line, "{name}(");
         let (at_entry, at_return) = arguments(row, call, &self.removed);
         line.push_str(&at_entry.join(", "));
@@ -145,7 +145,7 @@ impl Exporter for Strace {
             },
             result: result(row, call, &self.removed),
         };
-        self.ends.push(row.end_ns(), rest);
+        self.ends.push(row.ended_at_ns(), rest);
         Ok(())
     }
 
@@ -227,7 +227,11 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Opti
     let descriptor = |fd: i64, path: Option<&str>, file_id: Option<i64>| {
         let mut text = fd.to_string();
         if let Some(path) = path.filter(|_| fd >= 0) {
-            behind(path, removed.is(path, file_id, row.end_ns()), &mut text);
+            behind(
+                path,
+                removed.is(path, file_id, row.ended_at_ns()),
+                &mut text,
+            );
         }
         text
     };
@@ -237,7 +241,7 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Opti
         let Some((number, path)) = text.strip_suffix('>').and_then(|t| t.split_once('<')) else {
             return Some(text.to_string());
         };
-        Some(match removed.is_escaped(path, row.end_ns()) {
+        Some(match removed.is_escaped(path, row.ended_at_ns()) {
             // strace takes this from another place.
             true if number == "AT_FDCWD" => format!("{number}<{path} {DELETED}>"),
             true => format!("{text}{DELETED}"),
@@ -270,23 +274,25 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Opti
         Arg::Buf if failed && !call.writes() => None,
         Arg::Buf => Some(buffer(row)),
         Arg::Iov => Some("[...]".into()),
-        Arg::Offset | Arg::Pages if call.name == "mmap" => match row.offset {
+        Arg::Offset | Arg::Pages if call.name == "mmap" => match row.file_offset {
             Some(0) => Some("0".into()),
             Some(offset) => Some(format!("{offset:#x}")),
             None => named("offset"),
         },
-        Arg::Offset | Arg::Pages => number(row.offset).or_else(|| named("offset")),
+        Arg::Offset | Arg::Pages => number(row.file_offset).or_else(|| named("offset")),
         Arg::OffsetPtr if named("offset_ptr").is_some() => named("offset_ptr"),
         Arg::OffsetPtr2 if named("off_out_ptr").is_some() => named("off_out_ptr"),
         // Where it stands afterwards.
-        Arg::OffsetPtr if call.name == "sendfile" && row.ret > Some(0) => Some(match row.offset {
-            Some(offset) => {
-                let after = offset.saturating_add(row.ret.unwrap_or(0));
-                format!("[{offset}] => [{after}]")
-            }
-            None => "?".into(),
-        }),
-        Arg::OffsetPtr => Some(match row.offset {
+        Arg::OffsetPtr if call.name == "sendfile" && row.ret > Some(0) => {
+            Some(match row.file_offset {
+                Some(offset) => {
+                    let after = offset.saturating_add(row.ret.unwrap_or(0));
+                    format!("[{offset}] => [{after}]")
+                }
+                None => "?".into(),
+            })
+        }
+        Arg::OffsetPtr => Some(match row.file_offset {
             Some(offset) => format!("[{offset}]"),
             None => "?".into(),
         }),
@@ -446,7 +452,11 @@ fn success(row: &Row<'_>, call: &Syscall, ret: i64, removed: &Removed) -> String
         None => return text,
     }
     if let Some(path) = row.path {
-        behind(path, removed.is(path, row.file_id, row.end_ns()), &mut text);
+        behind(
+            path,
+            removed.is(path, row.file_id, row.ended_at_ns()),
+            &mut text,
+        );
     }
     text
 }

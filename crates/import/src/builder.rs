@@ -56,7 +56,7 @@ pub(crate) struct Call {
 pub(crate) struct FileInfo {
     pub path: Vec<u8>,
     pub kind: &'static str,
-    pub first_ns: i64,
+    pub first_at_ns: i64,
     /// Device, inode and the tag, where the log has them.
     pub identity: Option<(i64, i64, String)>,
 }
@@ -70,8 +70,8 @@ pub(crate) struct ThreadInfo {
     pub comm: Option<Vec<u8>>,
     pub exe: Option<Vec<u8>>,
     pub cmdline: Option<Vec<u8>>,
-    pub start_ns: i64,
-    pub end_ns: Option<i64>,
+    pub started_at_ns: i64,
+    pub ended_at_ns: Option<i64>,
     pub exit_status: Option<i32>,
 }
 
@@ -81,8 +81,8 @@ pub(crate) struct Builder {
     calls: SyscallRows,
     strings: StringTable,
     rid: i64,
-    first_ns: Option<i64>,
-    last_ns: i64,
+    first_at_ns: Option<i64>,
+    last_at_ns: i64,
     /// Files by path: of one path the one that has it now.
     by_path: HashMap<Vec<u8>, i64>,
     files: HashMap<i64, FileInfo>,
@@ -99,8 +99,8 @@ impl Builder {
             calls: SyscallRows::default(),
             strings: StringTable::new(),
             rid: 0,
-            first_ns: None,
-            last_ns: i64::MIN,
+            first_at_ns: None,
+            last_at_ns: i64::MIN,
             by_path: HashMap::new(),
             files: HashMap::new(),
             changed: Vec::new(),
@@ -140,7 +140,7 @@ impl Builder {
             .push(bytes(failed.and_then(errno::name).map(str::as_bytes)));
         rows.fd.push(call.fd.unwrap_or(NULL_I32));
         rows.file_id.push(call.file_id.unwrap_or(NULL_I64));
-        rows.offset.push(call.offset.unwrap_or(NULL_I64));
+        rows.file_offset.push(call.offset.unwrap_or(NULL_I64));
         rows.size.push(call.size.unwrap_or(NULL_I64));
         rows.bytes.push(call.bytes.unwrap_or(NULL_I64));
         rows.flags
@@ -169,13 +169,13 @@ impl Builder {
 
     /// Something took place at `ns`.
     pub fn seen(&mut self, ns: i64) {
-        self.first_ns = Some(self.first_ns.map_or(ns, |first| first.min(ns)));
-        self.last_ns = self.last_ns.max(ns);
+        self.first_at_ns = Some(self.first_at_ns.map_or(ns, |first| first.min(ns)));
+        self.last_at_ns = self.last_at_ns.max(ns);
     }
 
     /// When the log's last event took place; `None` before the first.
-    pub fn last_ns(&self) -> Option<i64> {
-        self.first_ns.map(|_| self.last_ns)
+    pub fn last_at_ns(&self) -> Option<i64> {
+        self.first_at_ns.map(|_| self.last_at_ns)
     }
 
     /// The file that has `path` now.
@@ -189,7 +189,7 @@ impl Builder {
         let info = FileInfo {
             path: path.to_vec(),
             kind,
-            first_ns: ns,
+            first_at_ns: ns,
             identity: None,
         };
         self.add(info)
@@ -206,7 +206,7 @@ impl Builder {
         if info.identity.is_none() {
             self.by_path.insert(info.path.clone(), id);
         }
-        self.path(id, &info.path, info.first_ns);
+        self.path(id, &info.path, info.first_at_ns);
         self.files.insert(id, info);
         self.changed.push(id);
         id
@@ -224,7 +224,7 @@ impl Builder {
             .push(self.path_strings.intern(text.as_bytes()));
         self.paths.path_complete.push(path.starts_with(b"/"));
         self.paths.deleted.push(false);
-        self.paths.mnt_ns.push(NULL_I64);
+        self.paths.mount_namespace.push(NULL_I64);
     }
 
     /// The type of a file became known.
@@ -300,9 +300,9 @@ impl Builder {
             rows.file_type.push(strings.intern(info.kind.as_bytes()));
             rows.fs_type.push(StrId::NULL);
             rows.size.push(NULL_I64);
-            rows.first_seen_ns.push(info.first_ns);
+            rows.first_seen_at_ns.push(info.first_at_ns);
             rows.path_complete.push(info.path.starts_with(b"/"));
-            rows.mnt_ns.push(NULL_I64);
+            rows.mount_namespace.push(NULL_I64);
             rows.host_path.push(StrId::NULL);
         }
         if !rows.file_id.is_empty() {
@@ -334,9 +334,10 @@ impl Builder {
             rows.cgroup.push(StrId::NULL);
             rows.container_id.push(StrId::NULL);
             rows.uid.push(NULL_I64);
-            rows.mnt_ns.push(NULL_I64);
-            rows.start_ns.push(thread.start_ns);
-            rows.end_ns.push(thread.end_ns.unwrap_or(NULL_I64));
+            rows.mount_namespace.push(NULL_I64);
+            rows.started_at_ns.push(thread.started_at_ns);
+            rows.ended_at_ns
+                .push(thread.ended_at_ns.unwrap_or(NULL_I64));
             rows.exit_status
                 .push(thread.exit_status.unwrap_or(NULL_I32));
         }
@@ -350,8 +351,8 @@ impl Builder {
     pub fn finish(mut self, mut meta: SessionMeta) -> Result<u64, ImportError> {
         self.flush()?;
         // Column ts_ns has the wall clock.
-        let start = self.first_ns.unwrap_or(0);
-        let end = self.last_ns.max(start);
+        let start = self.first_at_ns.unwrap_or(0);
+        let end = self.last_at_ns.max(start);
         meta.clock = Clock {
             start_monotonic_ns: start,
             start_realtime_ns: start,

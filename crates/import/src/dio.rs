@@ -133,7 +133,7 @@ pub(crate) fn read(
     meta.content = reader.content.described();
     let not_kept = reader.content.not_kept();
     let mut threads: Vec<ThreadInfo> = reader.threads.into_values().collect();
-    threads.sort_by_key(|t| (t.start_ns, t.tid));
+    threads.sort_by_key(|t| (t.started_at_ns, t.tid));
     reader.builder.threads(&threads)?;
     meta.host.name = reader.host.unwrap_or_default();
     if let Some(source) = &mut meta.source {
@@ -420,10 +420,10 @@ impl Reader<'_> {
                 pid: d.pid,
                 tid,
                 ppid: d.ppid,
-                start_ns: ts,
+                started_at_ns: ts,
                 ..ThreadInfo::default()
             });
-        thread.start_ns = thread.start_ns.min(ts);
+        thread.started_at_ns = thread.started_at_ns.min(ts);
         thread.comm = comm.clone();
         let file_id = d.file_tag.as_ref().map(|tag| self.file(tag, d, ts));
         let tagged = d
@@ -492,7 +492,7 @@ impl Reader<'_> {
         let id = self.builder.tagged(FileInfo {
             path,
             kind,
-            first_ns: ts,
+            first_at_ns: ts,
             identity: identity.map(|(dev, ino)| (dev, ino, tag.to_string())),
         });
         self.tags.insert(tag.to_string(), id);

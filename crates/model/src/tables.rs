@@ -263,7 +263,7 @@ tables! {
         file_id: i64 null,
         /// Byte in the file where the I/O took place; null when the call has none, or
         /// when others used the same position so that it is not known.
-        offset: i64 null,
+        file_offset: i64 null,
         /// Bytes asked for, as the kernel takes them: below 0 where it takes a sign.
         /// Null, and kept in args, when it is 2^63 or more.
         size: i64 null,
@@ -359,7 +359,7 @@ tables! {
         /// Its path at the time of the fault.
         path: str null,
         /// Byte in the file that the address stands for, not rounded to a page.
-        offset: i64 set,
+        file_offset: i64 set,
         /// Where the range of the file begins whose pages were mapped along as far
         /// as they were in the page cache (fault-around); null when there was none
         /// or the kernel does not tell.
@@ -395,18 +395,18 @@ tables! {
         /// Its path.
         path: str null,
         /// Byte in the file where the first page begins.
-        offset: i64 set,
+        file_offset: i64 set,
         /// Bytes of all pages of the request.
         bytes: i64 set,
         /// Whether the pages lie one behind the other in the file; when not,
-        /// the bytes are not those from offset on.
+        /// the bytes are not those from file_offset on.
         contiguous: bool set,
     }
 
     /// One row per request to a device, whichever process made it: requests of other
     /// processes fill the queues of a device, too. Requests in flight when the
     /// recording began lack their earlier times. Requests whose end was not seen have
-    /// neither completed_ns, dur_ns, error nor cpu: they were in flight when the recording
+    /// neither completed_at_ns, dur_ns, error nor cpu: they were in flight when the recording
     /// ended, or the kernel ran no programs at that moment. Devices without requests of
     /// their own (dm, md, zram) are seen through the devices below them.
     BLOCK block BlockRows key [] {
@@ -437,16 +437,16 @@ tables! {
         /// The kernel's blk_status_t; 0 when it succeeded, null when its end was not seen.
         error: i32 null,
         /// When the first of its bios was submitted by the file system.
-        queued_ns: i64 null,
+        queued_at_ns: i64 null,
         /// When the block layer had a request for it: waiting before that is for a
         /// free request, or for a limit.
-        started_ns: i64 null,
+        started_at_ns: i64 null,
         /// When it was put into the queue of the I/O scheduler; null when it went past.
-        inserted_ns: i64 null,
+        inserted_at_ns: i64 null,
         /// When it was given to the device's driver.
-        issued_ns: i64 null,
+        issued_at_ns: i64 null,
         /// When the device had completed it; null when that was not seen.
-        completed_ns: i64 null,
+        completed_at_ns: i64 null,
         /// Process that submitted the first bio.
         pid: i32 null,
         /// Thread that submitted the first bio: the program's, or a worker of the
@@ -538,7 +538,7 @@ tables! {
         /// could have run. other: another state of the kernel's.
         reason: str set,
         /// When it was woken; null when that was not seen, or it was preempted.
-        woken_ns: i64 null,
+        woken_at_ns: i64 null,
         /// From then until it was on a CPU again, nanoseconds: others had the CPU.
         run_queue_ns: i64 null,
         /// Who woke it: name of the thread, or the interrupt (softirq:BLOCK,
@@ -659,10 +659,10 @@ tables! {
         /// Its build id, in hexadecimal digits.
         build_id: str null,
         /// Byte in that file to which the call that the function made returns.
-        offset: i64 null,
+        file_offset: i64 null,
         /// Name of the function; null when the file has none for it.
         function: str null,
-        /// The same as offset, from the function's beginning.
+        /// The same as file_offset, from the function's beginning.
         function_offset: i64 null,
         /// File of the source; null without debug information.
         source: str null,
@@ -719,7 +719,7 @@ tables! {
         ino: i64 null,
         /// Generation of the inode; null when the file was never seen open.
         generation: i64 null,
-        /// dev|ino|first_seen_ns; null when an imported log does not tell.
+        /// dev|ino|first_seen_at_ns; null when an imported log does not tell.
         file_tag: str null,
         /// Absolute path, the latest known.
         path: str null,
@@ -733,14 +733,14 @@ tables! {
         /// Size in bytes when first seen open.
         size: i64 null,
         /// When the file was first seen, CLOCK_MONOTONIC nanoseconds.
-        first_seen_ns: i64 set,
+        first_seen_at_ns: i64 set,
         /// False when the path is cut or was never seen.
         path_complete: bool set,
         /// Mount namespace in which the file was last opened and in which path
         /// holds: the inode number of /proc/PID/ns/mnt. Null when it was never
         /// seen open or lies on no mount (pipes, memfd).
-        mnt_ns: i64 null,
-        /// Where the recorder finds the file, when mnt_ns is not its own (a
+        mount_namespace: i64 null,
+        /// Where the recorder finds the file, when mount_namespace is not its own (a
         /// container) and one of its mounts shows it.
         host_path: str null,
     }
@@ -760,11 +760,11 @@ tables! {
         deleted: bool set,
         /// Mount namespace in which the path holds; null when it lies on no
         /// mount.
-        mnt_ns: i64 null,
+        mount_namespace: i64 null,
     }
 
     /// One row a thread.
-    PROCESSES processes ProcessRows key ["tid", "start_ns"] {
+    PROCESSES processes ProcessRows key ["tid", "started_at_ns"] {
         /// Process (thread group) id, as the host counts; null when an imported log
         /// does not tell.
         pid: i32 null,
@@ -786,12 +786,12 @@ tables! {
         uid: i64 null,
         /// Mount namespace: the inode number of /proc/PID/ns/mnt. Threads of
         /// containers have another one than those of the host.
-        mnt_ns: i64 null,
+        mount_namespace: i64 null,
         /// When the thread began, CLOCK_MONOTONIC nanoseconds; of an imported log
         /// when it shows the thread first.
-        start_ns: i64 set,
+        started_at_ns: i64 set,
         /// When it ended; null when it had not.
-        end_ns: i64 null,
+        ended_at_ns: i64 null,
         /// Exit status, or 128 and the signal that ended it.
         exit_status: i32 null,
     }
@@ -820,9 +820,9 @@ tables! {
         /// Bytes that they moved.
         bytes: i64 set,
         /// When the first was lost, CLOCK_MONOTONIC nanoseconds.
-        first_ns: i64 set,
+        first_at_ns: i64 set,
         /// When the last was lost, CLOCK_MONOTONIC nanoseconds.
-        last_ns: i64 set,
+        last_at_ns: i64 set,
         /// Process, -1 when the kernel had no room to tell.
         pid: i32 set,
         /// File, -1 when there was none or the kernel had no room to tell.
@@ -842,10 +842,10 @@ tables! {
     /// that second. The counts of all rows add up to what the kernel saw.
     COUNTERS counters CounterRows key [] {
         /// When the second began, CLOCK_MONOTONIC nanoseconds: the counters of the
-        /// kernel were read then and at end_ns.
+        /// kernel were read then and at ended_at_ns.
         ts_ns: i64 set,
         /// When it ended, CLOCK_MONOTONIC nanoseconds.
-        end_ns: i64 set,
+        ended_at_ns: i64 set,
         /// Name of the call or operation, as in table syscalls.
         syscall: str set,
         /// Process, -1 when the kernel had no room to tell.
@@ -887,7 +887,7 @@ mod tests {
         rows.path.push(strings.intern(b"/x"));
         rows.path_complete.push(true);
         rows.deleted.push(false);
-        rows.mnt_ns.push(1);
+        rows.mount_namespace.push(1);
         let batch = rows.into_batch(strings);
         assert_eq!(batch.len(), 1);
         assert_eq!(batch.columns.len(), FILE_PATHS.columns.len());

@@ -72,7 +72,7 @@ fn process(pid: u32, paths: bool, out: &mut Vec<u8>) -> io::Result<()> {
         exe_len: exe.len() as u16,
         cgroup_len: cgroup.len() as u16,
         ts_ns: crate::monotonic_ns(),
-        start_ns: 0,
+        started_at_ns: 0,
         cgroup_id: 0,
         pid,
         tid: pid,

@@ -54,16 +54,16 @@ fn is_certain(state: &RequestState) -> bool {
 
 /// The record of a request, and of its bio when that is its only one.
 fn record(state: &RequestState, now_ns: u64) -> Vec<u8> {
-    let bio = Some(state.bio).filter(|bio| bio.queued_ns > 0);
+    let bio = Some(state.bio).filter(|bio| bio.queued_at_ns > 0);
     let block = BlockRecord {
         kind: RECORD_BLOCK as u8,
         error: 0,
         bios: bio.is_some().into(),
         dev: state.dev,
-        started_ns: state.started_ns,
-        inserted_ns: state.inserted_ns,
-        issued_ns: state.issued_ns,
-        completed_ns: now_ns,
+        started_at_ns: state.started_at_ns,
+        inserted_at_ns: state.inserted_at_ns,
+        issued_at_ns: state.issued_at_ns,
+        completed_at_ns: now_ns,
         sector: state.sector,
         bytes: state.bytes,
         op: state.op,
@@ -101,11 +101,11 @@ mod tests {
         let block = BlockRecord::parse(&bare).unwrap();
         assert_eq!((block.bios, bare.len()), (0, BlockRecord::SIZE));
         assert_eq!(u32::from(block.flags), BLOCK_UNSEEN);
-        state.bio.queued_ns = 60;
+        state.bio.queued_at_ns = 60;
         let whole = record(&state, 100);
         assert_eq!(BlockRecord::parse(&whole).unwrap().bios, 1);
         let bio = BioRecord::parse(&whole[BlockRecord::SIZE..]).unwrap();
-        assert_eq!((bio.queued_ns, bio.bytes), (60, 4096));
+        assert_eq!((bio.queued_at_ns, bio.bytes), (60, 4096));
     }
 
     #[test]

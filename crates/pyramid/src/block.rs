@@ -109,8 +109,8 @@ pub(crate) fn encode(block: &Block, cells: &[Cell], names: Option<&Names>, out: 
     for number in [e.first_part, e.last_part, e.rows] {
         head.extend_from_slice(&number.to_le_bytes());
     }
-    head.extend_from_slice(&e.first_ns.to_le_bytes());
-    head.extend_from_slice(&e.last_ns.to_le_bytes());
+    head.extend_from_slice(&e.first_at_ns.to_le_bytes());
+    head.extend_from_slice(&e.last_at_ns.to_le_bytes());
     for length in [sums.len(), sums_packed, latencies.len(), latencies_packed] {
         head.extend_from_slice(&(length as u32).to_le_bytes());
     }
@@ -156,8 +156,8 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<(Block, Lengths)> {
             first_part: u64_at(head, 24)?,
             last_part: u64_at(head, 32)?,
             rows: u64_at(head, 40)?,
-            first_ns: u64_at(head, 48)? as i64,
-            last_ns: u64_at(head, 56)? as i64,
+            first_at_ns: u64_at(head, 48)? as i64,
+            last_at_ns: u64_at(head, 56)? as i64,
         },
     };
     (block.extent.first_part <= block.extent.last_part).then_some((block, lengths))

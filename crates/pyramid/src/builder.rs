@@ -90,8 +90,8 @@ pub(crate) struct Extent {
     pub(crate) last_part: u64,
     pub(crate) rows: u64,
     /// Times of the earliest and the latest row.
-    pub(crate) first_ns: i64,
-    pub(crate) last_ns: i64,
+    pub(crate) first_at_ns: i64,
+    pub(crate) last_at_ns: i64,
 }
 
 impl Extent {
@@ -99,16 +99,16 @@ impl Extent {
         first_part: u64::MAX,
         last_part: 0,
         rows: 0,
-        first_ns: i64::MAX,
-        last_ns: i64::MIN,
+        first_at_ns: i64::MAX,
+        last_at_ns: i64::MIN,
     };
 
     fn add(&mut self, other: &Extent) {
         self.first_part = self.first_part.min(other.first_part);
         self.last_part = self.last_part.max(other.last_part);
         self.rows += other.rows;
-        self.first_ns = self.first_ns.min(other.first_ns);
-        self.last_ns = self.last_ns.max(other.last_ns);
+        self.first_at_ns = self.first_at_ns.min(other.first_at_ns);
+        self.last_at_ns = self.last_at_ns.max(other.last_at_ns);
     }
 }
 
@@ -243,8 +243,8 @@ impl Builder {
         };
         tier.extent.rows += time.len() as u64;
         for t in time {
-            tier.extent.first_ns = tier.extent.first_ns.min(*t);
-            tier.extent.last_ns = tier.extent.last_ns.max(*t);
+            tier.extent.first_at_ns = tier.extent.first_at_ns.min(*t);
+            tier.extent.last_at_ns = tier.extent.last_at_ns.max(*t);
         }
         let mut summed = None;
         for ((keys, column), cells) in c.dimensions.iter().zip(&mut tier.cells) {

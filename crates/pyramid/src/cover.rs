@@ -213,8 +213,8 @@ impl Pyramid {
     /// Times of the earliest and the latest row in a cover.
     pub fn span(&self, cover: &Cover) -> Option<(i64, i64)> {
         let extents = cover.roots.iter().map(|i| &self.segments[*i].extent);
-        let first = extents.clone().map(|e| e.first_ns).min()?;
-        Some((first, extents.map(|e| e.last_ns).max()?))
+        let first = extents.clone().map(|e| e.first_at_ns).min()?;
+        Some((first, extents.map(|e| e.last_at_ns).max()?))
     }
 
     /// Which blocks of a dimension answer for rows from `from_ns` to before
@@ -225,7 +225,7 @@ impl Pyramid {
         while let Some(i) = todo.pop() {
             let segment = &self.segments[i];
             let e = &segment.extent;
-            if e.last_ns < window.0 || e.first_ns >= window.1 {
+            if e.last_at_ns < window.0 || e.first_at_ns >= window.1 {
                 continue;
             }
             let Some(block) = segment.blocks.get(dimension) else {
@@ -234,11 +234,11 @@ impl Pyramid {
             if block.2 <= shift {
                 plan.blocks.push(*block);
             } else if cover.children[i].is_empty() {
-                let span = e.last_ns.saturating_sub(e.first_ns).max(1) as f64;
+                let span = e.last_at_ns.saturating_sub(e.first_at_ns).max(1) as f64;
                 let inside = window
                     .1
-                    .min(e.last_ns)
-                    .saturating_sub(window.0.max(e.first_ns));
+                    .min(e.last_at_ns)
+                    .saturating_sub(window.0.max(e.first_at_ns));
                 plan.rows += (e.rows as f64 * (inside as f64 / span).clamp(0.0, 1.0)) as u64;
                 plan.too_narrow = Some(plan.too_narrow.unwrap_or(0).max(block.2));
             } else {

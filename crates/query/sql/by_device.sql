@@ -24,12 +24,12 @@ SELECT
 FROM (
     SELECT
         device, op, count(*) AS requests,
-        count(*) FILTER (completed_ns IS NULL) AS unseen, count(rid) AS recorded,
+        count(*) FILTER (completed_at_ns IS NULL) AS unseen, count(rid) AS recorded,
         count(*) FILTER (error <> 0) AS errors, bounded(sum(bytes)) AS bytes,
-        quantile_disc(issued_ns - queued_ns, [0.5, 0.99]) AS q,
-        quantile_disc(completed_ns - issued_ns, [0.5, 0.9, 0.99]) AS d,
-        max(completed_ns - issued_ns) AS device_max_ns,
-        bounded(coalesce(sum(completed_ns - issued_ns), 0)) AS device_ns,
+        quantile_disc(issued_at_ns - queued_at_ns, [0.5, 0.99]) AS q,
+        quantile_disc(completed_at_ns - issued_at_ns, [0.5, 0.9, 0.99]) AS d,
+        max(completed_at_ns - issued_at_ns) AS device_max_ns,
+        bounded(coalesce(sum(completed_at_ns - issued_at_ns), 0)) AS device_ns,
         avg(queue_depth) AS mean_depth, max(queue_depth) AS max_depth
     FROM block
     GROUP BY device, op

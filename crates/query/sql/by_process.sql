@@ -20,13 +20,13 @@
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.
--- start_ns: When it began, CLOCK_MONOTONIC nanoseconds.
--- end_ns: When it ended; null when it had not.
+-- started_at_ns: When it began, CLOCK_MONOTONIC nanoseconds.
+-- ended_at_ns: When it ended; null when it had not.
 -- exit_status: Exit status, or 128 and the signal that ended it.
 SELECT
     pid, ppid, comm, exe, cmdline, threads, calls, lost, errors, bytes, read_bytes,
     written_bytes, total_ns, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns,
-    start_ns, end_ns, exit_status
+    started_at_ns, ended_at_ns, exit_status
 FROM (
     SELECT
         pid,
@@ -62,9 +62,9 @@ FROM (
 )
 LEFT JOIN (
     -- A process id that was used again shows its last owner.
-    SELECT pid, ppid, comm, exe, cmdline, start_ns, end_ns, exit_status
+    SELECT pid, ppid, comm, exe, cmdline, started_at_ns, ended_at_ns, exit_status
     FROM processes
     WHERE pid = tid
-    QUALIFY row_number() OVER (PARTITION BY pid ORDER BY start_ns DESC) = 1
+    QUALIFY row_number() OVER (PARTITION BY pid ORDER BY started_at_ns DESC) = 1
 ) USING (pid)
 ORDER BY total_ns DESC, pid

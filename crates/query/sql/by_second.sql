@@ -1,5 +1,5 @@
 -- One row a second of the recording in which a call was entered. Stored calls only:
--- losses are not split by second (see losses.first_ns and last_ns).
+-- losses are not split by second (see losses.first_at_ns and last_at_ns).
 --
 -- second: Seconds since the recording began, from 0.
 -- ts_ns: Beginning of the second, CLOCK_MONOTONIC nanoseconds.
@@ -15,11 +15,11 @@
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, nanoseconds.
 SELECT
-    second, start_ns + second * 1000000000 AS ts_ns, calls, errors, bytes, read_bytes,
+    second, started_at_ns + second * 1000000000 AS ts_ns, calls, errors, bytes, read_bytes,
     written_bytes, total_ns, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns
 FROM (
     SELECT
-        (ts_ns - (SELECT start_ns FROM session)) // 1000000000 AS second,
+        (ts_ns - (SELECT started_at_ns FROM session)) // 1000000000 AS second,
         count(*) AS calls,
         count(errno) AS errors,
         bounded(coalesce(sum(bytes), 0)) AS bytes,
@@ -30,5 +30,5 @@ FROM (
         max(dur_ns) AS max_ns
     FROM syscalls
     GROUP BY 1
-), (SELECT start_ns FROM session)
+), (SELECT started_at_ns FROM session)
 ORDER BY second

@@ -15,11 +15,11 @@
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, nanoseconds.
--- first_ns: When the first call was entered, CLOCK_MONOTONIC nanoseconds.
--- last_ns: When the last call was entered.
+-- first_at_ns: When the first call was entered, CLOCK_MONOTONIC nanoseconds.
+-- last_at_ns: When the last call was entered.
 SELECT
     pid, tid, comm, calls, errors, bytes, read_bytes, written_bytes, total_ns,
-    q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns, first_ns, last_ns
+    q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns, first_at_ns, last_at_ns
 FROM (
     SELECT
         pid,
@@ -33,8 +33,8 @@ FROM (
         bounded(sum(dur_ns)) AS total_ns,
         duration_percentiles(dur_ns) AS q,
         max(dur_ns) AS max_ns,
-        min(ts_ns) AS first_ns,
-        max(ts_ns) AS last_ns
+        min(ts_ns) AS first_at_ns,
+        max(ts_ns) AS last_at_ns
     FROM syscalls
     GROUP BY pid, tid
 )

@@ -48,7 +48,7 @@ sequences AS (
 alike AS (
     SELECT
         pid, tid, syscall, bytes, sequence, count(*) AS calls, sum(dur_ns) AS total_ns,
-        min(dur_ns) AS least_ns, max(ts_ns) AS last_ns, max(ts_ns + dur_ns) AS end_ns,
+        min(dur_ns) AS least_ns, max(ts_ns) AS last_at_ns, max(ts_ns + dur_ns) AS ended_at_ns,
         arg_max(comm, ts_ns) AS comm
     FROM syscalls LEFT JOIN sequences USING (rid)
     WHERE errno IS NULL AND ret IS NOT NULL AND dur_ns IS NOT NULL AND api = 'syscall'
@@ -62,14 +62,14 @@ timed AS (
 ),
 threads AS (
     SELECT
-        pid, tid, arg_max(comm, last_ns) AS comm, bounded(sum(calls)) AS calls,
+        pid, tid, arg_max(comm, last_at_ns) AS comm, bounded(sum(calls)) AS calls,
         bounded(sum(total_ns)) AS total_ns, bounded(sum(slower_ns)) AS slowdown_ns
     FROM timed
     GROUP BY pid, tid
 ),
 -- A session that is being recorded has no end yet: its last call is the end so far.
 recorded AS (
-    SELECT start_ns, coalesce(end_ns, (SELECT max(end_ns) FROM alike)) AS end_ns FROM session
+    SELECT started_at_ns, coalesce(ended_at_ns, (SELECT max(ended_at_ns) FROM alike)) AS ended_at_ns FROM session
 ),
 lives AS (
     SELECT
@@ -77,8 +77,8 @@ lives AS (
         bounded(sum(
             greatest(
                 0,
-                least(coalesce(processes.end_ns, recorded.end_ns), recorded.end_ns)
-                    - greatest(processes.start_ns, recorded.start_ns)
+                least(coalesce(processes.ended_at_ns, recorded.ended_at_ns), recorded.ended_at_ns)
+                    - greatest(processes.started_at_ns, recorded.started_at_ns)
             )
         )) AS life_ns
     FROM processes, recorded

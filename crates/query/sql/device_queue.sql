@@ -8,7 +8,7 @@
 -- waiting_others: Of the waiting ones those that no recorded request caused.
 -- in_device_others: Of those in the device the same.
 WITH ended AS (
-    SELECT * FROM block WHERE issued_ns IS NOT NULL AND completed_ns IS NOT NULL
+    SELECT * FROM block WHERE issued_at_ns IS NOT NULL AND completed_at_ns IS NOT NULL
 )
 SELECT
     ts_ns, device,
@@ -17,13 +17,13 @@ SELECT
     sum(coalesce(sum(waiting) FILTER (others), 0)) OVER w::BIGINT AS waiting_others,
     sum(coalesce(sum(in_device) FILTER (others), 0)) OVER w::BIGINT AS in_device_others
 FROM (
-    SELECT queued_ns AS ts_ns, device, 1 AS waiting, 0 AS in_device, rid IS NULL AS others
-    FROM ended WHERE queued_ns IS NOT NULL
+    SELECT queued_at_ns AS ts_ns, device, 1 AS waiting, 0 AS in_device, rid IS NULL AS others
+    FROM ended WHERE queued_at_ns IS NOT NULL
     UNION ALL
-    SELECT issued_ns, device, if(queued_ns IS NULL, 0, -1), 1, rid IS NULL
+    SELECT issued_at_ns, device, if(queued_at_ns IS NULL, 0, -1), 1, rid IS NULL
     FROM ended
     UNION ALL
-    SELECT completed_ns, device, 0, -1, rid IS NULL
+    SELECT completed_at_ns, device, 0, -1, rid IS NULL
     FROM ended
 )
 GROUP BY ts_ns, device

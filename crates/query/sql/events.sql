@@ -17,12 +17,12 @@ UNION ALL
 SELECT ts_ns, NULL, 'pagecache', 'writeback', tid, rid
 FROM writeback
 UNION ALL
-SELECT coalesce(started_ns, queued_ns, ts_ns), coalesce(issued_ns, completed_ns)
-    - coalesce(started_ns, queued_ns, ts_ns), 'block', op || ' ' || device, tid, rid
+SELECT coalesce(started_at_ns, queued_at_ns, ts_ns), coalesce(issued_at_ns, completed_at_ns)
+    - coalesce(started_at_ns, queued_at_ns, ts_ns), 'block', op || ' ' || device, tid, rid
 FROM block
 UNION ALL
-SELECT issued_ns, completed_ns - issued_ns, 'device', op || ' ' || device, tid, rid
-FROM block WHERE issued_ns IS NOT NULL
+SELECT issued_at_ns, completed_at_ns - issued_at_ns, 'device', op || ' ' || device, tid, rid
+FROM block WHERE issued_at_ns IS NOT NULL
 UNION ALL
 SELECT ts_ns, dur_ns, 'sched', reason, tid, rid
 FROM waits

@@ -19,17 +19,17 @@ WITH ahead AS (
 ),
 -- The kernel reads at most 2 GiB at once: what a damaged capture has beyond that is left out.
 uses AS (
-    SELECT file_id, ts_ns + dur_ns AS end_ns, "offset" AS first, "offset" + bytes AS behind
+    SELECT file_id, ts_ns + dur_ns AS ended_at_ns, file_offset AS first, file_offset + bytes AS behind
     FROM syscalls
     WHERE call_reads(syscall) AND bytes BETWEEN 1 AND (1::BIGINT << 31)
-        AND "offset" BETWEEN 0 AND (1::BIGINT << 62)
+        AND file_offset BETWEEN 0 AND (1::BIGINT << 62)
     UNION ALL
     SELECT
         file_id, ts_ns + coalesce(dur_ns, 0),
-        least(coalesce(around_offset, "offset"), "offset" // 4096 * 4096),
-        greatest(coalesce(around_offset + around_bytes, 0), ("offset" // 4096 + 1) * 4096)
+        least(coalesce(around_offset, file_offset), file_offset // 4096 * 4096),
+        greatest(coalesce(around_offset + around_bytes, 0), (file_offset // 4096 + 1) * 4096)
     FROM faults
-    WHERE coalesce("offset", 0) BETWEEN 0 AND (1::BIGINT << 62)
+    WHERE coalesce(file_offset, 0) BETWEEN 0 AND (1::BIGINT << 62)
         AND coalesce(around_offset, 0) BETWEEN 0 AND (1::BIGINT << 62)
         AND coalesce(around_bytes, 0) BETWEEN 0 AND (1::BIGINT << 31)
 ),
@@ -43,13 +43,13 @@ ahead_pieces AS (
     )
 ),
 use_pieces AS (
-    SELECT file_id, end_ns, first, behind, unnest(generate_series(first >> 20, (behind - 1) >> 20)) AS piece
+    SELECT file_id, ended_at_ns, first, behind, unnest(generate_series(first >> 20, (behind - 1) >> 20)) AS piece
     FROM uses SEMI JOIN ahead USING (file_id)
 ),
 parts AS (
     SELECT DISTINCT n, greatest(u.first, a.first) AS first, least(u.behind, a.behind) AS behind
     FROM ahead_pieces AS a JOIN use_pieces AS u USING (file_id, piece)
-    WHERE u.first < a.behind AND u.behind > a.first AND u.end_ns >= a.ts_ns
+    WHERE u.first < a.behind AND u.behind > a.first AND u.ended_at_ns >= a.ts_ns
 ),
 -- What of each part no part before it had.
 added AS (

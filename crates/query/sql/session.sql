@@ -13,9 +13,9 @@
 -- memory_bytes: Memory.
 -- start_time: When the recording began, UTC.
 -- end_time: When it ended, UTC; null when the state is recording.
--- start_ns: When it began, CLOCK_MONOTONIC nanoseconds.
--- end_ns: When it ended, CLOCK_MONOTONIC nanoseconds; null when the state is recording.
--- duration_ns: From start_ns to end_ns.
+-- started_at_ns: When it began, CLOCK_MONOTONIC nanoseconds.
+-- ended_at_ns: When it ended, CLOCK_MONOTONIC nanoseconds; null when the state is recording.
+-- duration_ns: From started_at_ns to ended_at_ns.
 -- seen: Calls that passed the filters in the kernel: stored and lost ones, and those in
 --   table counters, those dropped by --keep, and those that a killed recorder had not stored.
 --   While the session is recorded, those that have arrived in it.
@@ -48,8 +48,8 @@ CREATE TABLE session (
     memory_bytes BIGINT,
     start_time TIMESTAMP_NS,
     end_time TIMESTAMP_NS,
-    start_ns BIGINT,
-    end_ns BIGINT,
+    started_at_ns BIGINT,
+    ended_at_ns BIGINT,
     duration_ns BIGINT,
     seen BIGINT,
     stored BIGINT,

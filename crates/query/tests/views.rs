@@ -133,7 +133,7 @@ fn files_show_their_last_version_and_directions() {
         ]
     );
     assert_eq!(
-        rows(&db, "SELECT end_ns FROM processes WHERE tid = 100"),
+        rows(&db, "SELECT ended_at_ns FROM processes WHERE tid = 100"),
         [format!("{}", START + 3)]
     );
     assert_eq!(

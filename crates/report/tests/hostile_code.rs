@@ -39,7 +39,7 @@ fn stacks() -> [Batch; 2] {
         frames.frame.push(0);
         frames.object.push(text(&broken));
         frames.build_id.push(StrId::NULL);
-        frames.offset.push(16);
+        frames.file_offset.push(16);
         frames.function.push(text(&format!("f{stack}{HOSTILE}")));
         frames.function_offset.push(NULL_I64);
         frames.source.push(match stack {

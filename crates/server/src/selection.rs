@@ -78,11 +78,15 @@ impl SelectionParams {
 }
 
 impl Selection {
-    /// The window: of a session that began at `start_ns` and whose calls span `span`.
-    pub fn window(&self, start_ns: i64, span: Option<(i64, i64)>) -> Window {
-        let (first, last) = span.unwrap_or((start_ns, start_ns));
-        let from = self.from.map(|t| start_ns.saturating_add(t.floor() as i64));
-        let to = self.to.map(|t| start_ns.saturating_add(t.ceil() as i64));
+    /// The window: of a session that began at `started_at_ns` and whose calls span `span`.
+    pub fn window(&self, started_at_ns: i64, span: Option<(i64, i64)>) -> Window {
+        let (first, last) = span.unwrap_or((started_at_ns, started_at_ns));
+        let from = self
+            .from
+            .map(|t| started_at_ns.saturating_add(t.floor() as i64));
+        let to = self
+            .to
+            .map(|t| started_at_ns.saturating_add(t.ceil() as i64));
         let from = from.unwrap_or(to.map_or(first, |to| first.min(to.saturating_sub(1))));
         let to = to.unwrap_or(last.saturating_add(1));
         Window {

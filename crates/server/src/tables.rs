@@ -14,24 +14,24 @@ use crate::error::ApiError;
 /// Columns with times; other columns in nanoseconds are durations.
 const TIMES: [&str; 10] = [
     "ts_ns",
-    "queued_ns",
-    "started_ns",
-    "inserted_ns",
-    "issued_ns",
-    "completed_ns",
-    "woken_ns",
-    "start_ns",
-    "end_ns",
-    "first_seen_ns",
+    "queued_at_ns",
+    "started_at_ns",
+    "inserted_at_ns",
+    "issued_at_ns",
+    "completed_at_ns",
+    "woken_at_ns",
+    "started_at_ns",
+    "ended_at_ns",
+    "first_seen_at_ns",
 ];
 
 /// A column in a SELECT; `None` for bytes, which are not sent.
-pub(crate) fn column_sql(table: &Table, name: &str, start_ns: i64) -> Option<String> {
+pub(crate) fn column_sql(table: &Table, name: &str, started_at_ns: i64) -> Option<String> {
     let column = table.columns.iter().find(|c| c.name == name)?;
     let quoted = sql_name(name);
     Some(match column.ty {
         ColumnType::Blob => return None,
-        _ if TIMES.contains(&name) => format!("({quoted} - {start_ns})::DOUBLE AS {quoted}"),
+        _ if TIMES.contains(&name) => format!("({quoted} - {started_at_ns})::DOUBLE AS {quoted}"),
         _ if name == "hash" => format!("hash_hex({quoted}) AS {quoted}"),
         _ if name == "user_data" => format!("{quoted}::VARCHAR AS {quoted}"),
         ColumnType::I64 | ColumnType::I32 => format!("{quoted}::DOUBLE AS {quoted}"),
@@ -40,11 +40,11 @@ pub(crate) fn column_sql(table: &Table, name: &str, start_ns: i64) -> Option<Str
 }
 
 /// All columns that can be sent.
-pub(crate) fn columns_sql(table: &Table, start_ns: i64) -> String {
+pub(crate) fn columns_sql(table: &Table, started_at_ns: i64) -> String {
     let columns: Vec<String> = table
         .columns
         .iter()
-        .filter_map(|c| column_sql(table, c.name, start_ns))
+        .filter_map(|c| column_sql(table, c.name, started_at_ns))
         .collect();
     columns.join(", ")
 }

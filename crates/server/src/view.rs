@@ -72,7 +72,7 @@ impl View {
     }
 
     /// Beginning of the recording, CLOCK_MONOTONIC nanoseconds: times are sent since then.
-    pub fn start_ns(&self) -> i64 {
+    pub fn started_at_ns(&self) -> i64 {
         self.session.meta().clock.start_monotonic_ns
     }
 

@@ -41,10 +41,10 @@ pub(crate) struct PartTimes {
     pub(crate) last: Instant,
     /// End of the latest request that had come before the first row, CLOCK_MONOTONIC
     /// nanoseconds.
-    pub(crate) start_ns: i64,
+    pub(crate) started_at_ns: i64,
     /// End of the latest request that had come by then, CLOCK_MONOTONIC
     /// nanoseconds.
-    pub(crate) end_ns: i64,
+    pub(crate) ended_at_ns: i64,
 }
 
 impl TableParts {
@@ -67,7 +67,7 @@ impl TableParts {
         let first = first.and_then(|p| self.times.get(&p.range.last)).copied();
         if let (Some(first), Some(last)) = (first, self.times.get_mut(&merged.range.last)) {
             last.first = first.first;
-            last.start_ns = first.start_ns;
+            last.started_at_ns = first.started_at_ns;
         }
         let (from, to) = (merged.range.first, merged.range.last);
         self.times.retain(|last, _| !(from..to).contains(last));

@@ -21,8 +21,8 @@ struct Loss {
     bytes: i64,
     dur_ns: i64,
     max_dur_ns: i64,
-    first_ns: i64,
-    last_ns: i64,
+    first_at_ns: i64,
+    last_at_ns: i64,
     hist: Vec<i64>,
 }
 
@@ -111,7 +111,7 @@ impl WriteLosses {
 
     fn add_row(&mut self, name: StrId, pid: i32, file: i64, view: &RowView<'_>, row: usize) {
         let dur_ns = non_null(integer(view.dur_ns, row)).unwrap_or(0).max(0);
-        let end_ns = non_null(integer(view.ts_ns, row))
+        let ended_at_ns = non_null(integer(view.ts_ns, row))
             .unwrap_or(0)
             .saturating_add(dur_ns);
         let bytes = non_null(integer(view.bytes, row)).unwrap_or(0);
@@ -126,8 +126,8 @@ impl WriteLosses {
             bytes: 0,
             dur_ns: 0,
             max_dur_ns: 0,
-            first_ns: end_ns,
-            last_ns: end_ns,
+            first_at_ns: ended_at_ns,
+            last_at_ns: ended_at_ns,
             hist: vec![0; HIST_BUCKETS as usize],
         };
         let loss = match self.losses.entry((name, pid, file)) {
@@ -140,8 +140,8 @@ impl WriteLosses {
         loss.bytes = loss.bytes.saturating_add(bytes);
         loss.dur_ns = loss.dur_ns.saturating_add(dur_ns);
         loss.max_dur_ns = loss.max_dur_ns.max(dur_ns);
-        loss.first_ns = loss.first_ns.min(end_ns);
-        loss.last_ns = loss.last_ns.max(end_ns);
+        loss.first_at_ns = loss.first_at_ns.min(ended_at_ns);
+        loss.last_at_ns = loss.last_at_ns.max(ended_at_ns);
         let bucket = dur_ns.max(1).ilog2().min(HIST_BUCKETS - 1) as usize;
         if let Some(count) = loss.hist.get_mut(bucket) {
             *count += 1;
@@ -165,8 +165,8 @@ impl WriteLosses {
             rows.layer.push(table.intern(layer.as_bytes()));
             rows.count.push(loss.count);
             rows.bytes.push(loss.bytes);
-            rows.first_ns.push(loss.first_ns);
-            rows.last_ns.push(loss.last_ns);
+            rows.first_at_ns.push(loss.first_at_ns);
+            rows.last_at_ns.push(loss.last_at_ns);
             rows.pid.push(*pid);
             rows.file_id.push(*file);
             rows.errors.push(loss.errors);
@@ -266,7 +266,7 @@ mod tests {
             for column in [
                 &mut rows.address,
                 &mut rows.file_id,
-                &mut rows.offset,
+                &mut rows.file_offset,
                 &mut rows.around_offset,
                 &mut rows.around_bytes,
             ] {

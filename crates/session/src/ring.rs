@@ -101,7 +101,7 @@ pub(crate) fn expire(shared: &Shared, keep: &Keep) -> Result<(), SessionError> {
         table
             .times
             .get(&first.range.last)
-            .map(|times| times.start_ns)
+            .map(|times| times.started_at_ns)
     };
     if let Some(cut) = starts.filter_map(start).min() {
         let back = (REFRESH + SLACK).as_nanos() as i64;
@@ -109,7 +109,7 @@ pub(crate) fn expire(shared: &Shared, keep: &Keep) -> Result<(), SessionError> {
             let old = |parts: &TableParts| match parts.parts.as_slice() {
                 [first, _, ..] => {
                     let times = parts.times.get(&first.range.last);
-                    times.is_none_or(|t| t.end_ns < cut.saturating_sub(back))
+                    times.is_none_or(|t| t.ended_at_ns < cut.saturating_sub(back))
                 }
                 _ => false,
             };
@@ -121,8 +121,8 @@ pub(crate) fn expire(shared: &Shared, keep: &Keep) -> Result<(), SessionError> {
     if dropped.parts.is_empty() {
         return Ok(());
     }
-    if let Some(end_ns) = dropped.end_ns {
-        shared.set_complete_from(end_ns);
+    if let Some(ended_at_ns) = dropped.ended_at_ns {
+        shared.set_complete_from(ended_at_ns);
     }
     // First it is said that the rows have gone: after a kill in between, nobody
     // takes rows that are missing for lost.
@@ -139,7 +139,7 @@ struct Dropped {
     /// Place of the table in [`TABLES`], and the part.
     parts: Vec<(usize, PartRange)>,
     /// When the latest request in them ended.
-    end_ns: Option<i64>,
+    ended_at_ns: Option<i64>,
 }
 
 impl Dropped {
@@ -150,7 +150,7 @@ impl Dropped {
         table.expired += part.rows;
         let times = table.times.remove(&part.range.last);
         if losses::counts(TABLES[i]) && part.rows > 0 {
-            self.end_ns = self.end_ns.max(times.map(|t| t.end_ns));
+            self.ended_at_ns = self.ended_at_ns.max(times.map(|t| t.ended_at_ns));
         }
         self.parts.push((i, part.range));
     }

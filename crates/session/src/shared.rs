@@ -99,11 +99,11 @@ impl Shared {
         meta
     }
 
-    /// Everything that ended by `end_ns` may have been dropped.
-    pub(crate) fn set_complete_from(&self, end_ns: i64) {
+    /// Everything that ended by `ended_at_ns` may have been dropped.
+    pub(crate) fn set_complete_from(&self, ended_at_ns: i64) {
         let mut meta = lock(&self.meta);
         if let Some(keep) = &mut meta.meta.history.keep {
-            keep.complete_from_ns = keep.complete_from_ns.max(Some(end_ns));
+            keep.complete_from_ns = keep.complete_from_ns.max(Some(ended_at_ns));
         }
         meta.changed = true;
     }

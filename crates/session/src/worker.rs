@@ -65,9 +65,9 @@ pub(crate) struct Worker {
     failing: bool,
     /// End of the latest request that came, CLOCK_MONOTONIC nanoseconds; of a
     /// ring only.
-    end_ns: i64,
+    ended_at_ns: i64,
     /// What that was when the rows of a table began that are not written yet.
-    start_ns: Vec<i64>,
+    started_at_ns: Vec<i64>,
     /// Takes parts that are to be made durable.
     durable: Option<Sender<durable::Part>>,
 }
@@ -98,8 +98,8 @@ impl Worker {
             losses_due: Instant::now(),
             reserve_due: Instant::now() + RESERVE_INTERVAL,
             failing: false,
-            end_ns: 0,
-            start_ns: vec![0; TABLES.len()],
+            ended_at_ns: 0,
+            started_at_ns: vec![0; TABLES.len()],
             durable,
             shared,
         })
@@ -196,7 +196,7 @@ impl Worker {
             if !alone || self.encoders[i].rows() > 0 {
                 continue;
             }
-            self.start_ns[i] = self.end_ns;
+            self.started_at_ns[i] = self.ended_at_ns;
             let schema = &self.shared.schemas[i];
             let dir = self.shared.storage.table_dir(schema.table.name);
             let bytes = part::empty(schema).map_err(SessionError::parquet(&dir))?;
@@ -212,10 +212,10 @@ impl Worker {
             return Ok(());
         };
         if self.encoders[i].rows() == 0 {
-            self.start_ns[i] = self.end_ns;
+            self.started_at_ns[i] = self.ended_at_ns;
         }
         if self.shared.keep.is_some() && losses::counts(batch.table) {
-            self.end_ns = self.end_ns.max(latest_end(batch));
+            self.ended_at_ns = self.ended_at_ns.max(latest_end(batch));
         }
         let dir = self.shared.storage.table_dir(batch.table.name);
         self.encoders[i]
@@ -296,8 +296,8 @@ impl Worker {
             let times = PartTimes {
                 first: now,
                 last: now,
-                start_ns: self.start_ns[i],
-                end_ns: self.end_ns,
+                started_at_ns: self.started_at_ns[i],
+                ended_at_ns: self.ended_at_ns,
             };
             table.times.insert(range.last, times);
         }

@@ -421,8 +421,8 @@ fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), Ses
         let times = PartTimes {
             first: now,
             last: now,
-            start_ns: 0,
-            end_ns: 0,
+            started_at_ns: 0,
+            ended_at_ns: 0,
         };
         table.times.insert(range.last, times);
     }

@@ -25,8 +25,8 @@ fn losses(keys: &[(&str, i32, i64)]) -> fathom_model::Batch {
         rows.count.push(*count);
         for column in [
             &mut rows.bytes,
-            &mut rows.first_ns,
-            &mut rows.last_ns,
+            &mut rows.first_at_ns,
+            &mut rows.last_at_ns,
             &mut rows.file_id,
             &mut rows.errors,
             &mut rows.dur_ns,

@@ -76,9 +76,9 @@ fn files(turn: u64) -> Batch {
         rows.file_type.push(strings.intern(b"regular"));
         rows.fs_type.push(StrId::NULL);
         rows.size.push(4);
-        rows.first_seen_ns.push(5);
+        rows.first_seen_at_ns.push(5);
         rows.path_complete.push(true);
-        rows.mnt_ns.push(6);
+        rows.mount_namespace.push(6);
         rows.host_path.push(StrId::NULL);
     }
     rows.into_batch(strings)

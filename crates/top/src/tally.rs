@@ -37,7 +37,7 @@ pub struct Tally {
     /// Requests of the batches at hand that have slices.
     sliced: HashSet<i64>,
     history: VecDeque<u64>,
-    start_ns: u64,
+    started_at_ns: u64,
     cut_ns: u64,
 }
 
@@ -64,7 +64,7 @@ impl Tally {
             moving,
             sliced: HashSet::new(),
             history: VecDeque::new(),
-            start_ns: now_ns,
+            started_at_ns: now_ns,
             cut_ns: now_ns,
         }
     }
@@ -275,7 +275,7 @@ impl Tally {
         ];
         let forgotten = std::array::from_fn(|i| groups.get(i).map_or(0, |g| g.1));
         Frame {
-            elapsed_ns: now_ns.saturating_sub(self.start_ns),
+            elapsed_ns: now_ns.saturating_sub(self.started_at_ns),
             interval_ns,
             health: Health {
                 seen,

@@ -195,7 +195,7 @@ fn commands(dir: &Path) -> Result<(), String> {
         &["diagnose", "SESSION", "--format", "json"],
         &["query", "SESSION", "FROM by_file"],
         &["zoom", "SESSION", "--by", "layer"],
-        &["export", "SESSION", "--to", "strace"],
+        &["export", "SESSION", "--format", "strace"],
         &["repair", "SESSION", "--dry-run"],
     ];
     for command in commands {

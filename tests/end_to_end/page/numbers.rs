@@ -172,7 +172,7 @@ fn windows_and_percentiles() {
     let scratch = Scratch::new();
     let (recording, page) = recorded(&scratch);
     let description = page.json("/sessions/run.fathom");
-    let start = description["start_ns"].as_i64().unwrap();
+    let start = description["started_at_ns"].as_i64().unwrap();
     let [first, end] = ["from", "to"].map(|n| description["span"][n].as_i64().unwrap());
     let [from, to] = [1, 2].map(|i| first + (end - first) * i / 3);
     let inside = format!("ts_ns >= {} AND ts_ns < {}", start + from, start + to);
@@ -237,7 +237,7 @@ fn visits_below_calls_are_those_of_the_table() {
     need_root!();
     let scratch = Scratch::new();
     let (recording, page) = recorded(&scratch);
-    let start = page.json("/sessions/run.fathom")["start_ns"]
+    let start = page.json("/sessions/run.fathom")["started_at_ns"]
         .as_i64()
         .unwrap();
     // The call that most was seen below, and all threads.
@@ -303,7 +303,7 @@ fn pages_of_events_are_the_rows_in_order() {
     need_root!();
     let scratch = Scratch::new();
     let (recording, page) = recorded(&scratch);
-    let start = page.json("/sessions/run.fathom")["start_ns"]
+    let start = page.json("/sessions/run.fathom")["started_at_ns"]
         .as_i64()
         .unwrap();
     let ids = |table: &Table| table.numbers("rid");
@@ -384,12 +384,12 @@ fn a_request_has_everything_below_it() {
             let id = &request["row"]["block_id"];
             let ahead = recording.number(&format!(
                 "SELECT count(*) AS n FROM block AS o, block AS own WHERE own.block_id = {id}
-                 AND o.device = own.device AND o.queued_ns < own.queued_ns
-                 AND o.completed_ns > own.queued_ns"
+                 AND o.device = own.device AND o.queued_at_ns < own.queued_at_ns
+                 AND o.completed_at_ns > own.queued_at_ns"
             ));
             let got = request["ahead"]["requests"].as_f64();
             assert_eq!(got.unwrap_or(0.0), ahead as f64, "{id}");
-            assert!(got.is_some() || requests > 16 || request["row"]["queued_ns"].is_null());
+            assert!(got.is_some() || requests > 16 || request["row"]["queued_at_ns"].is_null());
         }
         let around = |order: &str, compare: &str| {
             let rows = recording.rows(&format!(
@@ -439,7 +439,7 @@ fn offsets_layers_devices_and_cache() {
     let part = page.table(&format!("{base}/offsets?file={file}&low={low}&high={high}"));
     let touching = recording.number(&format!(
         "SELECT count(*) AS n FROM syscalls WHERE file_id = {file} AND bytes > 0 \
-         AND \"offset\" < {high} AND \"offset\" + bytes > {low}"
+         AND file_offset < {high} AND file_offset + bytes > {low}"
     ));
     assert!(touching > 20);
     assert_eq!(part.rows.len() as i64, touching);
@@ -449,8 +449,8 @@ fn offsets_layers_devices_and_cache() {
     // In order of time, of each thread and direction.
     let sequential = |direction: &str| {
         let rows = recording.rows(&format!(
-            "SELECT avg((here = reached)::INTEGER) AS share FROM (SELECT \"offset\" AS here,
-                lag(\"offset\" + bytes) OVER (PARTITION BY tid ORDER BY ts_ns) AS reached
+            "SELECT avg((here = reached)::INTEGER) AS share FROM (SELECT file_offset AS here,
+                lag(file_offset + bytes) OVER (PARTITION BY tid ORDER BY ts_ns) AS reached
                 FROM syscalls WHERE file_id = {file} AND bytes > 0
                 AND syscall LIKE '%{direction}%') WHERE reached IS NOT NULL"
         ));
@@ -504,7 +504,7 @@ fn offsets_layers_devices_and_cache() {
             .sum();
         // Flushes without data of their own are in no device.
         let nowhere = recording.number(&format!(
-            "SELECT count(*) FROM block WHERE issued_ns IS NULL AND device = '{}'",
+            "SELECT count(*) FROM block WHERE issued_at_ns IS NULL AND device = '{}'",
             row.text("device").unwrap()
         ));
         let all = inside(device, "requests");
@@ -658,7 +658,7 @@ fn mapped_files() {
         .must_exit(0);
     let files = recording.rows(
         "SELECT file_id, count(*) AS n, count(*) FILTER (access = 'write') AS writes,
-            min(\"offset\") AS lo, max(\"offset\") + 1 AS hi, sum(dur_ns)::BIGINT AS ns
+            min(file_offset) AS lo, max(file_offset) + 1 AS hi, sum(dur_ns)::BIGINT AS ns
          FROM faults JOIN files USING (file_id) WHERE files.path LIKE '%/work/%'
          GROUP BY 1 HAVING n > 20",
     );

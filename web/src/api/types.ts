@@ -139,7 +139,7 @@ export type SessionDescription = {
    * Beginning of the recording, CLOCK_MONOTONIC: what is to be subtracted from times
    * in tables to have those of the other addresses.
    */
-  start_ns: number,
+  started_at_ns: number,
   /** Times of the first and the last call; null without calls. */
   span: Span | null,
   /** Tables, with their rows. */

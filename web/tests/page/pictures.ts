@@ -30,7 +30,7 @@ interface Slow {
 /** The call that waited longest for a device; where none did, the longest. */
 async function slowest(server: Server, session: string): Promise<Slow> {
 	const { decode } = await import("./columns.ts");
-	const about = (await (await ask(server, `/sessions/${session}`)).json()) as { start_ns: number };
+	const about = (await (await ask(server, `/sessions/${session}`)).json()) as { started_at_ns: number };
 	const answer = await fetch(`${server.origin}/api/sessions/${session}/sql`, {
 		method: "POST",
 		headers: { Authorization: `Bearer ${server.token}`, "Content-Type": "application/json" },
@@ -38,7 +38,7 @@ async function slowest(server: Server, session: string): Promise<Slow> {
 	});
 	if (!answer.ok) throw new Error(await answer.text());
 	const columns = decode(new Uint8Array(await answer.arrayBuffer()));
-	return { rid: columns.first("rid"), t: columns.first("ts_ns") - about.start_ns, dur: columns.first("dur_ns") };
+	return { rid: columns.first("rid"), t: columns.first("ts_ns") - about.started_at_ns, dur: columns.first("dur_ns") };
 }
 
 const WAITED = `SELECT rid, ts_ns, dur_ns FROM syscalls

@@ -99,8 +99,8 @@ onStage(
 					count(DISTINCT layer) - 1 AS layers
 					FROM syscalls JOIN slices USING (rid) WHERE syscall = 'fsync' GROUP BY rid ORDER BY dur DESC LIMIT 1`,
 				);
-				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { start_ns: number };
-				const t = Number(call?.["t"]) - about.start_ns;
+				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { started_at_ns: number };
+				const t = Number(call?.["t"]) - about.started_at_ns;
 				const dur = Number(call?.["dur"]);
 				const window = { from: Math.max(0, t - dur * 0.5), to: t + dur * 1.5 };
 				const where = { ...session, view: "timeline", ...window, f: JSON.stringify({ tid: [Number(call?.["tid"])] }) };
@@ -335,12 +335,12 @@ onStage(
 				await open(tab, server, { ...session, view: "devices" });
 				// The page's window is from the first call to the end of the last; requests go on behind it.
 				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as {
-					start_ns: number;
+					started_at_ns: number;
 					span: { from: number; to: number };
 				};
 				const [row] = await sql(
 					`SELECT device, count(*)::DOUBLE AS n FROM block
-				WHERE ts_ns >= ${about.start_ns + about.span.from} AND ts_ns < ${about.start_ns + about.span.to}
+				WHERE ts_ns >= ${about.started_at_ns + about.span.from} AND ts_ns < ${about.started_at_ns + about.span.to}
 				GROUP BY device ORDER BY n DESC, device LIMIT 1`,
 				);
 				await expect

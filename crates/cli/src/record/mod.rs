@@ -230,7 +230,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         pipeline,
         output: output.clone(),
         quiet: args.quiet,
-        start_ns: meta.clock.start_monotonic_ns as u64,
+        started_at_ns: meta.clock.start_monotonic_ns as u64,
         stored_losses: 0,
         each_second: Instant::now(),
         counting: counters.then(counting::Counting::default),
@@ -301,7 +301,7 @@ struct Recording {
     deadline: Option<Instant>,
     output: PathBuf,
     quiet: bool,
-    start_ns: u64,
+    started_at_ns: u64,
     /// Losses of which table `losses` has the details.
     stored_losses: u64,
     /// When that was looked at last.
@@ -430,9 +430,9 @@ impl Recording {
         };
         let now_ns = monotonic_ns();
         let values = counting.read(&mut self.probe)?;
-        let start_ns = self.start_ns;
+        let started_at_ns = self.started_at_ns;
         self.pipeline.note_counted(Counted {
-            start_ns,
+            started_at_ns,
             now_ns,
             values,
         });

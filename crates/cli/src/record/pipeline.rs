@@ -89,7 +89,7 @@ enum Message {
 /// What the kernel has counted instead of recording it.
 pub struct Counted {
     /// When the recording began.
-    pub start_ns: u64,
+    pub started_at_ns: u64,
     /// When it was read.
     pub now_ns: u64,
     /// By processor, call, process and file.
@@ -256,11 +256,11 @@ impl Pipeline {
                 Message::Save(request, losses) => self.stages.save(request, &losses)?,
                 Message::Counted(counted) => {
                     let Counted {
-                        start_ns,
+                        started_at_ns,
                         now_ns,
                         values,
                     } = counted;
-                    self.stages.note_counted(start_ns, now_ns, &values)?;
+                    self.stages.note_counted(started_at_ns, now_ns, &values)?;
                 }
                 Message::Finish { meta, losses } => {
                     if let Some(mut raw) = self.raw.take() {

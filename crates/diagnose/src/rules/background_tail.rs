@@ -167,7 +167,7 @@ impl Rule for BackgroundTail {
         let sync = !call.kind.is_data();
         let bulk = sync && context.file(call).is_some_and(|f| f.dirty.len() >= BUSY_BYTES);
         let small = call.moved() < SMALL;
-        let (start, end) = (call.ts_ns, call.end_ns());
+        let (start, end) = (call.ts_ns, call.ended_at_ns());
         let last = end.div_euclid(WINDOW_NS);
         // Bulk work is work in all windows that it goes through; others count where they end.
         let first = match bulk || !small {

@@ -54,8 +54,8 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
-    first_ns: i64,
-    last_ns: i64,
+    first_at_ns: i64,
+    last_at_ns: i64,
     files: HashSet<u64>,
     waits: u64,
     waited_ns: i64,
@@ -83,8 +83,8 @@ const RECENT: usize = 128;
 struct Done {
     pid: i32,
     rid: i64,
-    queued_ns: i64,
-    completed_ns: i64,
+    queued_at_ns: i64,
+    completed_at_ns: i64,
 }
 
 /// The rule's state.
@@ -140,21 +140,21 @@ impl Rule for ColdSmallFiles {
         // Those of processes that are not recorded are somebody else's matter.
         let bio = request.bios.iter().find(|bio| bio.cause_pid.is_some());
         let cause = bio.and_then(|bio| Some((bio.cause_pid?, bio.submit_rid.or(bio.rid)?)));
-        let (Some((pid, rid)), Some(queued_ns)) = (cause, request.queued_ns) else { return };
-        let completed_ns = request.completed_ns;
+        let (Some((pid, rid)), Some(queued_at_ns)) = (cause, request.queued_at_ns) else { return };
+        let completed_at_ns = request.completed_at_ns;
         let done = self.devices.entry(key_of(request.device)).or_default();
         // Requests come as they are completed: each pair is met once, by its later one.
         let mut met_ns = 0;
-        let overlapping = done.iter().rev().take_while(|other| other.completed_ns > queued_ns);
+        let overlapping = done.iter().rev().take_while(|other| other.completed_at_ns > queued_at_ns);
         for other in overlapping.filter(|other| other.rid != rid) {
-            let both = other.completed_ns.min(completed_ns) - other.queued_ns.max(queued_ns);
+            let both = other.completed_at_ns.min(completed_at_ns) - other.queued_at_ns.max(queued_at_ns);
             met_ns += both.max(0);
             if let Some(process) = self.processes.get_mut(&other.pid) {
                 process.met_ns += both.max(0);
             }
         }
         let process = self.processes.entry(pid);
-        process.requests_ns += (completed_ns - queued_ns).max(0);
+        process.requests_ns += (completed_at_ns - queued_at_ns).max(0);
         process.met_ns += met_ns;
         if done.len() >= RECENT {
             done.pop_front();
@@ -162,8 +162,8 @@ impl Rule for ColdSmallFiles {
         done.push_back(Done {
             pid,
             rid,
-            queued_ns,
-            completed_ns,
+            queued_at_ns,
+            completed_at_ns,
         });
     }
 
@@ -174,12 +174,12 @@ impl Rule for ColdSmallFiles {
         let below = &context.below;
         self.waits |= below.off_cpu_ns > 0;
         let process = self.processes.entry(call.pid);
-        if process.last_ns == 0 {
-            process.first_ns = call.ts_ns;
-            process.last_ns = call.end_ns();
+        if process.last_at_ns == 0 {
+            process.first_at_ns = call.ts_ns;
+            process.last_at_ns = call.ended_at_ns();
         }
-        process.first_ns = process.first_ns.min(call.ts_ns);
-        process.last_ns = process.last_ns.max(call.end_ns());
+        process.first_at_ns = process.first_at_ns.min(call.ts_ns);
+        process.last_at_ns = process.last_at_ns.max(call.ended_at_ns());
         let moves = call.kind.is_data();
         let behind = moves && call.offset.is_some_and(|offset| offset >= READAHEAD);
         if below.io_wait_ns == 0 && below.read_bytes == 0 || behind {
@@ -220,8 +220,8 @@ impl Rule for ColdSmallFiles {
             let threads = i64::try_from(process.threads.len().max(1)).unwrap_or(i64::MAX);
             // A process may have begun before its first such call.
             let known = run.state.process(*pid);
-            let ended = known.and_then(|p| p.end_ns).unwrap_or(process.last_ns);
-            let life = (ended.max(process.last_ns) - process.first_ns).max(1);
+            let ended = known.and_then(|p| p.ended_at_ns).unwrap_or(process.last_at_ns);
+            let life = (ended.max(process.last_at_ns) - process.first_at_ns).max(1);
             let part = waited as f64 / (life as f64 * threads as f64);
             let depth = 1.0 + process.met_ns as f64 / process.requests_ns.max(1) as f64;
             let lost = waited / WORKERS * (WORKERS - 1) / threads;

@@ -52,8 +52,8 @@ struct Locks {
     comm: Text,
     waits: u64,
     waited_ns: i64,
-    first_ns: i64,
-    last_ns: i64,
+    first_at_ns: i64,
+    last_at_ns: i64,
     examples: Examples,
 }
 
@@ -124,7 +124,7 @@ impl Rule for Contention {
             }
             let next = writes.next % writes.recent.len();
             if let Some(slot) = writes.recent.get_mut(next) {
-                *slot = (call.tid, call.ts_ns, call.end_ns());
+                *slot = (call.tid, call.ts_ns, call.ended_at_ns());
             }
             writes.next += 1;
             return;
@@ -137,12 +137,12 @@ impl Rule for Contention {
             return;
         }
         let locks = self.locks.entry((call.tid, file));
-        if locks.first_ns == 0 {
-            locks.first_ns = call.ts_ns;
+        if locks.first_at_ns == 0 {
+            locks.first_at_ns = call.ts_ns;
             locks.pid = call.pid;
             locks.comm = call.comm_text();
         }
-        locks.last_ns = call.end_ns();
+        locks.last_at_ns = call.ended_at_ns();
         if call.dur_ns > WAITED_NS {
             locks.waits += 1;
             locks.waited_ns += call.dur_ns;
@@ -153,7 +153,7 @@ impl Rule for Contention {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let path = |file: FileId| run.state.files.get(file).map_or("", |f| f.name());
         for ((tid, file), locks) in self.locks.iter() {
-            let time = (locks.last_ns - locks.first_ns).max(1);
+            let time = (locks.last_at_ns - locks.first_at_ns).max(1);
             let part = locks.waited_ns as f64 / time as f64;
             if locks.waits < MIN_WAITS || part < MIN_PART || !run.matters(locks.waited_ns) {
                 continue;

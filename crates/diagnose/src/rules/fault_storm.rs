@@ -266,7 +266,7 @@ impl Rule for FaultStorm {
                 ],
                 examples: mapping.examples.list(),
                 query: format!(
-                    "SELECT rid, ts_ns, dur_ns, tid, comm, access, \"offset\", path FROM faults WHERE pid = {pid} AND file_id = {} AND kind = 'major' ORDER BY ts_ns",
+                    "SELECT rid, ts_ns, dur_ns, tid, comm, access, file_offset, path FROM faults WHERE pid = {pid} AND file_id = {} AND kind = 'major' ORDER BY ts_ns",
                     id.0
                 ),
                 advice: Some(advice.to_owned()),

@@ -130,7 +130,7 @@ impl Rule for FdLeak {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
             // A process that has ended has closed everything.
-            let ended = run.state.process(*pid).is_some_and(|p| p.end_ns.is_some());
+            let ended = run.state.process(*pid).is_some_and(|p| p.ended_at_ns.is_some());
             let mut same = std::collections::HashMap::new();
             // When, by which call and on what those were opened that are open still.
             let mut left = Vec::new();
@@ -146,7 +146,7 @@ impl Rule for FdLeak {
             let most = same.into_iter().max_by_key(|(file, n)| (*n, file.0));
             let steady = || {
                 let times: Vec<i64> = left.iter().map(|(opened, ..)| opened.ts_ns).collect();
-                let end = run.state.process(*pid).and_then(|p| p.end_ns);
+                let end = run.state.process(*pid).and_then(|p| p.ended_at_ns);
                 grows(&times, end.unwrap_or(run.state.now_ns()))
             };
             let leaking = open >= MIN_OPEN

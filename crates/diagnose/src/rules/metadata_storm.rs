@@ -215,7 +215,7 @@ impl Rule for MetadataStorm {
         if process.comm.is_empty() {
             process.comm = call.comm_text();
         }
-        let window = call.end_ns().div_euclid(WINDOW_NS);
+        let window = call.ended_at_ns().div_euclid(WINDOW_NS);
         if window != process.window {
             process.end_window();
             process.window = window;

@@ -135,7 +135,7 @@ impl Rule for QueueHog {
             .devices
             .entry(device)
             .or_insert_with(|| (request.device.to_owned(), VecDeque::new()));
-        if let (Some((pid, rid)), Some(queued)) = (awaited(request), request.queued_ns) {
+        if let (Some((pid, rid)), Some(queued)) = (awaited(request), request.queued_at_ns) {
             let mut ahead: Vec<((i32, u64), usize)> = Vec::new();
             for other in done.iter().rev().take_while(|other| other.ns > queued) {
                 if other.pid == pid {
@@ -147,7 +147,7 @@ impl Rule for QueueHog {
                 }
             }
             let waiter = self.waiters.entry((pid, device));
-            let dur = request.completed_ns.saturating_sub(queued);
+            let dur = request.completed_at_ns.saturating_sub(queued);
             match ahead.into_iter().max_by_key(|(_, count)| *count) {
                 None => waiter.quiet.add(dur),
                 Some((who, count)) if count >= AHEAD => {
@@ -177,7 +177,7 @@ impl Rule for QueueHog {
             done.pop_front();
         }
         done.push_back(Done {
-            ns: request.completed_ns,
+            ns: request.completed_at_ns,
             pid: owner(request).unwrap_or(0),
             comm,
         });
@@ -216,7 +216,7 @@ impl Rule for QueueHog {
                 ],
                 examples: waiter.examples.list(),
                 query: format!(
-                    "SELECT rid, ts_ns, dur_ns, device, op, bytes, queue_depth, pid, comm, path FROM block WHERE device = {} ORDER BY completed_ns",
+                    "SELECT rid, ts_ns, dur_ns, device, op, bytes, queue_depth, pid, comm, path FROM block WHERE device = {} ORDER BY completed_at_ns",
                     crate::sql::quote(device)
                 ),
                 ..Found::default()

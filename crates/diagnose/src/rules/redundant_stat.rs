@@ -44,7 +44,7 @@ const LOCAL_TIME: &str = "/etc/localtime";
 /// A path that a process has asked for.
 #[derive(Debug, Default)]
 struct Asked {
-    end_ns: i64,
+    ended_at_ns: i64,
     /// Number of the change that was the last one then.
     changes: u64,
 }
@@ -129,7 +129,7 @@ impl Default for RedundantStat {
     fn default() -> Self {
         Self {
             processes: Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls),
-            asked: Bounded::new(|asked| asked.end_ns.unsigned_abs()),
+            asked: Bounded::new(|asked| asked.ended_at_ns.unsigned_abs()),
             changed: Bounded::new(|changes| *changes),
             last: Bounded::new(|_| 0),
         }
@@ -185,11 +185,11 @@ impl Rule for RedundantStat {
         let Some(key) = key else { return };
         let changes = self.changed.get_mut(&key).map_or(0, |n| *n);
         let asked = self.asked.entry((call.pid, key));
-        let repeated = asked.end_ns != 0
+        let repeated = asked.ended_at_ns != 0
             && asked.changes == changes
-            && call.ts_ns - asked.end_ns < FRESH_NS;
+            && call.ts_ns - asked.ended_at_ns < FRESH_NS;
         *asked = Asked {
-            end_ns: call.end_ns(),
+            ended_at_ns: call.ended_at_ns(),
             changes,
         };
         if repeated {

@@ -58,7 +58,7 @@ struct Openings {
     uses: u64,
     open: Durations,
     close_ns: i64,
-    first_ns: i64,
+    first_at_ns: i64,
     examples: Examples,
 }
 
@@ -113,7 +113,7 @@ impl Rule for Reopen {
         let openings = self.files.entry((call.pid, file));
         if openings.opens == 0 {
             openings.comm = call.comm_text();
-            openings.first_ns = call.dur_ns;
+            openings.first_at_ns = call.dur_ns;
         }
         openings.opens += 1;
         openings.open.add(call.dur_ns);
@@ -130,7 +130,7 @@ impl Rule for Reopen {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, file), openings) in self.files.iter() {
-            let lost = openings.open.sum_ns - openings.first_ns + openings.close_ns;
+            let lost = openings.open.sum_ns - openings.first_at_ns + openings.close_ns;
             let uses = openings.uses as f64 / openings.opens.max(1) as f64;
             let often = openings.opens >= MIN_OPENS && openings.most >= MIN_RATE;
             if !often || uses > MAX_USES || !run.matters(lost) {

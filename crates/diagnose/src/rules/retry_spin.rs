@@ -48,7 +48,7 @@ struct Spin {
     /// The row that goes on.
     row: u64,
     began_ns: i64,
-    last_ns: i64,
+    last_at_ns: i64,
     first: Examples,
     /// Rows that were long enough.
     rows: u64,
@@ -62,7 +62,7 @@ impl Spin {
         if self.row >= MIN_FAILURES {
             self.rows += 1;
             self.failures += self.row;
-            self.lost_ns += self.last_ns - self.began_ns;
+            self.lost_ns += self.last_at_ns - self.began_ns;
             if self.examples.list().is_empty() {
                 self.examples = std::mem::take(&mut self.first);
             }
@@ -79,7 +79,7 @@ impl Spin {
         (
             self.rows + 1,
             self.failures + self.row,
-            self.lost_ns + self.last_ns - self.began_ns,
+            self.lost_ns + self.last_at_ns - self.began_ns,
         )
     }
 }
@@ -121,7 +121,7 @@ impl Rule for RetrySpin {
         let goes_on = spin.row > 0
             && spin.kind == Some(call.kind)
             && spin.errno == errno
-            && call.ts_ns - spin.last_ns <= MAX_GAP_NS;
+            && call.ts_ns - spin.last_at_ns <= MAX_GAP_NS;
         if !goes_on {
             spin.end();
             spin.kind = Some(call.kind);
@@ -136,7 +136,7 @@ impl Rule for RetrySpin {
             }
         }
         spin.row += 1;
-        spin.last_ns = call.end_ns();
+        spin.last_at_ns = call.ended_at_ns();
         spin.first.add_first(call);
     }
 

@@ -183,7 +183,7 @@ impl Rule for RotationOffset {
                 ),
                 subject: Subject::process(*pid, &reader.comm).with_file(skipped.file, &reader.path),
                 evidence: vec![
-                    number("offset", skipped.offset),
+                    number("file_offset", skipped.offset),
                     number("empty_reads", skipped.empty as i64),
                     number("bytes_written_to_new_file", written),
                 ],

@@ -73,8 +73,8 @@ struct Syncs {
     busy_ns: i64,
     /// How much was dirty, in buckets as of durations.
     amounts: Durations,
-    first_ns: i64,
-    last_ns: i64,
+    first_at_ns: i64,
+    last_at_ns: i64,
     /// Those right after a sync of another name by the same process.
     turns: u64,
     examples: Examples,
@@ -85,9 +85,9 @@ struct Syncs {
 
 impl Syncs {
     fn begin(&mut self, call: &Call) {
-        if self.first_ns == 0 {
-            self.first_ns = call.ts_ns;
-            self.last_ns = call.ts_ns;
+        if self.first_at_ns == 0 {
+            self.first_at_ns = call.ts_ns;
+            self.last_at_ns = call.ts_ns;
             self.comm = call.comm_text();
             (self.pid, self.tid) = (call.pid, call.tid);
         }
@@ -96,8 +96,8 @@ impl Syncs {
 
     /// A sync with so much to write. Calls come in the order in which they end.
     fn add(&mut self, call: &Call, amount: i64) {
-        self.busy_ns += (call.end_ns() - call.ts_ns.max(self.last_ns)).max(0);
-        self.last_ns = self.last_ns.max(call.end_ns());
+        self.busy_ns += (call.ended_at_ns() - call.ts_ns.max(self.last_at_ns)).max(0);
+        self.last_at_ns = self.last_at_ns.max(call.ended_at_ns());
         self.dirty.add(call.dur_ns);
         self.amounts.add(amount);
         self.examples.add(call);
@@ -105,7 +105,7 @@ impl Syncs {
 
     /// Share of the time in which one was under way.
     fn part(&self) -> f64 {
-        self.busy_ns as f64 / (self.last_ns - self.first_ns).max(1) as f64
+        self.busy_ns as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
     }
 
     fn lost(&self) -> i64 {
@@ -191,7 +191,7 @@ impl Rule for SyncStorm {
         syncs.begin(call);
         syncs.name = name;
         if clean {
-            syncs.last_ns = syncs.last_ns.max(call.end_ns());
+            syncs.last_at_ns = syncs.last_at_ns.max(call.ended_at_ns());
             syncs.clean.add(call.dur_ns);
             syncs.clean_examples.add(call);
             if !syncs.clean_calls.iter().any(|name| **name == *call.syscall) {
@@ -201,8 +201,8 @@ impl Rule for SyncStorm {
         }
         syncs.add(call, amount);
         let process = self.processes.entry(call.pid);
-        process.busy_ns += (call.end_ns() - call.ts_ns.max(process.until_ns)).max(0);
-        process.until_ns = process.until_ns.max(call.end_ns());
+        process.busy_ns += (call.ended_at_ns() - call.ts_ns.max(process.until_ns)).max(0);
+        process.until_ns = process.until_ns.max(call.ended_at_ns());
         let before = std::mem::replace(&mut process.last, name);
         let syncs = self.names.entry((call.pid, name));
         syncs.begin(call);
@@ -285,7 +285,7 @@ impl SyncStorm {
         let mut told = HashSet::new();
         for (pid, mut names) in groups {
             names.sort_by(|a, b| b.dirty.sum_ns.cmp(&a.dirty.sum_ns).then_with(|| a.path.cmp(&b.path)));
-            let mut all = Syncs { first_ns: i64::MAX, ..Syncs::default() };
+            let mut all = Syncs { first_at_ns: i64::MAX, ..Syncs::default() };
             let mut first: Option<&Syncs> = None;
             for syncs in names.iter().copied() {
                 let first = first.get_or_insert(syncs);
@@ -293,8 +293,8 @@ impl SyncStorm {
                 all.dirty.merge(&syncs.dirty);
                 all.amounts.merge(&syncs.amounts);
                 all.busy_ns = all.busy_ns.saturating_add(syncs.busy_ns);
-                all.first_ns = all.first_ns.min(syncs.first_ns);
-                all.last_ns = all.last_ns.max(syncs.last_ns);
+                all.first_at_ns = all.first_at_ns.min(syncs.first_at_ns);
+                all.last_at_ns = all.last_at_ns.max(syncs.last_at_ns);
                 syncs.examples.list().into_iter().take(2).for_each(|example| all.examples.keep(example));
             }
             let Some(first) = first.filter(|_| names.len() > 1) else { continue };

@@ -118,6 +118,7 @@ impl Rule for TempChurn {
             Kind::Close,
             Kind::Unlink,
             Kind::Rename,
+            Kind::Link,
         ])
     }
 
@@ -153,8 +154,8 @@ impl Rule for TempChurn {
                     self.gone(&directory, life, call);
                 }
             }
-            // Renamed: it was made to stay.
-            Kind::Rename => {
+            // Renamed, or under a second name: it was made to stay.
+            Kind::Rename | Kind::Link => {
                 if let Some(id) = call.path_key().and_then(|path| context.state.files.at_key(path)) {
                     self.lives.remove(&id);
                 }
@@ -298,6 +299,11 @@ mod tests {
             s.write(fd, 5000);
             s.close(fd);
             s.rename(&format!("/var/out/{i}.tmp"), &format!("/var/out/{i}"));
+            let fd = s.open(&format!("/var/mail/tmp/{i}"), "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.close(fd);
+            s.link(&format!("/var/mail/tmp/{i}"), &format!("/var/mail/new/{i}"));
+            s.unlink(&format!("/var/mail/tmp/{i}"));
         }
         silent("temp-churn", s);
     }

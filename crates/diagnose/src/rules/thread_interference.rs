@@ -78,7 +78,7 @@ struct Overlapped {
     calls: i64,
     sum_ns: i64,
     /// Of which waits that another thread of the process ended.
-    woken_ns: i64,
+    woken_at_ns: i64,
 }
 
 /// A thread.
@@ -86,8 +86,8 @@ struct Overlapped {
 struct Thread {
     pid: i32,
     comm: Text,
-    first_ns: i64,
-    last_ns: i64,
+    first_at_ns: i64,
+    last_at_ns: i64,
     sorts: Vec<(Alike, Overlapped)>,
     examples: Examples,
 }
@@ -209,7 +209,7 @@ impl Rule for ThreadInterference {
         let met = recent.calls.iter().any(|(tid, _, end)| *tid != call.tid && call.ts_ns < *end);
         let next = recent.next % RECENT;
         if let Some(slot) = recent.calls.get_mut(next) {
-            *slot = (call.tid, call.ts_ns, call.end_ns());
+            *slot = (call.tid, call.ts_ns, call.ended_at_ns());
         }
         recent.next += 1;
         let alike = Alike {
@@ -221,18 +221,18 @@ impl Rule for ThreadInterference {
         let times = self.times.entry(alike);
         if met {
             times.together.add(call.dur_ns);
-            self.company.entry(call.pid).add(call.ts_ns, call.end_ns());
+            self.company.entry(call.pid).add(call.ts_ns, call.ended_at_ns());
         } else {
             times.alone.add(call.dur_ns);
         }
         let thread = self.threads.entry(call.tid);
-        if thread.first_ns == 0 {
-            (thread.pid, thread.first_ns) = (call.pid, call.ts_ns);
+        if thread.first_at_ns == 0 {
+            (thread.pid, thread.first_at_ns) = (call.pid, call.ts_ns);
         }
         if &*thread.comm != call.comm {
             thread.comm = call.comm_text();
         }
-        thread.last_ns = call.end_ns();
+        thread.last_at_ns = call.ended_at_ns();
         if !met || jumps && alike.missed {
             return;
         }
@@ -246,7 +246,7 @@ impl Rule for ThreadInterference {
         own.sum_ns += call.dur_ns;
         let below = &context.below;
         if below.lock_wait_ns > 0 && self.recent.get(&call.pid).is_some_and(|r| r.calls.iter().any(|c| c.0 == below.waker_tid)) {
-            own.woken_ns += below.lock_wait_ns;
+            own.woken_at_ns += below.lock_wait_ns;
             thread.examples.add(call);
         } else if below.lock_wait_ns == 0 {
             thread.examples.add(call);
@@ -256,7 +256,7 @@ impl Rule for ThreadInterference {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let gaining = self.gaining();
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| !gaining.contains(&thread.pid)) {
-            let life = (thread.last_ns - thread.first_ns).max(1);
+            let life = (thread.last_at_ns - thread.first_at_ns).max(1);
             let (mut lost, mut calls) = (0i64, 0i64);
             for (alike, own) in &thread.sorts {
                 let times = self.times.get(alike);
@@ -270,7 +270,7 @@ impl Rule for ThreadInterference {
                     }
                 });
                 // Some may pass, and others wait for long.
-                let slower = by_median.max(own.woken_ns);
+                let slower = by_median.max(own.woken_at_ns);
                 if slower > 0 {
                     lost += slower;
                     calls += own.calls;

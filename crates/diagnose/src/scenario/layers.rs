@@ -16,8 +16,8 @@ pub(crate) struct Device<'a> {
     pub(crate) op: &'a str,
     pub(crate) origin: &'a str,
     pub(crate) bytes: i64,
-    pub(crate) queued_ns: i64,
-    pub(crate) completed_ns: i64,
+    pub(crate) queued_at_ns: i64,
+    pub(crate) completed_at_ns: i64,
     pub(crate) pid: i32,
     pub(crate) comm: &'a str,
     pub(crate) file: Option<i64>,
@@ -40,19 +40,20 @@ impl LayerRows {
         let mut text = |text: &str| strings.intern(text.as_bytes());
         rows.block_id.push(id);
         rows.rid.push(device.rid.unwrap_or(NULL_I64));
-        rows.ts_ns.push(device.queued_ns);
-        rows.dur_ns.push(device.completed_ns - device.queued_ns);
+        rows.ts_ns.push(device.queued_at_ns);
+        rows.dur_ns
+            .push(device.completed_at_ns - device.queued_at_ns);
         rows.device.push(text("vda"));
         rows.sector.push(0);
         rows.bytes.push(device.bytes);
         rows.op.push(text(device.op));
         rows.flags.push(StrId::NULL);
         rows.error.push(0);
-        rows.queued_ns.push(device.queued_ns);
-        rows.started_ns.push(device.queued_ns);
-        rows.inserted_ns.push(NULL_I64);
-        rows.issued_ns.push(device.queued_ns);
-        rows.completed_ns.push(device.completed_ns);
+        rows.queued_at_ns.push(device.queued_at_ns);
+        rows.started_at_ns.push(device.queued_at_ns);
+        rows.inserted_at_ns.push(NULL_I64);
+        rows.issued_at_ns.push(device.queued_at_ns);
+        rows.completed_at_ns.push(device.completed_at_ns);
         rows.pid.push(device.pid);
         rows.tid.push(device.pid);
         rows.comm.push(text(device.comm));
@@ -67,7 +68,7 @@ impl LayerRows {
         rows.block_id.push(id);
         rows.rid.push(device.rid.unwrap_or(NULL_I64));
         rows.submit_rid.push(device.rid.unwrap_or(NULL_I64));
-        rows.ts_ns.push(device.queued_ns);
+        rows.ts_ns.push(device.queued_at_ns);
         rows.sector.push(0);
         rows.bytes.push(device.bytes);
         rows.origin.push(strings.intern(device.origin.as_bytes()));
@@ -107,7 +108,7 @@ impl LayerRows {
         rows.address.push(offset);
         rows.file_id.push(file);
         rows.path.push(StrId::NULL);
-        rows.offset.push(offset);
+        rows.file_offset.push(offset);
         rows.around_offset.push(NULL_I64);
         rows.around_bytes.push(NULL_I64);
     }
@@ -176,8 +177,8 @@ impl Scenario {
                 op: "write",
                 origin,
                 bytes,
-                queued_ns: self.now + 100,
-                completed_ns: self.now + 200,
+                queued_at_ns: self.now + 100,
+                completed_at_ns: self.now + 200,
                 pid: self.pid,
                 comm: self.comm,
                 file,
@@ -195,8 +196,8 @@ impl Scenario {
                 op: "write",
                 origin: "other",
                 bytes: 1 << 20,
-                queued_ns: self.now - 100,
-                completed_ns: self.now + i * each_ns,
+                queued_at_ns: self.now - 100,
+                completed_at_ns: self.now + i * each_ns,
                 pid,
                 comm,
                 file: None,
@@ -212,8 +213,8 @@ impl Scenario {
             op: "read",
             origin: "readahead",
             bytes,
-            queued_ns: self.now + 100,
-            completed_ns: self.now + 200,
+            queued_at_ns: self.now + 100,
+            completed_at_ns: self.now + 200,
             pid: self.pid,
             comm: self.comm,
             file: None,

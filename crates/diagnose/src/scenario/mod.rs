@@ -125,9 +125,9 @@ impl Scenario {
             column.push(StrId::NULL);
         }
         rows.uid.push(NULL_I64);
-        rows.mnt_ns.push(NULL_I64);
-        rows.start_ns.push(0);
-        rows.end_ns.push(self.now);
+        rows.mount_namespace.push(NULL_I64);
+        rows.started_at_ns.push(0);
+        rows.ended_at_ns.push(self.now);
         rows.exit_status.push(exit_status);
     }
 
@@ -184,9 +184,9 @@ impl Scenario {
         rows.fs_type
             .push(self.file_strings.intern(self.fs_type.as_bytes()));
         rows.size.push(size);
-        rows.first_seen_ns.push(self.now);
+        rows.first_seen_at_ns.push(self.now);
         rows.path_complete.push(true);
-        rows.mnt_ns.push(NULL_I64);
+        rows.mount_namespace.push(NULL_I64);
         rows.host_path.push(StrId::NULL);
         id
     }
@@ -202,8 +202,8 @@ impl Scenario {
                 op: "read",
                 origin,
                 bytes,
-                queued_ns: self.now + 100,
-                completed_ns: self.now + wait_ns,
+                queued_at_ns: self.now + 100,
+                completed_at_ns: self.now + wait_ns,
                 pid: self.pid,
                 comm: self.comm,
                 file: row.file,
@@ -224,7 +224,7 @@ impl Scenario {
         rows.errno.push(text(row.errno));
         rows.fd.push(row.fd.unwrap_or(NULL_I32));
         rows.file_id.push(row.file.unwrap_or(NULL_I64));
-        rows.offset.push(row.offset.unwrap_or(NULL_I64));
+        rows.file_offset.push(row.offset.unwrap_or(NULL_I64));
         rows.size.push(row.size.unwrap_or(NULL_I64));
         rows.bytes.push(row.bytes.unwrap_or(NULL_I64));
         rows.flags.push(text(row.flags));

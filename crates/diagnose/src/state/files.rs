@@ -240,7 +240,7 @@ impl Files {
                 }
             }
             Kind::SyncAll => {
-                let at = Some((call.end_ns(), call.rid));
+                let at = Some((call.ended_at_ns(), call.rid));
                 for file in self.files.values_mut().filter(|f| !f.dirty.is_empty()) {
                     file.dirty.clear();
                     file.unwaited = 0;
@@ -274,7 +274,7 @@ impl Files {
                 if call.has_flag("O_TRUNC") {
                     file.size = Some(0);
                     file.dirty.clear();
-                    file.last_change = Some(call.end_ns());
+                    file.last_change = Some(call.ended_at_ns());
                 }
                 if call.has_flag("O_TMPFILE") {
                     file.unlinked = true;
@@ -283,7 +283,7 @@ impl Files {
             Kind::Read => file.read = file.read.saturating_add(call.moved()),
             Kind::Write => {
                 file.written = file.written.saturating_add(call.moved());
-                file.last_change = Some(call.end_ns());
+                file.last_change = Some(call.ended_at_ns());
                 if let Some((start, end)) = call.range() {
                     if synced.is_none() {
                         file.dirty.insert(start, end);
@@ -294,7 +294,7 @@ impl Files {
                 }
             }
             Kind::Truncate => {
-                file.last_change = Some(call.end_ns());
+                file.last_change = Some(call.ended_at_ns());
                 let length = call.arg("length").and_then(|n| n.parse::<i64>().ok());
                 if let Some(length) = length.filter(|n| *n >= 0) {
                     file.dirty.truncate(length);
@@ -302,25 +302,25 @@ impl Files {
                 }
             }
             Kind::Allocate => {
-                file.last_change = Some(call.end_ns());
+                file.last_change = Some(call.ended_at_ns());
                 if call.flags.is_empty() || call.flags == "0" {
                     let end = call.offset.zip(call.size);
                     let end = end.map(|(start, n)| start.saturating_add(n));
                     file.size = file.size.zip(end).map(|(size, end)| size.max(end));
                 }
             }
-            Kind::SetAttr | Kind::SetXattr => file.last_change = Some(call.end_ns()),
+            Kind::SetAttr | Kind::SetXattr => file.last_change = Some(call.ended_at_ns()),
             _ => {}
         }
         match synced {
             Some(Synced::File) => {
                 file.dirty.clear();
                 file.unwaited = 0;
-                file.last_sync = Some((call.end_ns(), call.rid));
+                file.last_sync = Some((call.ended_at_ns(), call.rid));
             }
             // Durable as a whole only if nothing else was left to write.
             Some(Synced::Own) if file.dirty.is_empty() => {
-                file.last_sync = Some((call.end_ns(), call.rid));
+                file.last_sync = Some((call.ended_at_ns(), call.rid));
             }
             Some(Synced::Range) => file.unwaited = 0,
             _ => {}

@@ -24,9 +24,9 @@ pub struct Process {
     /// Name.
     pub comm: String,
     /// When it began, nanoseconds.
-    pub start_ns: i64,
+    pub started_at_ns: i64,
     /// When it ended; `None` when it had not.
-    pub end_ns: Option<i64>,
+    pub ended_at_ns: Option<i64>,
     /// Its exit status, or 128 and the signal that ended it; `None` when that is not known.
     pub exit_status: Option<i32>,
 }
@@ -43,8 +43,8 @@ pub struct State {
     starts: BTreeMap<i64, Vec<(i32, i32)>>,
     /// The first of these times.
     next_start: Option<i64>,
-    first_ns: Option<i64>,
-    last_ns: i64,
+    first_at_ns: Option<i64>,
+    last_at_ns: i64,
     lost: bool,
 }
 
@@ -56,13 +56,13 @@ impl State {
 
     /// From the first call's entry to the last one's return, nanoseconds.
     pub fn span_ns(&self) -> i64 {
-        self.last_ns
-            .saturating_sub(self.first_ns.unwrap_or(self.last_ns))
+        self.last_at_ns
+            .saturating_sub(self.first_at_ns.unwrap_or(self.last_at_ns))
     }
 
     /// The return of the last call so far, nanoseconds.
     pub fn now_ns(&self) -> i64 {
-        self.last_ns
+        self.last_at_ns
     }
 
     /// Whether calls were lost or left out by filters, so that the absence of a
@@ -78,10 +78,10 @@ impl State {
     pub(crate) fn add_process(&mut self, pid: i32, process: Process) {
         if let Some(ppid) = process.ppid {
             self.starts
-                .entry(process.start_ns)
+                .entry(process.started_at_ns)
                 .or_default()
                 .push((ppid, pid));
-            let start = process.start_ns;
+            let start = process.started_at_ns;
             self.next_start = Some(self.next_start.map_or(start, |next| next.min(start)));
         }
         self.processes.insert(pid, process);
@@ -89,11 +89,11 @@ impl State {
 
     /// Moves on to a call; returns the description that it works on.
     pub(crate) fn arrive(&mut self, call: &Call) -> Option<DescriptionId> {
-        let end = call.end_ns();
-        if self.first_ns.is_none_or(|first| call.ts_ns < first) {
-            self.first_ns = Some(call.ts_ns);
+        let end = call.ended_at_ns();
+        if self.first_at_ns.is_none_or(|first| call.ts_ns < first) {
+            self.first_at_ns = Some(call.ts_ns);
         }
-        self.last_ns = self.last_ns.max(end);
+        self.last_at_ns = self.last_at_ns.max(end);
         if self.next_start.is_some_and(|start| start <= end) {
             self.begin_processes(end);
         }

@@ -188,7 +188,7 @@ impl Layers {
         rows.cpu.push(if seen { id(cpu) } else { NULL_I32 });
         rows.reason
             .push(strings.intern(words::reason(r).as_bytes()));
-        rows.woken_ns
+        rows.woken_at_ns
             .push(if woken { signed(r.wake_ns) } else { NULL_I64 });
         rows.run_queue_ns.push(if woken && seen {
             signed(end.saturating_sub(r.wake_ns))
@@ -265,7 +265,7 @@ impl Layers {
         let seen = u32::from(r.flags) & BLOCK_UNSEEN == 0;
         let device: Arc<str> = Arc::from(&*lossless(text::until_nul(&r.disk)));
         let mut first: Option<(BioRecord, i64)> = None;
-        let mut queued_ns = 0;
+        let mut queued_at_ns = 0;
         let mut submitters: Vec<Key> = Vec::new();
         for bio in bios(bio_bytes) {
             let rid = self
@@ -283,39 +283,44 @@ impl Layers {
             if submitter.ns > 0 && !submitters.contains(&submitter) {
                 submitters.push(submitter);
             }
-            if bio.queued_ns > 0 && (queued_ns == 0 || bio.queued_ns < queued_ns) {
-                queued_ns = bio.queued_ns;
+            if bio.queued_at_ns > 0 && (queued_at_ns == 0 || bio.queued_at_ns < queued_at_ns) {
+                queued_at_ns = bio.queued_at_ns;
             }
-            self.push_bio(block_id, &bio, rid, submit_rid, r.completed_ns, files);
+            self.push_bio(block_id, &bio, rid, submit_rid, r.completed_at_ns, files);
             first.get_or_insert((bio, rid));
         }
         for key in submitters.into_iter().filter(|_| seen) {
             if let Some(parts) = self.requests.parts(key) {
                 parts.blocks.push(Block {
                     device: Arc::clone(&device),
-                    queued_ns,
-                    issued_ns: r.issued_ns,
-                    completed_ns: r.completed_ns,
+                    queued_at_ns,
+                    issued_at_ns: r.issued_at_ns,
+                    completed_at_ns: r.completed_at_ns,
                 });
             }
         }
-        let known = [queued_ns, r.started_ns, r.inserted_ns, r.issued_ns];
+        let known = [
+            queued_at_ns,
+            r.started_at_ns,
+            r.inserted_at_ns,
+            r.issued_at_ns,
+        ];
         let ts_ns = known.into_iter().filter(|ns| *ns > 0).min();
-        let ts_ns = ts_ns.unwrap_or(r.completed_ns);
+        let ts_ns = ts_ns.unwrap_or(r.completed_at_ns);
         let (rows, strings) = &mut self.block;
         let (mut file_id, mut path) = (NULL_I64, StrId::NULL);
         if let Some((bio, _)) = &first {
-            (file_id, path) = file(files, bio.file, r.completed_ns, strings);
+            (file_id, path) = file(files, bio.file, r.completed_at_ns, strings);
         }
         let submitter = first
             .as_ref()
             .map(|(bio, _)| bio)
-            .filter(|b| b.queued_ns > 0);
+            .filter(|b| b.queued_at_ns > 0);
         rows.block_id.push(block_id);
         rows.rid.push(first.map_or(NULL_I64, |(_, rid)| rid));
         rows.ts_ns.push(signed(ts_ns));
         rows.dur_ns.push(if seen {
-            signed(r.completed_ns.saturating_sub(ts_ns))
+            signed(r.completed_at_ns.saturating_sub(ts_ns))
         } else {
             NULL_I64
         });
@@ -335,12 +340,12 @@ impl Layers {
         });
         rows.error
             .push(if seen { i32::from(r.error) } else { NULL_I32 });
-        rows.queued_ns.push(time(queued_ns));
-        rows.started_ns.push(time(r.started_ns));
-        rows.inserted_ns.push(time(r.inserted_ns));
-        rows.issued_ns.push(time(r.issued_ns));
-        rows.completed_ns.push(if seen {
-            signed(r.completed_ns)
+        rows.queued_at_ns.push(time(queued_at_ns));
+        rows.started_at_ns.push(time(r.started_at_ns));
+        rows.inserted_at_ns.push(time(r.inserted_at_ns));
+        rows.issued_at_ns.push(time(r.issued_at_ns));
+        rows.completed_at_ns.push(if seen {
+            signed(r.completed_at_ns)
         } else {
             NULL_I64
         });
@@ -358,7 +363,7 @@ impl Layers {
             Some((bio, _)) if bio.offset != NO_OFFSET => bio.offset.max(0),
             _ => NULL_I64,
         });
-        rows.queue_depth.push(if r.issued_ns > 0 {
+        rows.queue_depth.push(if r.issued_at_ns > 0 {
             i64::from(r.queue_depth)
         } else {
             NULL_I64
@@ -383,13 +388,13 @@ impl Layers {
     ) {
         let (rows, strings) = &mut self.bios;
         let (file_id, path) = file(files, bio.file, now_ns, strings);
-        let seen = bio.queued_ns > 0;
+        let seen = bio.queued_at_ns > 0;
         let caused = bio.cause_ns > 0;
         let number = |known: bool, value: u32| if known { id(value) } else { NULL_I32 };
         rows.block_id.push(block_id);
         rows.rid.push(rid);
         rows.submit_rid.push(submit_rid);
-        rows.ts_ns.push(time(bio.queued_ns));
+        rows.ts_ns.push(time(bio.queued_at_ns));
         rows.sector.push(signed(bio.sector));
         rows.bytes.push(i64::from(bio.bytes));
         rows.origin

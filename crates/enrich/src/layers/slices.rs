@@ -44,9 +44,9 @@ impl Parts {
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) device: Arc<str>,
-    pub(crate) queued_ns: u64,
-    pub(crate) issued_ns: u64,
-    pub(crate) completed_ns: u64,
+    pub(crate) queued_at_ns: u64,
+    pub(crate) issued_at_ns: u64,
+    pub(crate) completed_at_ns: u64,
 }
 
 /// The request itself.
@@ -152,11 +152,11 @@ fn devices(visits: &mut Visits, blocks: &[Block], blocked: &[Interval]) {
     for name in names {
         let of_device = || blocks.iter().filter(|block| block.device == *name);
         let in_queue = of_device()
-            .filter(|b| b.queued_ns > 0 && b.issued_ns >= b.queued_ns)
-            .map(|b| (b.queued_ns, b.issued_ns));
+            .filter(|b| b.queued_at_ns > 0 && b.issued_at_ns >= b.queued_at_ns)
+            .map(|b| (b.queued_at_ns, b.issued_at_ns));
         let in_device = of_device()
-            .filter(|b| b.issued_ns > 0)
-            .map(|b| (b.issued_ns, b.completed_ns));
+            .filter(|b| b.issued_at_ns > 0)
+            .map(|b| (b.issued_at_ns, b.completed_at_ns));
         for at in common(&union(in_queue.collect()), blocked) {
             visits.add(at, "block", name, QUEUE);
         }
@@ -299,9 +299,9 @@ mod tests {
     fn block(queued: u64, issued: u64, completed: u64) -> Block {
         Block {
             device: "sda".into(),
-            queued_ns: queued,
-            issued_ns: issued,
-            completed_ns: completed,
+            queued_at_ns: queued,
+            issued_at_ns: issued,
+            completed_at_ns: completed,
         }
     }
 

@@ -103,7 +103,7 @@ fn simulate(rng: &mut fastrand::Rng, scene: &Scene) -> (Vec<Seen>, Vec<Use>) {
                 };
                 let call = Use {
                     begin_ns,
-                    end_ns: now,
+                    ended_at_ns: now,
                     moved: Some(moved),
                 };
                 seen.push(Seen { truth, call, moved });
@@ -115,10 +115,10 @@ fn simulate(rng: &mut fastrand::Rng, scene: &Scene) -> (Vec<Seen>, Vec<Use>) {
 }
 
 /// A call that moves the position or gives it up.
-fn unmoved(begin_ns: i64, end_ns: i64) -> Use {
+fn unmoved(begin_ns: i64, ended_at_ns: i64) -> Use {
     Use {
         begin_ns,
-        end_ns,
+        ended_at_ns,
         moved: None,
     }
 }
@@ -136,7 +136,7 @@ fn resolve(seen: &[Seen], seeks: &[Use], batch: usize) -> Vec<Option<i64>> {
     };
     let mut seeks = seeks.iter().peekable();
     for (i, s) in seen.iter().enumerate() {
-        while let Some(seek) = seeks.next_if(|seek| seek.end_ns <= s.call.end_ns) {
+        while let Some(seek) = seeks.next_if(|seek| seek.ended_at_ns <= s.call.ended_at_ns) {
             positions.note(1, 1, *seek);
         }
         positions.note(1, 1, s.call);
@@ -264,7 +264,7 @@ fn call(row: usize, times: (i64, i64), entry: i64, derived: i64, bytes: i64) -> 
     };
     Use {
         begin_ns: times.0,
-        end_ns: times.1,
+        ended_at_ns: times.1,
         moved: Some(moved),
     }
 }

@@ -1,10 +1,10 @@
 use super::*;
 
-fn record(event: u32, pid: u32, tid: u32, start_ns: u64, comm: &str) -> TaskRecord {
+fn record(event: u32, pid: u32, tid: u32, started_at_ns: u64, comm: &str) -> TaskRecord {
     let mut record = TaskRecord::parse(&[0; TaskRecord::SIZE]).unwrap();
     record.event = event as u8;
-    (record.pid, record.tid, record.start_ns) = (pid, tid, start_ns);
-    record.ts_ns = start_ns;
+    (record.pid, record.tid, record.started_at_ns) = (pid, tid, started_at_ns);
+    record.ts_ns = started_at_ns;
     record.comm[..comm.len()].copy_from_slice(comm.as_bytes());
     record
 }
@@ -49,7 +49,11 @@ fn a_life() {
     );
     let (rows, strings) = tasks.take();
     assert_eq!(
-        (rows.tid.as_slice(), rows.end_ns[0], rows.exit_status[0]),
+        (
+            rows.tid.as_slice(),
+            rows.ended_at_ns[0],
+            rows.exit_status[0]
+        ),
         (&[20][..], 9, 3)
     );
     assert_eq!(text_of(&strings, rows.cmdline[0]), "ls 'a b'");
@@ -78,7 +82,7 @@ fn an_id_used_again_is_another_thread() {
     tasks.event(&record(TASK_SEEN, 10, 10, 1, "old"), b"old\0", b"old/", b"");
     tasks.event(&record(TASK_FORK, 10, 10, 5, "new"), b"", b"", b"");
     let (rows, _) = tasks.take();
-    assert_eq!(rows.start_ns, [1, 5]);
+    assert_eq!(rows.started_at_ns, [1, 5]);
     assert_eq!(rows.exe[1], StrId::NULL);
 }
 
@@ -93,7 +97,7 @@ fn exec_by_another_thread_than_the_first() {
     tasks.event(&exec, b"b\0", b"b/", b"");
     let (rows, _) = tasks.take();
     assert_eq!(rows.tid, [10, 11]);
-    assert_eq!(rows.end_ns, [NULL_I64, 7]);
+    assert_eq!(rows.ended_at_ns, [NULL_I64, 7]);
     tasks.take();
     assert_eq!(tasks.used(10, 0), Some("b"), "it lives on");
 }
@@ -158,7 +162,7 @@ fn proc_describes_the_threads_of_a_process() {
         found,
         [(10, "srv -x".to_owned()), (11, "srv -x".to_owned())]
     );
-    assert_eq!(rows.start_ns, [5, 5]);
+    assert_eq!(rows.started_at_ns, [5, 5]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub fn task(pid: u32, comm: &str, ts_ns: u64) -> Vec<u8> {
     let mut record = TaskRecord::parse(&[0; TaskRecord::SIZE]).unwrap();
     record.kind = RECORD_TASK as u8;
     record.event = TASK_SEEN as u8;
-    (record.pid, record.tid, record.ts_ns, record.start_ns) = (pid, pid, ts_ns, ts_ns);
+    (record.pid, record.tid, record.ts_ns, record.started_at_ns) = (pid, pid, ts_ns, ts_ns);
     record.comm[..comm.len()].copy_from_slice(comm.as_bytes());
     let (cmdline, exe) = (b"prog\0x\0", b"prog/bin/");
     (record.cmdline_len, record.exe_len) = (cmdline.len() as u16, exe.len() as u16);

@@ -105,7 +105,7 @@ impl Perfetto {
     /// The track of the request that a slice is a part of, if that runs and the
     /// slice lies within what runs of it.
     fn within(&mut self, row: &Row<'_>) -> Option<u64> {
-        let (start, end) = (row.start_ns(), row.end_ns());
+        let (start, end) = (row.started_at_ns(), row.ended_at_ns());
         let (track, ends) = self.running.get_mut(&row.rid?)?;
         while ends.len() > 1 && ends.last().is_some_and(|top| *top <= start) {
             ends.pop();
@@ -119,7 +119,7 @@ impl Perfetto {
 
     /// The track of a row, told if it is new.
     fn place(&mut self, row: &Row<'_>) -> u64 {
-        let (start, end) = (row.start_ns(), row.end_ns());
+        let (start, end) = (row.started_at_ns(), row.ended_at_ns());
         let tid = row.tid.unwrap_or(0);
         // A thread of which the process is not known stands by itself.
         let pid = row.pid.unwrap_or(tid);
@@ -236,7 +236,7 @@ impl Perfetto {
             event.flow_ids.push(rid as u64);
         }
         let packet = TracePacket {
-            timestamp: Some(time(row.start_ns())),
+            timestamp: Some(time(row.started_at_ns())),
             track_event: Some(event),
             interned_data: (interned != InternedData::default()).then_some(interned),
             ..TracePacket::default()
@@ -341,7 +341,7 @@ impl Exporter for Perfetto {
     }
 
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
-        self.end_until(row.start_ns());
+        self.end_until(row.started_at_ns());
         let slice = row.layer() == Layer::Slice;
         let track = if slice {
             let Some(track) = self.within(row) else {
@@ -355,7 +355,7 @@ impl Exporter for Perfetto {
         self.begin_slice(row, track);
         let request = matches!(row.layer(), Layer::Call | Layer::Operation | Layer::Fault);
         if let Some(rid) = row.rid.filter(|_| request) {
-            self.running.insert(rid, (track, vec![row.end_ns()]));
+            self.running.insert(rid, (track, vec![row.ended_at_ns()]));
         }
         if row.layer() != Layer::Writeback {
             let data =
@@ -363,14 +363,14 @@ impl Exporter for Perfetto {
             let bytes = row.bytes.filter(|_| data).unwrap_or(0);
             let writes = row.name.is_some_and(counters::writes);
             let device = (row.layer() == Layer::Block).then(|| row.extra.unwrap_or("?").into());
-            let start = row.start_ns();
+            let start = row.started_at_ns();
             match &device {
                 _ if slice => {}
                 Some(device) => self.count(start, Counter::Queue(String::clone(device)), 1),
                 None => self.count(start, Counter::InFlight, 1),
             }
             self.ends.push(
-                row.end_ns(),
+                row.ended_at_ns(),
                 Running {
                     track,
                     read: if writes { 0 } else { bytes },

@@ -407,7 +407,7 @@ impl Reader<'_> {
     }
 
     fn end(mut self, meta: &mut SessionMeta, survey: &Survey) -> Result<Vec<String>, ImportError> {
-        let last = self.builder.last_ns().unwrap_or(0);
+        let last = self.builder.last_at_ns().unwrap_or(0);
         let ended = self.tasks.take_ended();
         self.builder.threads(&ended)?;
         let mut left: Vec<i32> = self.tasks.ids();

@@ -93,7 +93,7 @@ impl Task {
         Task {
             info: ThreadInfo {
                 tid,
-                start_ns: ns,
+                started_at_ns: ns,
                 ..ThreadInfo::default()
             },
             cwd: Rc::default(),
@@ -219,7 +219,7 @@ impl Tasks {
     /// A thread has ended.
     pub fn ended(&mut self, tid: i32, ns: i64, status: Option<i32>) -> Option<Task> {
         let mut task = self.tasks.remove(&tid)?;
-        task.info.end_ns = Some(ns);
+        task.info.ended_at_ns = Some(ns);
         task.info.exit_status = status;
         self.ended.push(task.info.clone());
         Some(task)
@@ -229,13 +229,13 @@ impl Tasks {
     pub fn renamed(&mut self, from: i32, to: i32, ns: i64) {
         self.ended(to, ns, None);
         if let Some(mut task) = self.tasks.remove(&from) {
-            let start = task.info.start_ns;
+            let start = task.info.started_at_ns;
             let mut old = task.info.clone();
-            old.end_ns = Some(ns);
+            old.ended_at_ns = Some(ns);
             self.ended.push(old);
             task.info.tid = to;
             task.info.pid = Some(to);
-            task.info.start_ns = start.max(ns);
+            task.info.started_at_ns = start.max(ns);
             self.tasks.insert(to, task);
         }
     }

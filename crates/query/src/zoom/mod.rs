@@ -387,7 +387,9 @@ impl Zoom {
         least_ns: i64,
     ) -> Result<Option<String>, QueryError> {
         let holds = |g: &rows::Group| {
-            g.first_ns < window_ns.end && g.last_ns >= window_ns.start && g.longest_ns > least_ns
+            g.first_at_ns < window_ns.end
+                && g.last_at_ns >= window_ns.start
+                && g.longest_ns > least_ns
         };
         let paths = paths(self.calls.parts().filter(|p| p.groups.iter().any(holds)));
         match paths.is_empty() {

@@ -18,8 +18,8 @@ use crate::{Db, QueryError};
 
 /// Rows that lie together in a part, as its footer describes them.
 pub(super) struct Group {
-    pub(super) first_ns: i64,
-    pub(super) last_ns: i64,
+    pub(super) first_at_ns: i64,
+    pub(super) last_at_ns: i64,
     pub(super) longest_ns: i64,
 }
 
@@ -41,10 +41,10 @@ pub(super) fn groups(path: &Path) -> Result<Vec<Group>, String> {
             }
         };
         // Without statistics it may be anything.
-        let (first_ns, last_ns) = bounds("ts_ns").unwrap_or((0, i64::MAX));
+        let (first_at_ns, last_at_ns) = bounds("ts_ns").unwrap_or((0, i64::MAX));
         Group {
-            first_ns,
-            last_ns,
+            first_at_ns,
+            last_at_ns,
             longest_ns: bounds("dur_ns").map_or(i64::MAX, |b| b.1),
         }
     });

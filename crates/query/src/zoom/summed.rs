@@ -132,9 +132,9 @@ pub(super) fn parts_of(
         }
         parts_read += 1;
         let groups = rows::groups(&path).map_err(|detail| QueryError::Table { table, detail })?;
-        let first = groups.iter().map(|g| g.first_ns).min();
+        let first = groups.iter().map(|g| g.first_at_ns).min();
         parts.push(Arc::new(PartTimes {
-            span: first.zip(groups.iter().map(|g| g.last_ns).max()),
+            span: first.zip(groups.iter().map(|g| g.last_at_ns).max()),
             rows: info.rows,
             path,
             groups,

@@ -181,7 +181,7 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
         rows.errno.push(text(c.errno));
         rows.fd.push(NULL_I32);
         rows.file_id.push(c.file_id.unwrap_or(NULL_I64));
-        rows.offset.push(NULL_I64);
+        rows.file_offset.push(NULL_I64);
         rows.size.push(NULL_I64);
         rows.bytes.push(c.bytes.unwrap_or(NULL_I64));
         rows.flags.push(StrId::NULL);
@@ -215,9 +215,9 @@ pub fn files(rows_in: &[(i64, &str)]) -> Batch {
         rows.file_type.push(strings.intern(b"regular"));
         rows.fs_type.push(strings.intern(b"ext4"));
         rows.size.push(NULL_I64);
-        rows.first_seen_ns.push(START);
+        rows.first_seen_at_ns.push(START);
         rows.path_complete.push(true);
-        rows.mnt_ns.push(NULL_I64);
+        rows.mount_namespace.push(NULL_I64);
         rows.host_path.push(StrId::NULL);
     }
     rows.into_batch(strings)
@@ -247,9 +247,9 @@ pub fn lives(rows_in: &[(i32, i32, &str, i64, Option<i64>)]) -> Batch {
         rows.cgroup.push(StrId::NULL);
         rows.container_id.push(StrId::NULL);
         rows.uid.push(0);
-        rows.mnt_ns.push(NULL_I64);
-        rows.start_ns.push(*begin);
-        rows.end_ns.push(end.unwrap_or(NULL_I64));
+        rows.mount_namespace.push(NULL_I64);
+        rows.started_at_ns.push(*begin);
+        rows.ended_at_ns.push(end.unwrap_or(NULL_I64));
         rows.exit_status.push(NULL_I32);
     }
     rows.into_batch(strings)
@@ -282,8 +282,8 @@ pub fn losses(rows_in: &[Loss]) -> Batch {
         rows.layer.push(strings.intern(layer));
         rows.count.push(loss.count);
         rows.bytes.push(loss.bytes);
-        rows.first_ns.push(START + 1_000_000);
-        rows.last_ns.push(START + 2_000_000);
+        rows.first_at_ns.push(START + 1_000_000);
+        rows.last_at_ns.push(START + 2_000_000);
         rows.pid.push(loss.pid);
         rows.file_id.push(loss.file_id);
         rows.errors.push(loss.errors);
@@ -316,7 +316,7 @@ pub fn faults(rows_in: &[(i64, &str, &str, Option<i64>)]) -> Batch {
         rows.address.push(0x7000_0000);
         rows.file_id.push(*file_id);
         rows.path.push(StrId::NULL);
-        rows.offset.push(4096);
+        rows.file_offset.push(4096);
         rows.around_offset.push(4096);
         rows.around_bytes.push(8192);
     }
@@ -353,14 +353,14 @@ pub fn device_requests(rows_in: &[(Option<i64>, &str, i64, i64)]) -> [Batch; 2] 
         blocks.device.push(strings.intern(b"sda"));
         blocks.op.push(strings.intern(op.as_bytes()));
         blocks.bytes.push(4096);
-        blocks.issued_ns.push(begin);
-        blocks.completed_ns.push(begin + dur_ns);
+        blocks.issued_at_ns.push(begin);
+        blocks.completed_at_ns.push(begin + dur_ns);
         for column in [
             &mut blocks.rid,
             &mut blocks.sector,
-            &mut blocks.queued_ns,
-            &mut blocks.started_ns,
-            &mut blocks.inserted_ns,
+            &mut blocks.queued_at_ns,
+            &mut blocks.started_at_ns,
+            &mut blocks.inserted_at_ns,
             &mut blocks.file_id,
             &mut blocks.file_offset,
             &mut blocks.queue_depth,

@@ -12,12 +12,12 @@ use super::{MAX_WIDTH, MIN_WIDTH};
 const LABEL: usize = 10;
 
 /// Findings as text, at most `width` characters wide. `session` is how the user
-/// names the session; `start_ns` its beginning, from which times are counted. What
+/// names the session; `started_at_ns` its beginning, from which times are counted. What
 /// the recorded program controls is escaped.
 pub fn diagnosis_to_text(
     diagnosis: &Diagnosis,
     session: &str,
-    start_ns: i64,
+    started_at_ns: i64,
     width: usize,
     color: bool,
 ) -> String {
@@ -26,7 +26,7 @@ pub fn diagnosis_to_text(
         width: width.clamp(MIN_WIDTH, MAX_WIDTH),
         style: Style { color },
         session,
-        start_ns,
+        started_at_ns,
         span_ns: diagnosis.span_ns,
     };
     page.head(diagnosis);
@@ -42,7 +42,7 @@ struct Page<'a> {
     width: usize,
     style: Style,
     session: &'a str,
-    start_ns: i64,
+    started_at_ns: i64,
     span_ns: i64,
 }
 
@@ -112,7 +112,7 @@ impl Page<'_> {
             let mut text = format!(
                 "request {} at {} {}",
                 example.rid,
-                duration(example.ts_ns.saturating_sub(self.start_ns)),
+                duration(example.ts_ns.saturating_sub(self.started_at_ns)),
                 example.syscall,
             );
             if let Some(path) = &example.path {

@@ -32,7 +32,7 @@ pub(crate) async fn cache(
 }
 
 fn answer(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let window = selection.window(start, reader.span());
     let width = window.bucket_ns(selection.pixels);
     let from = window.from;

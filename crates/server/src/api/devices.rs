@@ -74,7 +74,7 @@ pub(crate) struct DeviceParams {
 
 /// The requests to devices that are asked about: the condition behind WHERE.
 fn chosen(reader: &Reader, selection: &Selection) -> Result<String, ApiError> {
-    let window = selection.window(reader.start_ns(), reader.span());
+    let window = selection.window(reader.started_at_ns(), reader.span());
     let causes = caused_by(reader, selection, "rid", None, window.to)?;
     Ok(format!("{}{causes}", window.sql("ts_ns")))
 }
@@ -97,11 +97,11 @@ fn list(reader: &Reader, selection: &Selection) -> Result<Vec<Device>, ApiError>
          count(*) FILTER (error <> 0) AS errors, \
          coalesce(sum(bytes) FILTER (op = 'read'), 0)::DOUBLE AS bytes_read, \
          coalesce(sum(bytes) FILTER (op IN ('write', 'zone_append')), 0)::DOUBLE AS bytes_written, \
-         quantile_disc(issued_ns - queued_ns, [0.5, 0.99]) AS q, \
+         quantile_disc(issued_at_ns - queued_at_ns, [0.5, 0.99]) AS q, \
          q[1] AS queue_p50_ns, q[2] AS queue_p99_ns, \
-         quantile_disc(completed_ns - issued_ns, [0.5, 0.99]) AS d, \
+         quantile_disc(completed_at_ns - issued_at_ns, [0.5, 0.99]) AS d, \
          d[1] AS device_p50_ns, d[2] AS device_p99_ns, \
-         max(completed_ns - issued_ns) AS device_max_ns, \
+         max(completed_at_ns - issued_at_ns) AS device_max_ns, \
          avg(queue_depth) AS mean_depth, max(queue_depth) AS max_depth \
          FROM block WHERE {chosen} GROUP BY device ORDER BY requests DESC, device"
     ))?)?;
@@ -132,7 +132,7 @@ fn list(reader: &Reader, selection: &Selection) -> Result<Vec<Device>, ApiError>
     }
     let users = collect(reader.db().run(&format!(
         "SELECT device, comm, count(*) AS requests, sum(bytes)::DOUBLE AS bytes, \
-         coalesce(sum(completed_ns - issued_ns), 0)::DOUBLE AS device_ns \
+         coalesce(sum(completed_at_ns - issued_at_ns), 0)::DOUBLE AS device_ns \
          FROM block WHERE {chosen} GROUP BY device, comm \
          QUALIFY row_number() OVER (PARTITION BY device ORDER BY device_ns DESC, comm) <= {WHO} \
          ORDER BY device_ns DESC, comm"
@@ -176,7 +176,7 @@ fn over_time(
     name: &str,
     by_comm: bool,
 ) -> Result<ArrowAnswer, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let window = selection.window(start, reader.span());
     let width = window.bucket_ns(selection.pixels);
     let from = window.from;
@@ -187,12 +187,12 @@ fn over_time(
         "SELECT ((ts_ns - {from}) // {width})::DOUBLE AS bucket, {key} AS key, \
          count(*)::DOUBLE AS requests, sum(bytes)::DOUBLE AS bytes, \
          avg(queue_depth)::DOUBLE AS depth_mean, max(queue_depth)::DOUBLE AS depth_max, \
-         coalesce(sum(issued_ns - queued_ns), 0)::DOUBLE AS queue_ns, \
-         coalesce(sum(completed_ns - issued_ns), 0)::DOUBLE AS device_ns, \
+         coalesce(sum(issued_at_ns - queued_at_ns), 0)::DOUBLE AS queue_ns, \
+         coalesce(sum(completed_at_ns - issued_at_ns), 0)::DOUBLE AS device_ns, \
          {latency} FROM block WHERE {chosen} AND device = {device} \
          GROUP BY bucket, key ORDER BY key, bucket",
         device = sql_string(name),
-        latency = histogram("completed_ns - issued_ns"),
+        latency = histogram("completed_at_ns - issued_at_ns"),
     ))?)?;
     let mut columns = Columns::default();
     let bucket = numbers(&rows, "bucket")?;

@@ -96,7 +96,7 @@ pub(crate) async fn events(
 }
 
 fn answer(reader: &Reader, selection: &Selection, page: &Page) -> Result<ArrowAnswer, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let mut window = selection.window(start, reader.span());
     let mut offset = page.offset;
     let mut total = None;

@@ -86,7 +86,7 @@ pub(crate) async fn layers(
 
 /// Sums over time. Time counts where the visit of a layer began.
 fn of_windows(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let sums = super::tiles::sums(reader, selection, By::Layer, MOST_LAYERS, false)?;
     let time = numbers(&sums.rows, "ts_ns")?;
     let layer = texts(&sums.rows, "layer")?;
@@ -116,7 +116,7 @@ fn of_requests(
     limit: usize,
     longest: bool,
 ) -> Result<ArrowAnswer, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let window = selection.window(start, reader.span());
     let calls = Calls::of(reader, selection, window)?;
     let order = if longest {

@@ -106,7 +106,7 @@ impl hyper::body::Body for Lines {
 /// What is told, and the rows of all tables.
 async fn state(app: &Shared, id: &str) -> Result<(LiveState, u64), ApiError> {
     let view = app.jobs.look(id.to_string()).await?;
-    let start = view.start_ns();
+    let start = view.started_at_ns();
     let last = view.span().map_or(start, |span| span.1);
     let state = LiveState {
         end: last.saturating_add(1).saturating_sub(start),

@@ -86,7 +86,7 @@ pub(crate) enum OffsetsMode {
 }
 
 /// Reads and writes of a file.
-const MOVES: &str = "\"offset\" IS NOT NULL AND bytes > 0 \
+const MOVES: &str = "file_offset IS NOT NULL AND bytes > 0 \
     AND (call_reads(syscall) OR call_writes(syscall))";
 
 /// `GET /sessions/ID/offsets`.
@@ -136,13 +136,13 @@ fn answer(
     selection: &Selection,
     asked: &Asked,
 ) -> Result<ArrowAnswer, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let window = selection.window(start, reader.span());
     let mut calls = Calls::of(reader, selection, window)?.and(MOVES);
     if let Some((low, high)) = asked.part {
         // Those that touch it, wherever they begin.
         calls.push_str(&format!(
-            " AND \"offset\" < {high} AND \"offset\" + bytes > {low}"
+            " AND file_offset < {high} AND file_offset + bytes > {low}"
         ));
     }
     // By call, as what a call does with bytes is then told for each call's name and not
@@ -152,7 +152,7 @@ fn answer(
          coalesce(max(hi), 0)::DOUBLE AS hi, \
          coalesce(sum(bytes) FILTER (call_reads(syscall)), 0)::DOUBLE AS read, \
          coalesce(sum(bytes) FILTER (call_writes(syscall)), 0)::DOUBLE AS written FROM ( \
-         SELECT syscall, count(*) AS n, min(\"offset\") AS lo, max(\"offset\" + bytes) AS hi, \
+         SELECT syscall, count(*) AS n, min(file_offset) AS lo, max(file_offset + bytes) AS hi, \
          sum(bytes) AS bytes FROM {calls} GROUP BY syscall)"
     ))?)?;
     let sum = |name: &str| {
@@ -161,8 +161,8 @@ fn answer(
     };
     let faults = faults(selection, window, asked.part);
     let touched = collect(reader.db().run(&format!(
-        "SELECT count(*)::DOUBLE AS n, min(\"offset\")::DOUBLE AS lo, \
-         max(\"offset\" + 1)::DOUBLE AS hi FROM {faults}"
+        "SELECT count(*)::DOUBLE AS n, min(file_offset)::DOUBLE AS lo, \
+         max(file_offset + 1)::DOUBLE AS hi FROM {faults}"
     ))?)?;
     let touch = |name: &str| Ok::<_, ApiError>(numbers(&touched, name)?.iter().flatten().next());
     let fault_count = touch("n")?.unwrap_or(0.0);
@@ -217,7 +217,7 @@ fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> St
     let condition = selection.filter.for_faults(window.from);
     let condition = condition.unwrap_or("false".into());
     let within = part.map_or(String::new(), |(low, high)| {
-        format!(" AND \"offset\" >= {low} AND \"offset\" < {high}")
+        format!(" AND file_offset >= {low} AND file_offset < {high}")
     });
     format!(
         "(SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {} AND {condition}{within}",
@@ -229,8 +229,8 @@ fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> St
 /// and direction ended, in order of time.
 fn sequential(reader: &Reader, calls: &str) -> Result<(Option<f64>, Option<f64>), ApiError> {
     let rows = collect(reader.db().run(&format!(
-        "WITH moves AS (SELECT call_writes(syscall) AS writes, \"offset\" AS here, \
-         lag(\"offset\" + bytes) OVER (PARTITION BY tid, call_writes(syscall) ORDER BY ts_ns, rid) \
+        "WITH moves AS (SELECT call_writes(syscall) AS writes, file_offset AS here, \
+         lag(file_offset + bytes) OVER (PARTITION BY tid, call_writes(syscall) ORDER BY ts_ns, rid) \
          AS reached FROM {calls}) \
          SELECT avg((here = reached)::INTEGER) FILTER (NOT writes) AS read, \
          avg((here = reached)::INTEGER) FILTER (writes) AS written FROM moves \
@@ -246,17 +246,17 @@ fn points(
     faults: &str,
     meta: &OffsetsMeta,
 ) -> Result<ArrowAnswer, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     // How many of a page's bytes a program used nothing tells.
     let rows = collect(reader.db().run(&format!(
-        "SELECT ts_ns - {start} AS t, dur_ns AS dur, \"offset\", bytes, \
+        "SELECT ts_ns - {start} AS t, dur_ns AS dur, file_offset, bytes, \
          call_writes(syscall) AS write, false AS fault, tid, rid FROM {calls} \
-         UNION ALL SELECT ts_ns - {start}, dur_ns, \"offset\", NULL, \
+         UNION ALL SELECT ts_ns - {start}, dur_ns, file_offset, NULL, \
          access IS NOT DISTINCT FROM 'write', true, tid, rid FROM {faults} \
          ORDER BY t, rid"
     ))?)?;
     let mut columns = Columns::default();
-    for name in ["t", "dur", "offset", "bytes"] {
+    for name in ["t", "dur", "file_offset", "bytes"] {
         columns.optional_numbers(name, numbers(&rows, name)?.iter());
     }
     for name in ["write", "fault"] {
@@ -279,7 +279,7 @@ fn grid(
     let down = f64::from(meta.height) / (meta.offset_to - meta.offset_from).max(1.0);
     let cell = format!(
         "least({width} - 1, floor((ts_ns - {from})::DOUBLE * {across:e}::DOUBLE))::SMALLINT AS x, \
-         least({height} - 1, floor(greatest(0, \"offset\" - {lo})::DOUBLE * {down:e}::DOUBLE))::SMALLINT AS y, tid",
+         least({height} - 1, floor(greatest(0, file_offset - {lo})::DOUBLE * {down:e}::DOUBLE))::SMALLINT AS y, tid",
         width = meta.width,
         height = meta.height,
         from = window.from,
@@ -314,7 +314,7 @@ fn unique_bytes(
     direction: &str,
 ) -> Result<f64, ApiError> {
     let sql = format!(
-        "SELECT \"offset\" AS first, \"offset\" + bytes AS beyond FROM {calls} \
+        "SELECT file_offset AS first, file_offset + bytes AS beyond FROM {calls} \
          AND {direction}(syscall)"
     );
     let mut rows = reader.db().run(&sql)?;

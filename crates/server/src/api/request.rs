@@ -106,7 +106,7 @@ pub(crate) async fn request(
 
 /// The rows of a table that a condition holds for, in order of time.
 fn of(reader: &Reader, table: &Table, condition: &str) -> Result<Vec<Row>, ApiError> {
-    let columns = columns_sql(table, reader.start_ns());
+    let columns = columns_sql(table, reader.started_at_ns());
     rows(&collect(reader.db().run(&format!(
         "SELECT {columns} FROM {name} AS t WHERE {condition} ORDER BY t.ts_ns LIMIT {MOST}",
         name = sql_name(table.name),
@@ -191,12 +191,12 @@ fn block(reader: &Reader, rid: i64) -> Result<Vec<BlockRequest>, ApiError> {
 /// been queued before and had not been completed.
 fn ahead(reader: &Reader, ids: &[String]) -> Result<HashMap<i64, Ahead>, ApiError> {
     let rows = collect(reader.db().run(&format!(
-        "WITH own AS (SELECT block_id, device, queued_ns FROM block \
-         WHERE queued_ns IS NOT NULL AND block_id IN ({})), \
+        "WITH own AS (SELECT block_id, device, queued_at_ns FROM block \
+         WHERE queued_at_ns IS NOT NULL AND block_id IN ({})), \
          others AS (SELECT own.block_id, o.comm, count(o.block_id) AS n, \
          coalesce(sum(o.bytes), 0) AS bytes \
-         FROM own LEFT JOIN block AS o ON o.device = own.device AND o.queued_ns < own.queued_ns \
-         AND o.completed_ns > own.queued_ns GROUP BY ALL) \
+         FROM own LEFT JOIN block AS o ON o.device = own.device AND o.queued_at_ns < own.queued_at_ns \
+         AND o.completed_at_ns > own.queued_at_ns GROUP BY ALL) \
          SELECT block_id::DOUBLE AS id, sum(n)::DOUBLE AS n, sum(bytes)::DOUBLE AS bytes, \
          arg_max(comm, bytes) AS comm FROM others GROUP BY 1",
         ids.join(", ")
@@ -220,7 +220,7 @@ fn neighbours(reader: &Reader, stop: &Stop, row: &Row) -> Result<Neighbours, Api
     let (Some(tid), Some(at), Some(rid)) = (number("tid"), number("ts_ns"), number("rid")) else {
         return Ok(Neighbours::default());
     };
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let at = at.saturating_add(start);
     let columns = columns_sql(&SYSCALLS, start);
     let side = |before: bool| {

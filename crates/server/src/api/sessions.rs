@@ -59,7 +59,7 @@ pub(crate) struct SessionDescription {
     pub summary: SessionSummary,
     /// Beginning of the recording, CLOCK_MONOTONIC: what is to be subtracted from times
     /// in tables to have those of the other addresses.
-    pub start_ns: i64,
+    pub started_at_ns: i64,
     /// Times of the first and the last call; null without calls.
     pub span: Option<Span>,
     /// Tables, with their rows.
@@ -281,10 +281,10 @@ pub(crate) fn totals(session: &Session) -> Counted {
 fn description(reader: &Reader) -> Result<SessionDescription, ApiError> {
     let session = &reader.session;
     let meta = session.meta();
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     Ok(SessionDescription {
         summary: summary(&reader.id, session),
-        start_ns: start,
+        started_at_ns: start,
         span: reader.span().map(|(first, last)| Span {
             from: first.saturating_sub(start),
             to: last.saturating_add(1).saturating_sub(start),

@@ -89,7 +89,7 @@ fn of_pyramid(
     reader: &Reader,
     selection: &Selection,
 ) -> Result<Option<(Vec<ThreadRow>, bool)>, ApiError> {
-    let window = selection.window(reader.start_ns(), reader.span());
+    let window = selection.window(reader.started_at_ns(), reader.span());
     // Buckets at the window's borders hold more than the window: only the whole
     // session has none.
     let whole = reader
@@ -133,7 +133,7 @@ fn of_pyramid(
 }
 
 fn of_rows(reader: &Reader, selection: &Selection) -> Result<Vec<ThreadRow>, ApiError> {
-    let window = selection.window(reader.start_ns(), reader.span());
+    let window = selection.window(reader.started_at_ns(), reader.span());
     let source = reader.zoom.calls_in(window.from..window.to)?;
     let mut conditions = window.sql("ts_ns");
     if let Some(more) = selection.filter.for_calls(window.from).sql() {
@@ -167,8 +167,8 @@ fn name(reader: &Reader, threads: &mut [ThreadRow]) -> Result<(), ApiError> {
     let ids: Vec<String> = ids.iter().map(i32::to_string).collect();
     // A number may have been given to several, one after the other: the last one.
     let rows = collect(reader.db().run(&format!(
-        "SELECT tid, arg_max(comm, start_ns) AS comm, max(start_ns) AS begin, \
-         arg_max(coalesce(end_ns, -1), start_ns) AS ended FROM processes \
+        "SELECT tid, arg_max(comm, started_at_ns) AS comm, max(started_at_ns) AS begin, \
+         arg_max(coalesce(ended_at_ns, -1), started_at_ns) AS ended FROM processes \
          WHERE tid IN ({}) GROUP BY tid",
         ids.join(", ")
     ))?)?;
@@ -177,7 +177,7 @@ fn name(reader: &Reader, threads: &mut [ThreadRow]) -> Result<(), ApiError> {
     let places: HashMap<i32, usize> = (0..rows.num_rows())
         .map(|i| (tid.value(i) as i32, i))
         .collect();
-    let start = reader.start_ns() as f64;
+    let start = reader.started_at_ns() as f64;
     let name = |i: usize| comm.is_valid(i).then(|| comm.value(i).to_string());
     for thread in threads {
         if let Some(i) = places.get(&thread.tid) {

@@ -102,7 +102,7 @@ pub(crate) fn sums(
     top: usize,
     latency: bool,
 ) -> Result<Answer, ApiError> {
-    let window = selection.window(reader.start_ns(), reader.span());
+    let window = selection.window(reader.started_at_ns(), reader.span());
     // Visits of layers may be those of calls that began before the window.
     let calls_from = match by {
         By::Layer => 0,
@@ -123,7 +123,7 @@ pub(crate) fn sums(
 
 /// Description of sums.
 pub(crate) fn meta(reader: &Reader, answer: &Answer) -> Result<TilesMeta, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     Ok(TilesMeta {
         bucket_ns: answer.bucket_ns,
         from: answer.window_ns.start - start,
@@ -158,7 +158,7 @@ fn answer_of(
     latency: bool,
 ) -> Result<ArrowAnswer, ApiError> {
     let rows = &answer.rows;
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let mut columns = Columns::default();
     let time = column(rows, "ts_ns")?.as_primitive_opt::<arrow::datatypes::Int64Type>();
     let time = time.ok_or_else(|| ApiError::internal("times are of another type"))?;

@@ -68,7 +68,7 @@ pub(crate) async fn timeline(
         selection.filter.tid = Some(chosen(lanes, selection.filter.tid.as_deref())?);
     }
     let query = move |reader: &Reader, stop: &crate::job::Stop| {
-        let window = selection.window(reader.start_ns(), reader.span());
+        let window = selection.window(reader.started_at_ns(), reader.span());
         // In short windows single calls fit, most likely: then sums need not be asked for.
         let likely = expected_calls(reader, window) <= MOST as f64;
         if likely && let Some(answer) = events(reader, &selection, window)? {
@@ -136,7 +136,7 @@ fn density(reader: &Reader, selection: &Selection, window: Window) -> Result<Den
 impl Density {
     fn answer(&self, reader: &Reader) -> Result<ArrowAnswer, ApiError> {
         let rows = &self.answer.rows;
-        let start = reader.start_ns();
+        let start = reader.started_at_ns();
         let meta = super::tiles::meta(reader, &self.answer)?;
         let mut columns = Columns::default();
         columns.optional_numbers("lane", numbers(rows, "tid")?.iter());
@@ -167,7 +167,7 @@ fn events(
     selection: &Selection,
     window: Window,
 ) -> Result<Option<ArrowAnswer>, ApiError> {
-    let start = reader.start_ns();
+    let start = reader.started_at_ns();
     let select = format!(
         "SELECT tid, ts_ns - {start} AS t, dur_ns AS dur, rid, syscall, class, errno, bytes, \
          file_id, coalesce(path, path_arg, args) AS label FROM"

@@ -60,7 +60,7 @@ pub(crate) async fn visits(
     let lanes = params.lanes.as_deref().unwrap_or_default();
     selection.filter.tid = Some(chosen(lanes, selection.filter.tid.as_deref())?);
     let query = move |reader: &Reader, stop: &Stop| {
-        let window = selection.window(reader.start_ns(), reader.span());
+        let window = selection.window(reader.started_at_ns(), reader.span());
         let expected = expected_calls(reader, window);
         if expected > MOST_READ {
             return nothing(reader, window, VisitsMode::Many);
@@ -119,7 +119,7 @@ impl Below {
 
     /// One by one, in order of time; `None` when there are too many.
     fn single(&self, reader: &Reader, window: Window) -> Result<Option<ArrowAnswer>, ApiError> {
-        let start = reader.start_ns();
+        let start = reader.started_at_ns();
         let rows = collect(reader.db().run(&format!(
             "SELECT tid AS lane, layer, name, (ts_ns - {start})::DOUBLE AS t, dur_ns AS dur, \
              self_ns, rid FROM (SELECT * FROM ({}) LIMIT {}) ORDER BY lane, layer, t, dur DESC",
@@ -159,7 +159,7 @@ impl Below {
             self.rows
         ))?)?;
         let mut columns = Columns::default();
-        let time_of = |bucket: f64| (from - reader.start_ns()) as f64 + bucket * width as f64;
+        let time_of = |bucket: f64| (from - reader.started_at_ns()) as f64 + bucket * width as f64;
         columns.numbers("t", numbers(&rows, "bucket")?.iter().flatten().map(time_of));
         for name in ["lane", "visits", "time_ns", "max_ns"] {
             columns.optional_numbers(name, numbers(&rows, name)?.iter());
@@ -180,8 +180,8 @@ fn nothing(reader: &Reader, window: Window, mode: VisitsMode) -> Result<ArrowAns
 fn meta(reader: &Reader, window: Window, mode: VisitsMode, bucket_ns: i64) -> VisitsMeta {
     VisitsMeta {
         mode,
-        from: window.from - reader.start_ns(),
-        to: window.to - reader.start_ns(),
+        from: window.from - reader.started_at_ns(),
+        to: window.to - reader.started_at_ns(),
         bucket_ns,
     }
 }

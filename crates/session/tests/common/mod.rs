@@ -188,7 +188,7 @@ impl Workload {
         out.errno.push(errno_id);
         out.fd.push(fd);
         out.file_id.push(file_id);
-        out.offset.push(offset);
+        out.file_offset.push(offset);
         out.size.push(size);
         out.bytes.push(bytes);
         out.flags.push(flags);
@@ -221,9 +221,9 @@ pub fn files(versions: &[(i64, &str)]) -> fathom_model::Batch {
         rows.file_type.push(strings.intern(b"regular"));
         rows.fs_type.push(fathom_model::StrId::NULL);
         rows.size.push(0);
-        rows.first_seen_ns.push(1);
+        rows.first_seen_at_ns.push(1);
         rows.path_complete.push(true);
-        rows.mnt_ns.push(1);
+        rows.mount_namespace.push(1);
         rows.host_path.push(fathom_model::StrId::NULL);
     }
     rows.into_batch(strings)

@@ -37,9 +37,9 @@ export function ResultPlot({ data, choice, title, height, follows }: Props) {
 	const made = useMemo(() => {
 		const full = resolved(data, choice);
 		if (!full) return null;
-		const plot = plotOf(data, full, about.start_ns);
+		const plot = plotOf(data, full, about.started_at_ns);
 		return { full, plot: full.form === "dots" ? plot : evened(plot) };
-	}, [data, choice, about.start_ns]);
+	}, [data, choice, about.started_at_ns]);
 	if (!made) {
 		return (
 			<Empty title="There is nothing to draw">

@@ -24,7 +24,9 @@ export function useSql(sql: string | null, maxRows: number, turn = 0): SqlResult
 	const session = useSession();
 	const { span, following } = useShown();
 	const expanded =
-		sql === null ? null : expand(sql, { start: session.about.start_ns, span, filter: page.filter, buckets: BUCKETS });
+		sql === null
+			? null
+			: expand(sql, { start: session.about.started_at_ns, span, filter: page.filter, buckets: BUCKETS });
 	const text = expanded?.text ?? "";
 	const window = page.window.kind === "last" ? `last ${page.window.span}` : page.window.kind;
 	// A window that moves with the recording is one question, however often it moves.

@@ -33,7 +33,7 @@ const NAMES: Readonly<Record<string, string>> = {
 	file_id: "file",
 	size: "bytes asked for",
 	bytes: "bytes moved",
-	offset: "at byte",
+	file_offset: "at byte",
 	path_arg: "path as passed",
 	path_arg2: "second path as passed",
 	args: "arguments",
@@ -127,7 +127,7 @@ function format(name: string, value: Row[string] | null): string {
 	if (name === "bytes" || name === "size" || name === "around_bytes")
 		return value < 1024 ? `${value}` : `${exact(value)} (${bytes(value)})`;
 	if (name.endsWith("_ns")) return exactDuration(value);
-	return name === "offset" || name === "ret" ? exact(value) : String(value);
+	return name === "file_offset" || name === "ret" ? exact(value) : String(value);
 }
 
 export function Section({ title, note, children }: { title: string; note?: string; children: ReactNode }) {

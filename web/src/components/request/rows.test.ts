@@ -58,7 +58,13 @@ describe("a request's lines", () => {
 });
 
 it("turns the times of a request to a device into phases, with those that were not seen left out", () => {
-	const phases = phasesOf({ queued_ns: 10, started_ns: 12, inserted_ns: null, issued_ns: 20, completed_ns: 90 });
+	const phases = phasesOf({
+		queued_at_ns: 10,
+		started_at_ns: 12,
+		inserted_at_ns: null,
+		issued_at_ns: 20,
+		completed_at_ns: 90,
+	});
 	expect(phases.map((p) => [p.t, p.dur, p.layer])).toEqual([
 		[10, 2, "block"],
 		[12, 8, "block"],

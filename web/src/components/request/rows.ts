@@ -77,12 +77,12 @@ export interface Phase {
 	layer: string;
 }
 
-const TIMES = ["queued_ns", "started_ns", "inserted_ns", "issued_ns", "completed_ns"] as const;
+const TIMES = ["queued_at_ns", "started_at_ns", "inserted_at_ns", "issued_at_ns", "completed_at_ns"] as const;
 const NAMES: Readonly<Record<string, string>> = {
-	queued_ns: "waits for a request",
-	started_ns: "plugged",
-	inserted_ns: "in the scheduler's queue",
-	issued_ns: "in the device",
+	queued_at_ns: "waits for a request",
+	started_at_ns: "plugged",
+	inserted_at_ns: "in the scheduler's queue",
+	issued_at_ns: "in the device",
 };
 
 export function phasesOf(block: Row): Phase[] {
@@ -99,7 +99,7 @@ export function phasesOf(block: Row): Phase[] {
 			name: NAMES[here.name] ?? here.name,
 			t: here.t,
 			dur: next.t - here.t,
-			layer: here.name === "issued_ns" ? "device" : "block",
+			layer: here.name === "issued_at_ns" ? "device" : "block",
 		});
 	}
 	return phases;

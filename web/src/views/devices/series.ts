@@ -17,8 +17,8 @@ export function atOnceSql(device: string, filtered: boolean): string {
 		`SELECT coalesce(comm, '') AS comm, ${waits} AS waits, greatest(${begin}, $from) AS a, least(${end}, $to) AS z
   FROM block WHERE device = ${literal(device)} AND ${end} > $from AND ${begin} < $to${caused}`;
 	return `WITH r AS (
-  ${part(false, "issued_ns", "completed_ns")}
-  UNION ALL ${part(true, "queued_ns", "issued_ns")}
+  ${part(false, "issued_at_ns", "completed_at_ns")}
+  UNION ALL ${part(true, "queued_at_ns", "issued_at_ns")}
 ), o AS (
   SELECT comm, waits, a, z, unnest(range((a - $from) // $bucket, (z - $from) // $bucket + 1)) AS b FROM r
 ), n AS (

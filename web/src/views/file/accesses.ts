@@ -79,7 +79,7 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 			rows: answer.rows,
 			t: answer.f64("t"),
 			dur: answer.f64("dur"),
-			offset: answer.f64("offset"),
+			offset: answer.f64("file_offset"),
 			bytes: answer.f64("bytes"),
 			write: answer.flags("write"),
 			fault: answer.flags("fault"),

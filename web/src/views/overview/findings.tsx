@@ -42,7 +42,7 @@ export function Findings({ after }: { after: boolean }) {
 				{(data) => (
 					<div className="findings-list">
 						{data.findings.map((finding, i) => (
-							<Entry key={i} finding={finding} start={session.about.start_ns} />
+							<Entry key={i} finding={finding} start={session.about.started_at_ns} />
 						))}
 						{data.more.map((more) => (
 							<p key={more.rule} className="quiet findings-more">

@@ -28,7 +28,7 @@ export const COLUMNS: readonly TableColumn[] = [
 	{ id: "ret", title: "Returned", width: 90, number: true, show: exact },
 	{ id: "fd", title: "FD", width: 54, number: true },
 	{ id: "file_id", title: "File", width: 64, number: true },
-	{ id: "offset", title: "Offset", width: 120, number: true, show: exact },
+	{ id: "file_offset", title: "Offset", width: 120, number: true, show: exact },
 	{ id: "size", title: "Asked", width: 84, number: true, show: bytes },
 	{ id: "bytes", title: "Moved", width: 84, number: true, show: bytes },
 	{ id: "path2", title: "Second path", width: 240, number: false, path: true },
@@ -40,7 +40,7 @@ export const COLUMNS: readonly TableColumn[] = [
 	{ id: "rid", title: "Request", width: 90, number: true },
 ];
 
-export const STANDARD = ["ts_ns", "dur_ns", "comm", "tid", "syscall", "errno", "path", "offset", "bytes", "flags"];
+export const STANDARD = ["ts_ns", "dur_ns", "comm", "tid", "syscall", "errno", "path", "file_offset", "bytes", "flags"];
 
 /** The columns of an address, in the order of the table; the standard ones when it names none. */
 export function chosenColumns(param: string): TableColumn[] {

@@ -66,7 +66,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 	const size = useSize(holder);
 	const [hover, setHover] = useState<Hover | null>(null);
 	const [failed, setFailed] = useState(false);
-	const start = session.about.start_ns;
+	const start = session.about.started_at_ns;
 	const [inSight, setInSight] = useState("");
 	const { below, rows: layers, loading: belowLoading } = useBelow(withLayers, inSight);
 	const [missing, setMissing] = useState(true);

@@ -84,7 +84,7 @@ fn kind(name: &str) -> Option<Kind> {
             key: "tid",
             by: Some(By::Thread),
             names: Some(
-                "SELECT tid::VARCHAR AS key, arg_max(comm, start_ns) AS label FROM processes \
+                "SELECT tid::VARCHAR AS key, arg_max(comm, started_at_ns) AS label FROM processes \
                  WHERE tid IN",
             ),
         },
@@ -92,7 +92,7 @@ fn kind(name: &str) -> Option<Kind> {
             key: "pid",
             by: Some(By::Process),
             names: Some(
-                "SELECT pid::VARCHAR AS key, arg_max(comm, start_ns) AS label FROM processes \
+                "SELECT pid::VARCHAR AS key, arg_max(comm, started_at_ns) AS label FROM processes \
                  WHERE pid = tid AND pid IN",
             ),
         },
@@ -140,7 +140,7 @@ fn answer(
     kind: &Kind,
     asked: &Asked,
 ) -> Result<ArrowAnswer, ApiError> {
-    let window = selection.window(reader.start_ns(), reader.span());
+    let window = selection.window(reader.started_at_ns(), reader.span());
     let many = reader.zoom.rows_near(window.from..window.to) as f64 > MANY;
     if many
         && !asked.exact

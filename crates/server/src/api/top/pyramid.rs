@@ -24,7 +24,7 @@ pub(super) fn of_pyramid(
     let Some(by) = kind.by else {
         return Ok(None);
     };
-    let window = selection.window(reader.start_ns(), reader.span());
+    let window = selection.window(reader.started_at_ns(), reader.span());
     let answer = reader.zoom.query(&Request {
         from_ns: Some(window.from),
         to_ns: Some(window.to),
