@@ -1,12 +1,13 @@
 //! `fathom doctor`: what this machine offers to a recorder.
 
+use fathom_model::layers::LayerSet;
 use std::fs;
 use std::path::Path;
 
 use fathom_model::meta::Hook;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_probe::{
-    Content, Detail, Filters, LAYER_VFS, Layers, PerfCounters, Probe, ProbeOptions, Selection,
+    Content, Detail, Filters, LAYER_VFS, PerfCounters, Probe, ProbeOptions, Selection,
     missing_privilege, perf_counters_here,
 };
 
@@ -138,7 +139,7 @@ fn checks() -> Vec<Check> {
     }
     let options = ProbeOptions {
         detail: Detail::Full,
-        layers: Layers::ALL,
+        layers: LayerSet::chosen(),
         selection: Selection::storage(),
         ring_mib: 1,
         all_tasks: false,

@@ -3,7 +3,8 @@
 
 use fathom_model::perf_counters::PERF_COUNTERS;
 use fathom_model::syscalls::Class;
-use fathom_probe::{Filters, Layers, Selection};
+use fathom_model::layers::{Layer, LayerSet};
+use fathom_probe::{Filters, Selection, usual_layers};
 
 /// `a, b and c`.
 fn list<'a>(names: impl IntoIterator<Item = &'a str>, last: &str) -> String {
@@ -27,16 +28,18 @@ pub fn syscalls() -> String {
 
 /// Help of `record --layers`.
 pub fn layers() -> String {
-    let usual = Selection::parse::<&str>(&[]).map(|all| Layers::fitting(&all));
-    let usual = usual.unwrap_or(Layers::ALL);
-    let layers = Layers::NAMED.map(|layer| {
-        let asked = if usual.has(&layer) {
-            ""
-        } else {
-            "; only when asked for"
-        };
-        format!("{} ({}{asked})", layer.name, layer.what)
-    });
+    let usual = Selection::parse::<&str>(&[]).map(|all| usual_layers(&all));
+    let usual = usual.unwrap_or(LayerSet::chosen());
+    let layers: Vec<_> = Layer::chosen()
+        .map(|layer| {
+            let asked = if usual.has(layer) {
+                ""
+            } else {
+                "; only when asked for"
+            };
+            format!("{} ({}{asked})", layer.name(), layer.what())
+        })
+        .collect();
     format!(
         "Layers to record: syscall (always), {}; `all`: every one [default: {}, but pagecache \
          not where --syscalls leaves out mmap]",
@@ -185,23 +188,21 @@ mod tests {
 
     #[test]
     fn record_lists_every_layer_and_its_default() {
-        use fathom_probe::{Layers, Selection};
+        use fathom_model::layers::{Layer, LayerSet};
+        use fathom_probe::{Selection, usual_layers};
         let help = help_of("record");
         let from = help.find("Layers to record:").unwrap();
         let help = &help[from..from + help[from..].find("leaves out mmap]").unwrap()];
         let (list, default) = help.split_once("[default: ").unwrap();
-        for layer in Layers::NAMED {
-            assert!(
-                list.contains(&format!("{} ({}", layer.name, layer.what)),
-                "{}",
-                layer.name
-            );
+        for layer in Layer::chosen() {
+            let (name, what) = (layer.name(), layer.what());
+            assert!(list.contains(&format!("{name} ({what}")), "{name}");
         }
         let (default, _) = default.split_once(", ").unwrap();
-        let default = Layers::parse(&[default.to_string()]).unwrap();
-        let fitting = Layers::fitting(&Selection::parse::<&str>(&[]).unwrap());
-        assert_eq!(default, fitting);
-        assert!(!default.vfs && list.contains("page cache; only when asked for)"));
+        let default = LayerSet::parse(&[default.to_string()]).unwrap();
+        let usual = usual_layers(&Selection::parse::<&str>(&[]).unwrap());
+        assert_eq!(default, usual);
+        assert!(!default.has(Layer::Vfs) && list.contains("page cache; only when asked for)"));
     }
 
     #[test]

@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fathom_model::Batch;
+use fathom_model::layers::{Layer, Records, records};
 use fathom_model::meta::SessionMeta;
-use fathom_model::tables::{BIOS, BLOCK, FILES, LOSSES, PROCESSES, SYSCALLS, Table};
+use fathom_model::tables::{
+    BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PROCESSES, SYSCALLS, Table, WAITS,
+};
 use fathom_session::{Batches, Session, SessionError};
 
 use crate::call::COLUMNS;
@@ -32,29 +35,21 @@ pub enum DiagnoseError {
     },
 }
 
-/// What rules need of the layers: its name for `--layers`, and the hook without which
-/// there is none of it.
-const INPUTS: &[(Input, &str, &str, &str)] = &[
-    (
-        Input::Faults,
-        "pagecache",
-        "perf/major-faults",
-        "page_fault",
-    ),
-    (
-        Input::Block,
-        "block",
-        "tp_btf/block_rq_complete",
-        "block_request",
-    ),
-    (Input::Waits, "sched", "tp_btf/sched_switch", "wait"),
-    (
-        Input::Interrupts,
-        "irq",
-        "tp_btf/irq_handler_entry",
-        "interrupt",
-    ),
+/// What rules need of the layers: the table of its rows, and the hook without which there are
+/// none.
+const INPUTS: [(Input, &Table, &str); 4] = [
+    (Input::Faults, &FAULTS, "perf/major-faults"),
+    (Input::Block, &BLOCK, "tp_btf/block_rq_complete"),
+    (Input::Waits, &WAITS, "tp_btf/sched_switch"),
+    (Input::Interrupts, &IRQS, "tp_btf/irq_handler_entry"),
 ];
+
+/// Layer of a table, and what its records are called where they are lost.
+fn layer_of(table: &Table) -> Option<(Layer, &'static str)> {
+    let of_table = |records: &Records| records.table.is_some_and(|other| other.name == table.name);
+    let (layer, records) = records().find(|(_, records)| of_table(records))?;
+    Some((layer, records.name))
+}
 
 /// Tells the rules what a session lacks by what it says of itself.
 pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
@@ -70,9 +65,11 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
     if meta.content.is_none() {
         engine.lacks(Input::Content, "recorded without --content hash");
     }
-    for (input, layer, hook, _) in INPUTS {
-        if !meta.hooks.iter().any(|h| h.name == *hook && h.attached) {
-            engine.lacks(*input, &format!("recorded without --layers {layer}"));
+    for (input, table, hook) in INPUTS {
+        if let Some((layer, _)) = layer_of(table)
+            && !meta.hooks.iter().any(|h| h.name == hook && h.attached)
+        {
+            engine.lacks(input, &format!("recorded without --layers {}", layer.name()));
         }
     }
 }
@@ -110,10 +107,12 @@ pub(crate) fn diagnose_with(
         if !session.problems().is_empty() {
             engine.has_gaps();
         }
-        for (input, layer, _, event) in INPUTS {
-            if let Some(count) = lost.get(*event) {
-                let of = format!("{count} records of layer {layer} were lost");
-                engine.lacks(*input, &of);
+        for (input, table, _) in INPUTS {
+            if let Some((layer, records)) = layer_of(table)
+                && let Some(count) = lost.get(records)
+            {
+                let of = format!("{count} records of layer {} were lost", layer.name());
+                engine.lacks(input, &of);
             }
         }
         engine

@@ -1,5 +1,6 @@
 //! What a side lacks, so that it cannot be compared.
 
+use fathom_model::layers::Layer;
 use std::collections::BTreeSet;
 
 use fathom_model::units::count;
@@ -29,14 +30,11 @@ pub(crate) struct Comparable {
 
 const NAMES: [&str; 2] = ["before", "after"];
 
-/// Layers that can be recorded, with those of table `slices` that come from them.
-const LAYERS: [(&str, &[&str]); 5] = [
-    ("pagecache", &["pagecache"]),
-    ("fs", &["fs"]),
-    ("block", &["block", "device"]),
-    ("sched", &["sched"]),
-    ("irq", &["irq"]),
-];
+/// Names that table `slices` has of what is recorded with this layer.
+fn in_slices(layer: Layer) -> impl Iterator<Item = &'static str> {
+    let all = Layer::ALL.iter().filter(move |other| other.comes_with(layer));
+    all.map(|layer| layer.name())
+}
 
 impl Comparable {
     pub fn new(before: &[Profile], after: &[Profile]) -> Self {
@@ -94,10 +92,8 @@ impl Comparable {
             );
             self.notes
                 .push(format!("{why}: layers and devices are not comparable"));
-            for (_, names) in LAYERS {
-                self.layers
-                    .extend(names.iter().map(|name| (*name, why.clone())));
-            }
+            let names = Layer::chosen().flat_map(in_slices);
+            self.layers.extend(names.map(|name| (name, why.clone())));
             self.devices.get_or_insert(why);
         }
         if matches!(gaps.detail.as_str(), "raw" | "counters")
@@ -132,19 +128,19 @@ impl Comparable {
 
     fn layers(&mut self, sides: [&[Profile]; 2]) {
         let missing =
-            |side: &[Profile], layer: &str| side.iter().any(|p| !p.gaps.layers.contains(layer));
-        for (layer, names) in LAYERS {
+            |side: &[Profile], layer| side.iter().any(|p| !p.gaps.layers.has(layer));
+        for layer in Layer::chosen() {
             let lacking = [missing(sides[0], layer), missing(sides[1], layer)];
             let which = match lacking {
                 [true, false] => "before",
                 [false, true] => "after",
                 _ => continue,
             };
-            let why = format!("layer {layer} was not recorded {which}");
+            let why = format!("layer {} was not recorded {which}", layer.name());
             self.notes.push(format!("{why}: it is not comparable"));
             self.layers
-                .extend(names.iter().map(|name| (*name, why.clone())));
-            if layer == "block" {
+                .extend(in_slices(layer).map(|name| (name, why.clone())));
+            if layer == Layer::Block {
                 self.devices.get_or_insert(why);
             }
         }

@@ -1,6 +1,6 @@
 //! Taking the figures of a session from its tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fathom_diagnose::Diagnosis;
 use fathom_model::meta::{SessionMeta, State};
@@ -238,22 +238,7 @@ fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
         detail: meta.options.detail.clone(),
         selection: meta.options.syscalls.clone(),
         filters: meta.options.filters.clone(),
-        layers: layers(meta),
+        layers: meta.recorded_layers(),
         problems: 0,
     }
-}
-
-/// Layers below the calls that were recorded.
-fn layers(meta: &SessionMeta) -> BTreeSet<&'static str> {
-    const LAYERS: [&str; 5] = ["pagecache", "fs", "block", "sched", "irq"];
-    if meta.source.is_some() || meta.options.detail == "counters" {
-        return BTreeSet::new();
-    }
-    let given = |option: &String| option.strip_prefix("--layers ").map(str::to_owned);
-    let given: Vec<String> = meta.options.other.iter().filter_map(given).collect();
-    let asked = |layer: &&str| {
-        let words = || given.iter().flat_map(|list| list.split(',')).map(str::trim);
-        given.is_empty() || words().any(|word| word == *layer || word == "all")
-    };
-    LAYERS.into_iter().filter(asked).collect()
 }

@@ -1,6 +1,7 @@
 //! The figures of one session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use fathom_model::layers::LayerSet;
+use std::collections::BTreeMap;
 
 use fathom_diagnose::{Group, Severity};
 
@@ -54,7 +55,7 @@ pub(crate) struct Gaps {
     pub selection: Vec<String>,
     pub filters: Vec<String>,
     /// Layers that were recorded; `None` when that is not known.
-    pub layers: BTreeSet<&'static str>,
+    pub layers: LayerSet,
     pub problems: usize,
 }
 

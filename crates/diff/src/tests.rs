@@ -1,5 +1,6 @@
 //! Comparisons of made-up sessions.
 
+use fathom_model::layers::{Layer, LayerSet};
 use fathom_diagnose::{Group, Severity};
 
 use crate::profile::*;
@@ -27,7 +28,7 @@ fn session(calls: Calls) -> Profile {
         findings: Some(Vec::new()),
         ..Profile::default()
     };
-    profile.gaps.layers = ["pagecache", "fs", "block", "sched", "irq"].into();
+    profile.gaps.layers = LayerSet::chosen();
     for (syscall, _, n, _, ns) in calls {
         let bucket = ((*ns as f64).log2() * f64::from(STEPS)) as i32;
         let each = (*n as u64).div_ceil(BLOCKS as u64);
@@ -213,7 +214,7 @@ fn what_a_side_lacks_is_not_comparable() {
     let mut before = session(BASE);
     before.layers.push(visit);
     let mut after = session(BASE);
-    after.gaps.layers.remove("block");
+    after.gaps.layers = after.gaps.layers.without(Layer::Block);
     after.gaps.no_durations = true;
     let both = diff(&[before.clone()], &[after]);
     let why = "layer block was not recorded after";

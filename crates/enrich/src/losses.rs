@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_model::StringTable;
-use fathom_model::abi::{HIST_BUCKETS, LOST_OTHERS, ShedKey, ShedValue};
+use fathom_model::abi::{HIST_BUCKETS, ShedKey, ShedValue};
+use fathom_model::layers::{Layer, records};
 use fathom_model::batch::Batch;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::LossRows;
@@ -114,18 +115,17 @@ pub(crate) fn damaged(count: u64, first_at_ns: u64, last_at_ns: u64) -> Batch {
 
 fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v: &ShedValue) {
     let (cpu, call, pid, file_id) = *key;
-    let other = LOST_OTHERS.iter().find(|(other, ..)| *other == call);
-    let (name, layer) = match other {
-        Some((_, name, layer)) => (*name, *layer),
+    let (name, layer) = match records().find(|(_, records)| records.lost == Some(call)) {
+        Some((layer, records)) => (records.name, layer),
         None => {
             let call = SYSCALLS.get(call as usize);
-            (call.map_or("unknown", |s| s.name), "syscall")
+            (call.map_or("unknown", |s| s.name), Layer::Syscall)
         }
     };
     out.stage.push(strings.intern(stage.as_bytes()));
     out.cpu.push(i32::try_from(cpu).unwrap_or(-1));
     out.syscall.push(strings.intern(name.as_bytes()));
-    out.layer.push(strings.intern(layer.as_bytes()));
+    out.layer.push(strings.intern(layer.name().as_bytes()));
     out.count.push(signed(v.count));
     out.bytes.push(signed(v.bytes));
     out.first_at_ns.push(signed(v.first_at_ns));

@@ -1,5 +1,6 @@
 //! Rows of a session from calls of a log.
 
+use fathom_model::layers::{Layer, LayerSet};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
 use fathom_model::errno;
 use fathom_model::meta::{
-    Clock, Cost, Host, LAYERS, Options, RecordedLayer, SessionMeta, Source, State, Totals,
+    Clock, Cost, Host, Options, RecordedLayer, SessionMeta, Source, State, Totals,
 };
 use fathom_model::syscalls::Syscall;
 use fathom_model::tables::{FilePathRows, FileRows, ProcessRows, SCHEMA_VERSION, SyscallRows};
@@ -396,7 +397,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         host: Host::default(),
         clock: Clock::default(),
         hooks: Vec::new(),
-        layers: LAYERS.map(|name| layer(name, format)).to_vec(),
+        layers: LayerSet::chosen().iter().map(|name| layer(name, format)).collect(),
         totals: Totals::default(),
         rows: Default::default(),
         exit_status: None,
@@ -413,10 +414,10 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
 }
 
 /// A log has calls.
-fn layer(name: &str, format: Format) -> RecordedLayer {
-    let recorded = name == "syscall";
+fn layer(name: Layer, format: Format) -> RecordedLayer {
+    let recorded = name == Layer::Syscall;
     RecordedLayer {
-        name: name.into(),
+        name,
         recorded,
         reason: match recorded {
             true => String::new(),

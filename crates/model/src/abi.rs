@@ -26,23 +26,14 @@ fn array<const N: usize, const S: usize>(bytes: &[u8; S], at: usize) -> [u8; N] 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 include!(concat!(env!("OUT_DIR"), "/state.rs"));
 
-/// Where records that are no calls are lost, behind the calls; with the name and the
-/// layer under which table `losses` has them.
-pub const LOST_OTHERS: [(u32, &str, &str); 9] = [
-    (LOST_FAULT, "page_fault", "pagecache"),
-    (LOST_WRITEBACK, "writeback", "pagecache"),
-    (LOST_BLOCK, "block_request", "block"),
-    (LOST_WAIT, "wait", "sched"),
-    (LOST_IRQ, "interrupt", "irq"),
-    (LOST_CACHE, "page_cache", "pagecache"),
-    (LOST_SPAN, "fs_span", "fs"),
-    (LOST_STACK, "stack", "user"),
-    (LOST_COUNTERS, "perf_counters", "cpu"),
-];
+/// Indexes behind the calls under which records that are no calls are lost.
+pub fn lost_others() -> impl Iterator<Item = u32> {
+    crate::layers::records().filter_map(|(_, records)| records.lost)
+}
 
 /// Whether `call`, an index as records have it, stands for a record that is no call.
 pub fn lost_is_other(call: u32) -> bool {
-    LOST_OTHERS.iter().any(|(other, ..)| *other == call)
+    lost_others().any(|other| other == call)
 }
 
 impl CpuStats {
@@ -75,7 +66,7 @@ mod tests {
     fn array_lengths_equal_their_limits() {
         assert_eq!(CpuStats::SIZE % 64, 0, "a CPU has cache lines of its own");
         assert_eq!(ShedValue::SIZE, 8 * (7 + HIST_BUCKETS as usize));
-        let others: Vec<u32> = LOST_OTHERS.iter().map(|(place, ..)| *place).collect();
+        let others: Vec<u32> = lost_others().collect();
         let first = others.iter().copied().min().unwrap();
         assert!(crate::syscalls::SYSCALLS.len() <= first as usize);
         assert!(others.iter().all(|place| *place < MAX_SYSCALLS));

@@ -1,6 +1,7 @@
 //! What every stage of fathom agrees on: the records that come from the kernel
 //! ([`abi`]), the calls that are recorded ([`syscalls`]), the tables that are
-//! stored ([`tables`]) and what a session says of itself ([`meta`]).
+//! stored ([`tables`]), the layers below the calls ([`layers`]) and what a session says of
+//! itself ([`meta`]).
 //!
 //! Nothing in here does I/O.
 
@@ -10,6 +11,7 @@ pub mod bytes;
 pub mod container;
 pub mod errno;
 pub mod escape;
+pub mod layers;
 pub mod meta;
 pub mod perf_counters;
 pub mod raw;

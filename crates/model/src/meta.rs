@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::layers::{Layer, LayerSet};
+
 /// How far a recording got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -41,7 +43,7 @@ pub struct SessionMeta {
     /// Hooks chosen and missing.
     #[serde(default)]
     pub hooks: Vec<Hook>,
-    /// Layers, and whether they were recorded; empty in a session of a fathom that did not say so.
+    /// Layers that a recording can have, and whether this one has them.
     #[serde(default)]
     pub layers: Vec<RecordedLayer>,
     /// Counts; those of the last second when the recorder was killed.
@@ -92,14 +94,11 @@ pub struct Source {
     pub not_observable: Vec<String>,
 }
 
-/// Names of the layers that can be recorded, from the calls down.
-pub const LAYERS: [&str; 7] = ["syscall", "vfs", "pagecache", "fs", "block", "sched", "irq"];
-
 /// A layer, and whether it was recorded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedLayer {
-    /// Name, as `--layers` takes it.
-    pub name: String,
+    /// The layer.
+    pub name: Layer,
     /// Whether it was recorded; not whether anything of it took place.
     pub recorded: bool,
     /// Why it was not.
@@ -117,6 +116,14 @@ pub struct PerfCounter {
     /// Why it was not.
     #[serde(default)]
     pub note: String,
+}
+
+impl SessionMeta {
+    /// The layers that were recorded.
+    pub fn recorded_layers(&self) -> LayerSet {
+        let recorded = self.layers.iter().filter(|layer| layer.recorded);
+        recorded.map(|layer| layer.name).collect()
+    }
 }
 
 /// What became of a session besides being recorded.

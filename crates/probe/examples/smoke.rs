@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ring_mib: 32,
         all_tasks: false,
         follow: true,
-        layers: fathom_probe::Layers::ALL,
+        layers: fathom_model::layers::LayerSet::chosen(),
         content: Content::None,
         content_max: 0,
         filters: Filters::none(),

@@ -35,7 +35,7 @@ pub use counters::{Counters, Losses};
 pub use error::ProbeError;
 pub use filter::{FilterArgs, FilterError, Filters};
 pub use hooks::LAYER_VFS;
-pub use layers::{Layers, LayersError, NamedLayer};
+pub use layers::usual_layers;
 pub use perf_counters::{PerfCounters, PerfCountersError, perf_counters_here};
 pub use privilege::{Privilege, missing_privilege};
 pub use probe::{Probe, ProbeOptions};

@@ -1,5 +1,6 @@
 //! Loading the eBPF programs: which build, which hooks, how much memory.
 
+use fathom_model::layers::Layer;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
@@ -299,30 +300,21 @@ fn optional_of(program: Option<&str>, wanted: &[Feature]) -> Vec<Optional> {
 /// The features that these options ask for.
 fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     // Renames through io_uring are watched even when they are not recorded.
-    let mut wanted = vec![Feature::Calls, Feature::Uring];
+    let mut wanted = vec![Feature::Uring];
     if descriptors::selects_aio(&options.selection) {
         wanted.push(Feature::Aio);
     }
-    if options.layers.pagecache {
-        wanted.extend([Feature::Faults, Feature::Cache]);
-    }
-    if options.layers.vfs {
-        wanted.push(Feature::Vfs);
+    for layer in options.layers.iter() {
+        wanted.extend(Feature::of_layer(layer));
     }
     // Direct I/O tells of which operation a request to a device is.
-    if options.layers.fs || options.layers.block {
+    if options.layers.has(Layer::Block) {
         wanted.push(Feature::Fs);
-    }
-    if options.layers.block {
-        wanted.push(Feature::Block);
     }
     // An interrupt that wakes a thread must not pass for the thread that it
     // interrupted.
-    if options.layers.irq || options.layers.sched {
+    if options.layers.has(Layer::Sched) {
         wanted.push(Feature::Irq);
-    }
-    if options.layers.sched {
-        wanted.push(Feature::Sched);
     }
     if options.stacks {
         wanted.push(Feature::Stacks);

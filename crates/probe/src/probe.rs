@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use fathom_model::abi::{CpuStats, SLOT_BYTES, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
+use fathom_model::layers::LayerSet;
 use fathom_model::meta::{Hook, PerfCounter, RecordedLayer};
 use fathom_model::raw::RawChunk;
 use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
@@ -12,7 +13,6 @@ use crate::counters::{Counters, Losses};
 use crate::error::ProbeError;
 use crate::filter::Filters;
 use crate::hooks::{Feature, Hooks, NO_COUNTERS, NO_STACKS};
-use crate::layers::Layers;
 use crate::load::{self, Loaded, Room, map};
 use crate::mounts::Mounts;
 use crate::perf_counters::PerfCounters;
@@ -35,8 +35,8 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
-    /// Layers besides the system calls.
-    pub layers: Layers,
+    /// Layers that are recorded.
+    pub layers: LayerSet,
     /// What becomes of the bytes that calls move.
     pub content: Content,
     /// Bytes of a call's content that are taken at most, up to
@@ -63,7 +63,7 @@ pub struct Probe {
     stats: Stats,
     live: LiveTasks,
     hooks: Hooks,
-    layers: Layers,
+    layers: LayerSet,
     cpus: usize,
     ring_bytes: u64,
     all_tasks: bool,
@@ -151,7 +151,7 @@ impl Probe {
 
     /// The layers, and whether they are recorded, once the programs are attached.
     pub fn layers(&self) -> Vec<RecordedLayer> {
-        self.hooks.layers(&self.layers)
+        self.hooks.layers(self.layers)
     }
 
     /// Why no stacks are recorded although the options ask for them.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fathom_model::layers::{Layer, Recorded};
 use ts_rs::TS;
 
 use crate::api::types;
@@ -77,6 +78,23 @@ fn comparison() -> String {
     )
 }
 
+/// The layers, as `fathom_model::layers` has them.
+fn layers() -> String {
+    let mut rows = String::new();
+    for layer in Layer::ALL {
+        let by = match layer.recorded() {
+            Recorded::With(other) => other.name(),
+            _ => layer.name(),
+        };
+        let (name, meaning) = (layer.name(), layer.meaning());
+        rows.push_str(&format!("\t{{ name: {name:?}, by: {by:?}, meaning: {meaning:?} }},\n"));
+    }
+    format!(
+        "{HEAD}\n/** The layers, from the program down to the device, then what takes the CPU away; `by`: recorded with. */\n\
+         export const LAYERS: readonly {{ name: string; by: string; meaning: string }}[] = [\n{rows}];\n"
+    )
+}
+
 /// A file of declarations, with `bigint`s as the numbers that JSON has.
 fn file(begin: &str, declarations: Vec<String>) -> String {
     let mut out = format!("{HEAD}{begin}");
@@ -128,6 +146,11 @@ fn check(name: &str, made: &str) {
         "{} is not what the Rust types say: FATHOM_BLESS=1 ./do test writes it anew",
         path.display()
     );
+}
+
+#[test]
+fn the_page_has_the_layers() {
+    check("layers.ts", &layers());
 }
 
 #[test]

@@ -5,10 +5,8 @@ use std::collections::hash_map::Entry;
 
 use fathom_model::abi::HIST_BUCKETS;
 use fathom_model::batch::NULL_I64;
-use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, IRQS, LossRows, PAGECACHE, PERF_COUNTERS, SLICES, STACKS, SYSCALLS, Table,
-    WAITS, WRITEBACK,
-};
+use fathom_model::layers::{Layer, Records, records};
+use fathom_model::tables::{FAULTS, LossRows, SLICES, SYSCALLS, Table, WRITEBACK};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
 /// Pairs of process and file that are told apart for each call; the rest is
@@ -46,23 +44,31 @@ pub(crate) struct RowCounts {
     pub(crate) layers: u64,
 }
 
+/// Rows of table `slices`, which are of every layer.
+const SLICE: (&str, &str) = ("slice", "slices");
+
 /// What the rows of a table are called that has no column for it, and their layer.
-static NAMES: [(&Table, &str, &str); 10] = [
-    (&FAULTS, "page_fault", "pagecache"),
-    (&WRITEBACK, "writeback", "pagecache"),
-    (&BLOCK, "block_request", "block"),
-    (&BIOS, "bio", "block"),
-    (&WAITS, "wait", "sched"),
-    (&IRQS, "interrupt", "irq"),
-    (&PAGECACHE, "page_cache", "pagecache"),
-    (&SLICES, "slice", "slices"),
-    (&STACKS, "stack", "user"),
-    (&PERF_COUNTERS, "perf_counters", "cpu"),
-];
+fn named(table: &Table) -> Option<(&'static str, &'static str)> {
+    if table.name == SLICES.name {
+        return Some(SLICE);
+    }
+    let of_table = |records: &Records| records.table.is_some_and(|other| other.name == table.name);
+    let (layer, records) = records().find(|(_, records)| of_table(records))?;
+    Some((records.name, layer.name()))
+}
+
+/// The layer of rows of that name; others are calls.
+fn layer_of(name: &[u8]) -> &'static str {
+    if name == SLICE.0.as_bytes() {
+        return SLICE.1;
+    }
+    let named = records().find(|(_, records)| records.name.as_bytes() == name);
+    named.map_or(Layer::Syscall, |(layer, _)| layer).name()
+}
 
 /// Whether the rows of a table are counted when they can't be written.
 pub(crate) fn counts(table: &Table) -> bool {
-    table.name == SYSCALLS.name || NAMES.iter().any(|(other, ..)| other.name == table.name)
+    table.name == SYSCALLS.name || named(table).is_some()
 }
 
 impl WriteLosses {
@@ -81,8 +87,8 @@ impl WriteLosses {
         let view = RowView::new(batch);
         let rows = batch.len() as u64;
         let table = batch.table.name;
-        let named = NAMES.iter().find(|(other, ..)| other.name == table);
-        let name_of_all = named.map(|(_, name, _)| self.names.intern(name.as_bytes()));
+        let named = named(batch.table);
+        let name_of_all = named.map(|(name, _)| self.names.intern(name.as_bytes()));
         *match (table, named) {
             (_, None) => &mut self.counts.syscalls,
             (name, _) if name == FAULTS.name => &mut self.counts.faults,
@@ -159,10 +165,8 @@ impl WriteLosses {
             rows.stage.push(stage);
             rows.cpu.push(-1);
             let name = self.names.get(*name);
-            let named = NAMES.iter().find(|(_, other, _)| other.as_bytes() == name);
-            let layer = named.map_or("syscall", |(.., layer)| layer);
             rows.syscall.push(table.intern(name));
-            rows.layer.push(table.intern(layer.as_bytes()));
+            rows.layer.push(table.intern(layer_of(name).as_bytes()));
             rows.count.push(loss.count);
             rows.bytes.push(loss.bytes);
             rows.first_at_ns.push(loss.first_at_ns);

@@ -1,6 +1,7 @@
 // The one filter bar: chips of what is asked for, and a field that suggests what the session has.
 
 import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
+import { LAYERS } from "../api/layers";
 import type { Columns } from "../api/arrow";
 import type { TilesBy } from "../api/session";
 import type { Filter, LayerState, ThreadRow, Threads } from "../api/types";
@@ -135,9 +136,8 @@ const ALWAYS: readonly Suggestion[] = [
 /** Calls that went through a layer of which there are visits, as far as the session's description tells. */
 function ofLayers(layers: readonly LayerState[]): Suggestion[] {
 	const recorded = (name: string) => layers.some((layer) => layer.name === name && layer.recorded);
-	const names = ["fs", "block", "sched", "irq"].filter(recorded);
-	if (recorded("block")) names.push("device");
-	return names.map((name) => ({ kind: "layer", label: name, figure: "spent time there", filter: { layer: [name] } }));
+	const below = LAYERS.filter((layer) => layer.name !== "syscall" && recorded(layer.by));
+	return below.map(({ name }) => ({ kind: "layer", label: name, figure: "spent time there", filter: { layer: [name] } }));
 }
 
 function useSuggestions(wanted: boolean): Suggestion[] {

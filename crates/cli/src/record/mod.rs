@@ -13,6 +13,8 @@ mod saving;
 mod status;
 mod target;
 
+use fathom_model::layers::{Layer, LayerSet};
+use fathom_probe::usual_layers;
 use anyhow::anyhow;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ use fathom_model::meta::{
 use fathom_model::raw::RawChunk;
 use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{
-    Command, Conditions, Detail, Layers, PerfCounters, Probe, ProbeError, ProbeOptions, Selection,
+    Command, Conditions, Detail, PerfCounters, Probe, ProbeError, ProbeOptions, Selection,
     Signals, User, monotonic_ns, realtime_ns, system,
 };
 
@@ -94,9 +96,9 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     };
     let layers = match args.layers[..] {
         // Counts are those of calls.
-        _ if counters => Layers::default(),
-        [] => Layers::fitting(&selection),
-        _ => Layers::parse(&args.layers).map_err(Failure::input)?,
+        _ if counters => LayerSet::default().with(Layer::Syscall),
+        [] => usual_layers(&selection),
+        _ => LayerSet::parse(&args.layers).map_err(Failure::input)?,
     };
     let content = Choice::of(&args)?;
     let filters = filters::of(&args, &selection).map_err(Failure::input)?;
@@ -637,7 +639,7 @@ fn metadata(args: &RecordArgs, detail: &str) -> SessionMeta {
     let mut other = Vec::new();
     // What names no layer has been refused.
     if !args.layers.is_empty()
-        && let Ok(layers) = Layers::parse(&args.layers)
+        && let Ok(layers) = LayerSet::parse(&args.layers)
     {
         other.push(format!("--layers {}", layers.names()));
     }

@@ -2,11 +2,13 @@
 
 mod feed;
 
+use fathom_model::layers::LayerSet;
+use fathom_probe::usual_layers;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use fathom_probe::{Content, Detail, Layers, Probe, ProbeError, ProbeOptions, Selection, system};
+use fathom_probe::{Content, Detail, Probe, ProbeError, ProbeOptions, Selection, system};
 use fathom_top::screen::Screen;
 use fathom_top::{Action, Frame, View, print};
 
@@ -19,8 +21,8 @@ use feed::{Feed, Work};
 pub fn run(args: &TopArgs) -> Result<u8, Failure> {
     let selection = Selection::parse(&args.syscalls).map_err(Failure::input)?;
     let layers = match args.layers[..] {
-        [] => Layers::fitting(&selection),
-        _ => Layers::parse(&args.layers).map_err(Failure::input)?,
+        [] => usual_layers(&selection),
+        _ => LayerSet::parse(&args.layers).map_err(Failure::input)?,
     };
     let filters = filters::parse(&args.filter, &selection).map_err(Failure::input)?;
     let pids = filters.pids().to_vec();

@@ -5,6 +5,7 @@ pub(crate) mod requests;
 pub(crate) mod slices;
 mod words;
 
+use fathom_model::layers::Layer;
 use std::sync::Arc;
 
 use fathom_decode::bios;
@@ -151,9 +152,9 @@ impl Layers {
         let whole = Whole {
             kind: ended.kind,
             layer: if ended.kind == Kind::Fault {
-                "pagecache"
+                Layer::PageCache
             } else {
-                "syscall"
+                Layer::Syscall
             },
             name: ended.name,
             begin: ended.key.ns,
@@ -162,7 +163,7 @@ impl Layers {
         let (rows, strings) = &mut self.slices;
         for slice in slices::slices(&whole, parts) {
             rows.rid.push(rid);
-            rows.layer.push(strings.intern(slice.layer.as_bytes()));
+            rows.layer.push(strings.intern(slice.layer.name().as_bytes()));
             rows.name.push(strings.intern(slice.name.as_bytes()));
             rows.ts_ns.push(signed(slice.begin));
             rows.dur_ns.push(signed(slice.end - slice.begin));

@@ -5,6 +5,7 @@
 //! before the wait for it, a wait before the part of the file system that waits. So
 //! every nanosecond of the request belongs to one interval, and the sum is the whole.
 
+use fathom_model::layers::Layer;
 use std::sync::Arc;
 
 use fathom_model::abi::{
@@ -53,7 +54,7 @@ pub(crate) struct Block {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole<'a> {
     pub(crate) kind: Kind,
-    pub(crate) layer: &'static str,
+    pub(crate) layer: Layer,
     pub(crate) name: &'a str,
     pub(crate) begin: u64,
     pub(crate) end: u64,
@@ -62,7 +63,7 @@ pub(crate) struct Whole<'a> {
 /// One visit of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
-    pub(crate) layer: &'static str,
+    pub(crate) layer: Layer,
     pub(crate) name: Arc<str>,
     pub(crate) begin: u64,
     pub(crate) end: u64,
@@ -116,7 +117,7 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
         };
         visits.add(
             (wait.ts_ns, end),
-            "sched",
+            Layer::Sched,
             &Arc::from(words::reason(wait)),
             WAIT,
         );
@@ -129,7 +130,7 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
             end
         };
         blocked.push((wait.ts_ns, woken));
-        visits.add((woken, end), "sched", &run_queue, RUN_QUEUE);
+        visits.add((woken, end), Layer::Sched, &run_queue, RUN_QUEUE);
     }
     if whole.kind == Kind::Operation {
         blocked = vec![(whole.begin, whole.end)];
@@ -138,7 +139,7 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
     devices(&mut visits, &parts.blocks, &blocked);
     for (_, irq) in &parts.irqs {
         let at = (irq.ts_ns, irq.ts_ns.saturating_add(irq.dur_ns));
-        visits.add(at, "irq", &Arc::from(words::interrupt(irq)), IRQ);
+        visits.add(at, Layer::Irq, &Arc::from(words::interrupt(irq)), IRQ);
     }
     visits.share_out()
 }
@@ -158,10 +159,10 @@ fn devices(visits: &mut Visits, blocks: &[Block], blocked: &[Interval]) {
             .filter(|b| b.issued_at_ns > 0)
             .map(|b| (b.issued_at_ns, b.completed_at_ns));
         for at in common(&union(in_queue.collect()), blocked) {
-            visits.add(at, "block", name, QUEUE);
+            visits.add(at, Layer::Block, name, QUEUE);
         }
         for at in common(&union(in_device.collect()), blocked) {
-            visits.add(at, "device", name, DEVICE);
+            visits.add(at, Layer::Device, name, DEVICE);
         }
     }
 }
@@ -205,7 +206,7 @@ struct Visits {
 
 impl Visits {
     /// Adds a visit, as far as it lies in the request; empty ones only of the request.
-    fn add(&mut self, at: Interval, layer: &'static str, name: &Arc<str>, rank: u8) {
+    fn add(&mut self, at: Interval, layer: Layer, name: &Arc<str>, rank: u8) {
         let (begin, end) = (at.0.max(self.begin), at.1.min(self.end));
         if begin < end || rank == WHOLE {
             self.slices.push(Slice {
@@ -273,7 +274,7 @@ mod tests {
     fn whole(kind: Kind) -> Whole<'static> {
         Whole {
             kind,
-            layer: "syscall",
+            layer: Layer::Syscall,
             name: "pread64",
             begin: 1000,
             end: 2000,
@@ -308,7 +309,7 @@ mod tests {
     fn own(slices: &[Slice]) -> Vec<(&str, &str, u64, u64, i32)> {
         let mut rows: Vec<_> = slices
             .iter()
-            .map(|s| (s.layer, &*s.name, s.end - s.begin, s.own_ns, s.depth))
+            .map(|s| (s.layer.name(), &*s.name, s.end - s.begin, s.own_ns, s.depth))
             .collect();
         rows.sort_unstable();
         rows
@@ -332,7 +333,7 @@ mod tests {
             };
             let slices = slices(&whole(Kind::Call), &parts);
             assert_eq!(sum(&slices), 1000);
-            let waits = slices.iter().filter(|slice| slice.layer == "sched");
+            let waits = slices.iter().filter(|slice| slice.layer == Layer::Sched);
             waits.map(|slice| slice.own_ns).sum::<u64>()
         };
         assert_eq!(unseen(1800), 600);

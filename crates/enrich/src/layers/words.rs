@@ -1,5 +1,6 @@
 //! What the numbers of the layers below the calls are called.
 
+use fathom_model::layers::Layer;
 use fathom_model::abi::{
     BIO_CACHE_READ, BIO_CALL, BIO_JOURNAL, BIO_READAHEAD, BIO_WRITEBACK, BLOCK_BACKGROUND,
     BLOCK_FUA, BLOCK_IDLE, BLOCK_META, BLOCK_NOWAIT, BLOCK_PREFLUSH, BLOCK_PRIO, BLOCK_RAHEAD,
@@ -138,28 +139,28 @@ fn softirq(number: u16) -> String {
 }
 
 /// A part of a request that the kernel spends in one function, and its layer.
-pub(crate) fn span(kind: u8) -> (&'static str, &'static str) {
+pub(crate) fn span(kind: u8) -> (Layer, &'static str) {
     match u32::from(kind) {
-        SPAN_EXT4_SYNC => ("fs", "ext4_sync_file"),
-        SPAN_DIRECT => ("fs", "iomap_dio_rw"),
-        SPAN_OPEN => ("vfs", "do_filp_open"),
-        SPAN_FILE_OPEN => ("vfs", "do_file_open"),
-        SPAN_VFS_READ => ("vfs", "vfs_read"),
-        SPAN_VFS_WRITE => ("vfs", "vfs_write"),
-        SPAN_VFS_FSYNC => ("vfs", "vfs_fsync_range"),
-        SPAN_EXT4_READ => ("fs", "ext4_file_read_iter"),
-        SPAN_EXT4_WRITE => ("fs", "ext4_file_write_iter"),
-        SPAN_XFS_READ => ("fs", "xfs_file_read_iter"),
-        SPAN_XFS_WRITE => ("fs", "xfs_file_write_iter"),
-        SPAN_XFS_FSYNC => ("fs", "xfs_file_fsync"),
-        SPAN_BTRFS_READ => ("fs", "btrfs_file_read_iter"),
-        SPAN_BTRFS_WRITE => ("fs", "btrfs_file_write_iter"),
-        SPAN_BTRFS_FSYNC => ("fs", "btrfs_sync_file"),
-        SPAN_CACHE_READ => ("pagecache", "filemap_read"),
-        SPAN_CACHE_WRITE => ("pagecache", "generic_perform_write"),
-        SPAN_IOMAP_WRITE => ("pagecache", "iomap_file_buffered_write"),
-        SPAN_CACHE_FAULT => ("pagecache", "filemap_fault"),
-        SPAN_SUBMIT => ("block", "submit_bio"),
-        _ => ("fs", "other"),
+        SPAN_EXT4_SYNC => (Layer::Fs, "ext4_sync_file"),
+        SPAN_DIRECT => (Layer::Fs, "iomap_dio_rw"),
+        SPAN_OPEN => (Layer::Vfs, "do_filp_open"),
+        SPAN_FILE_OPEN => (Layer::Vfs, "do_file_open"),
+        SPAN_VFS_READ => (Layer::Vfs, "vfs_read"),
+        SPAN_VFS_WRITE => (Layer::Vfs, "vfs_write"),
+        SPAN_VFS_FSYNC => (Layer::Vfs, "vfs_fsync_range"),
+        SPAN_EXT4_READ => (Layer::Fs, "ext4_file_read_iter"),
+        SPAN_EXT4_WRITE => (Layer::Fs, "ext4_file_write_iter"),
+        SPAN_XFS_READ => (Layer::Fs, "xfs_file_read_iter"),
+        SPAN_XFS_WRITE => (Layer::Fs, "xfs_file_write_iter"),
+        SPAN_XFS_FSYNC => (Layer::Fs, "xfs_file_fsync"),
+        SPAN_BTRFS_READ => (Layer::Fs, "btrfs_file_read_iter"),
+        SPAN_BTRFS_WRITE => (Layer::Fs, "btrfs_file_write_iter"),
+        SPAN_BTRFS_FSYNC => (Layer::Fs, "btrfs_sync_file"),
+        SPAN_CACHE_READ => (Layer::PageCache, "filemap_read"),
+        SPAN_CACHE_WRITE => (Layer::PageCache, "generic_perform_write"),
+        SPAN_IOMAP_WRITE => (Layer::PageCache, "iomap_file_buffered_write"),
+        SPAN_CACHE_FAULT => (Layer::PageCache, "filemap_fault"),
+        SPAN_SUBMIT => (Layer::Block, "submit_bio"),
+        _ => (Layer::Fs, "other"),
     }
 }

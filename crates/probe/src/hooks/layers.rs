@@ -2,29 +2,29 @@
 //! (`bpf/block.bpf.h` and its neighbours).
 
 use fathom_model::abi::LayerConfig;
-use fathom_model::meta::{LAYERS, RecordedLayer};
+use fathom_model::layers::{Layer, LayerSet};
+use fathom_model::meta::RecordedLayer;
 
 use super::faults::page_bytes;
 use super::{Feature, Hooks, is_of};
 use crate::features::Features;
-use crate::layers::Layers;
 
 /// Bit of `rq_flags` that tells that a request is part of a sequence of flushes, in kernels
 /// where it is no enumerator yet (6.1 and older).
 const FLUSH_SEQUENCE_BEFORE: u32 = 4;
 
 /// What the programs for these layers are told.
-pub(crate) fn layer_config(hooks: &Hooks, layers: Layers, features: &Features) -> LayerConfig {
+pub(crate) fn layer_config(hooks: &Hooks, layers: LayerSet, features: &Features) -> LayerConfig {
     let on = |wanted: bool, feature| u32::from(wanted && hooks.serve(feature));
-    let block = on(layers.block, Feature::Block);
+    let block = on(layers.has(Layer::Block), Feature::Block);
     LayerConfig {
         block,
-        sched: on(layers.sched, Feature::Sched),
-        irq: on(layers.irq, Feature::Irq),
+        sched: on(layers.has(Layer::Sched), Feature::Sched),
+        irq: on(layers.has(Layer::Irq), Feature::Irq),
         // What a request has made dirty tells which requests to remember.
-        counts: block | on(layers.pagecache, Feature::Cache),
+        counts: block | on(layers.has(Layer::PageCache), Feature::Cache),
         page_shift: page_bytes().trailing_zeros(),
-        spans: on(layers.fs, Feature::Fs),
+        spans: on(layers.has(Layer::Fs), Feature::Fs),
         flush_sequence_bit: features
             .enumerator("__RQF_FLUSH_SEQ")
             .and_then(|bit| u32::try_from(bit).ok())
@@ -33,32 +33,41 @@ pub(crate) fn layer_config(hooks: &Hooks, layers: Layers, features: &Features) -
     }
 }
 
+impl Feature {
+    /// What of a layer is recorded by hooks of its own.
+    pub(crate) fn of_layer(layer: Layer) -> &'static [Feature] {
+        match layer {
+            Layer::Syscall => &[Feature::Calls],
+            Layer::Vfs => &[Feature::Vfs],
+            Layer::PageCache => &[Feature::Faults, Feature::Cache],
+            Layer::Fs => &[Feature::Fs],
+            Layer::Block | Layer::Device => &[Feature::Block],
+            Layer::Sched => &[Feature::Sched],
+            Layer::Irq => &[Feature::Irq],
+            Layer::User => &[Feature::Stacks],
+            Layer::Cpu => &[Feature::Counters],
+        }
+    }
+}
+
 impl Hooks {
     /// Each layer, whether it is recorded, and why it is not.
-    pub(crate) fn layers(&self, wanted: &Layers) -> Vec<RecordedLayer> {
-        let layer = |name: &str| {
-            let (asked, features): (bool, &[Feature]) = match name {
-                "vfs" => (wanted.vfs, &[Feature::Vfs]),
-                "pagecache" => (wanted.pagecache, &[Feature::Faults, Feature::Cache]),
-                "fs" => (wanted.fs, &[Feature::Fs]),
-                "block" => (wanted.block, &[Feature::Block]),
-                "sched" => (wanted.sched, &[Feature::Sched]),
-                "irq" => (wanted.irq, &[Feature::Irq]),
-                _ => (true, &[Feature::Calls]),
-            };
+    pub(crate) fn layers(&self, wanted: LayerSet) -> Vec<RecordedLayer> {
+        let layer = |layer: Layer| {
+            let (asked, features) = (wanted.has(layer), Feature::of_layer(layer));
             let serves = |program: &str| features.iter().any(|f| is_of(program, *f));
             let recorded = asked && self.attached.iter().any(|(program, _)| serves(program));
             RecordedLayer {
-                name: name.to_string(),
+                name: layer,
                 recorded,
                 reason: match (recorded, asked) {
                     (true, _) => String::new(),
-                    (false, false) => format!("it was not asked for: --layers {name}"),
+                    (false, false) => format!("it was not asked for: --layers {}", layer.name()),
                     (false, true) => self.refusal(features),
                 },
             }
         };
-        LAYERS.map(layer).to_vec()
+        LayerSet::chosen().iter().map(layer).collect()
     }
 
     /// Why nothing that serves these features is attached.

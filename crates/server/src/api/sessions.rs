@@ -1,5 +1,6 @@
 //! `GET /sessions` and `GET /sessions/ID`: what there is, and what it is.
 
+use fathom_model::meta::RecordedLayer;
 use axum::extract::{Path, State};
 use fathom_model::meta::{SessionMeta, State as Recorded};
 use fathom_model::tables::TABLES;
@@ -341,39 +342,13 @@ fn description(reader: &Reader) -> Result<SessionDescription, ApiError> {
     })
 }
 
-/// Of a session whose recorder did not say what it recorded: tables with rows of a layer alone.
-const TABLES_OF: [(&str, &[&str]); 5] = [
-    ("syscall", &["syscalls"]),
-    ("pagecache", &["pagecache", "faults", "writeback"]),
-    ("block", &["block", "bios"]),
-    ("sched", &["waits"]),
-    ("irq", &["irqs"]),
-];
-
 fn layers(session: &Session) -> Vec<LayerState> {
-    let told = session.meta().layers.iter().map(|layer| LayerState {
-        name: layer.name.clone(),
+    let state = |layer: &RecordedLayer| LayerState {
+        name: layer.name.name().to_owned(),
         recorded: layer.recorded,
         reason: layer.reason.clone(),
-    });
-    let told: Vec<_> = told.collect();
-    if !told.is_empty() {
-        return told;
-    }
-    let found = |(name, tables): (&str, &[&str])| {
-        let recorded = tables.iter().any(|t| session.rows(t) > 0);
-        LayerState {
-            name: name.to_string(),
-            recorded,
-            reason: match recorded {
-                true => String::new(),
-                false => "nothing of it is in the session, which does not say whether it was \
-                          recorded"
-                    .to_string(),
-            },
-        }
     };
-    TABLES_OF.into_iter().map(found).collect()
+    session.meta().layers.iter().map(state).collect()
 }
 
 fn losses(reader: &Reader) -> Result<Vec<Loss>, ApiError> {

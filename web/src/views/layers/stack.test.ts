@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { gridOf } from "../../lib/buckets";
-import { byRank, largestLayer, p99Of, requestsOf, shares, slowestFirst, windowsOf } from "./stack";
+import { byLayer } from "../../lib/layers";
+import { largestLayer, p99Of, requestsOf, shares, slowestFirst, windowsOf } from "./stack";
 
 function rows(list: Record<string, number | string>[]) {
 	return {
@@ -31,7 +32,7 @@ describe("windows", () => {
 		expect(parts.map((s) => s.values[1])).toEqual([0, 0]);
 	});
 	it("put layers that nobody knows last", () => {
-		expect(["zzz", "device", "syscall"].sort(byRank)).toEqual(["syscall", "device", "zzz"]);
+		expect(["zzz", "device", "syscall"].sort(byLayer)).toEqual(["syscall", "device", "zzz"]);
 	});
 });
 

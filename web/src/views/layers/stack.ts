@@ -1,32 +1,8 @@
 // Time by layer: over windows, and for each request in order.
 
 import type { Columns } from "../../api/arrow";
+import { byLayer } from "../../lib/layers";
 import { type Grid, type Keyed, seriesByKey, type TileColumns } from "../../lib/buckets";
-
-/** From the program down to the device, as they are stacked. What is not known comes last. */
-export const ORDER = ["user", "syscall", "vfs", "pagecache", "fs", "sched", "block", "device", "irq"] as const;
-
-function rank(layer: string): number {
-	const at = (ORDER as readonly string[]).indexOf(layer);
-	return at < 0 ? ORDER.length : at;
-}
-
-export function byRank(a: string, b: string): number {
-	return rank(a) - rank(b) || a.localeCompare(b);
-}
-
-/** What a layer is, for readers who do not know its name. */
-export const MEANING: Readonly<Record<string, string>> = {
-	syscall: "the call itself, and all of the kernel's work that has no hook of its own",
-	vfs: "the kernel's switch between file systems",
-	pagecache: "page faults and the page cache",
-	fs: "the file system",
-	sched: "off the CPU: waiting for a lock, an event, or the CPU",
-	block: "waiting for the device",
-	device: "the device at work",
-	irq: "interrupts that took the CPU meanwhile",
-	user: "the program itself",
-};
 
 /** Series of layers over windows, in the order in which they are stacked. */
 export function windowsOf(answer: TileColumns, grid: Grid): Keyed[] {
@@ -39,7 +15,7 @@ export function windowsOf(answer: TileColumns, grid: Grid): Keyed[] {
 		has: (name) => name === "key" || (name !== "label" && answer.has(name)),
 		metaNumber: (name) => answer.metaNumber(name),
 	};
-	return seriesByKey(named, grid, "self_ns").sort((a, b) => byRank(a.label, b.label));
+	return seriesByKey(named, grid, "self_ns").sort((a, b) => byLayer(a.label, b.label));
 }
 
 /** Shares of each bucket's sum instead of sums. */
@@ -95,7 +71,7 @@ export function requestsOf(answer: RequestColumns): Requests {
 		rid: Float64Array.from(order, ([rid]) => rid),
 		t: Float64Array.from(order, ([, i]) => times[i] ?? 0),
 		dur: Float64Array.from(order, ([, i]) => durations[i] ?? 0),
-		layers: [...layers.entries()].sort((a, b) => byRank(a[0], b[0])).map(([layer, self]) => ({ layer, self })),
+		layers: [...layers.entries()].sort((a, b) => byLayer(a[0], b[0])).map(([layer, self]) => ({ layer, self })),
 	};
 }
 

@@ -10,7 +10,8 @@ import { duration, exactDuration, percent } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { MEANING, shares, windowsOf } from "./stack";
+import { meaningOf } from "../../lib/layers";
+import { shares, windowsOf } from "./stack";
 
 const BUCKETS = 500;
 
@@ -49,7 +50,7 @@ export function Windows() {
 							entries={made.sums.map((s) => ({
 								label: s.label,
 								colour: colour(s.label),
-								title: `${MEANING[s.label] ?? s.label}. Click: only calls that spent time there. Alt+click: all but those.`,
+								title: `${meaningOf(s.label) ?? s.label}. Click: only calls that spent time there. Alt+click: all but those.`,
 								onPick: ({ alt }) => toggleFilter("layer", s.label, alt),
 							}))}
 						/>
@@ -97,7 +98,7 @@ export function Windows() {
 										<tr
 											key={s.label}
 											className="link"
-											title={`${MEANING[s.label] ?? s.label}\nClick: only calls that spent time there. Alt+click: all but those.`}
+											title={`${meaningOf(s.label) ?? s.label}\nClick: only calls that spent time there. Alt+click: all but those.`}
 											onClick={(event) => toggleFilter("layer", s.label, event.altKey)}
 										>
 											<td>
@@ -112,7 +113,7 @@ export function Windows() {
 												<button type="button" className="plain-name">
 													{s.label}
 												</button>{" "}
-												<span className="faint">{MEANING[s.label]}</span>
+												<span className="faint">{meaningOf(s.label)}</span>
 											</td>
 											<td className="number" title={exactDuration(s.total)}>
 												{duration(s.total)}

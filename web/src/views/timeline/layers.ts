@@ -4,10 +4,8 @@
 import { useMemo, useRef } from "react";
 import type { Columns } from "../../api/arrow";
 import { useColumns } from "../../state/session";
+import { byLayer } from "../../lib/layers";
 import { spread } from "./decode";
-
-/** From the program's side down to the device, then what takes the CPU away. */
-export const LAYER_ORDER = ["vfs", "fs", "pagecache", "block", "device", "sched", "irq"] as const;
 
 /** Buckets over the width of the screen. */
 const BUCKETS = 700;
@@ -125,8 +123,7 @@ function sumsOf(
 }
 
 function inOrder(layers: ReadonlySet<string>): string[] {
-	const known: readonly string[] = LAYER_ORDER;
-	return [...known.filter((layer) => layers.has(layer)), ...[...layers].filter((l) => !known.includes(l)).sort()];
+	return [...layers].sort(byLayer);
 }
 
 /**
