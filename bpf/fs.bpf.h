@@ -5,6 +5,16 @@
  */
 #include "include/layers.h"
 
+static __always_inline void span_output(struct span_record *record)
+{
+	if (likely(slot_output_kind(record, RECORD_SPAN))) {
+		COUNT(layers);
+		COUNT(spans);
+	} else {
+		layer_lost(LOST_SPAN, record->ts_ns, record->dur_ns, record->pid, 0);
+	}
+}
+
 static __always_inline void span_begins(__u32 kind)
 {
 	struct task_state *state = state_if_recorded(current_task());
@@ -33,12 +43,7 @@ static __always_inline void span_ends(__u32 kind, __s64 ret)
 		.request_ns = request,
 		.ret = ret,
 	};
-	if (likely(slot_output_kind(&record, RECORD_SPAN))) {
-		COUNT(layers);
-		COUNT(spans);
-	} else {
-		layer_lost(LOST_SPAN, record.ts_ns, record.dur_ns, record.pid, 0);
-	}
+	span_output(&record);
 }
 
 SEC("tp_btf/ext4_sync_file_enter")

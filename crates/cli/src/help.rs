@@ -1,9 +1,9 @@
 //! The parts of the help that list things: made from the definitions, so that what is added
 //! there is in the help.
 
+use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::perf_counters::PERF_COUNTERS;
 use fathom_model::syscalls::Class;
-use fathom_model::layers::{Layer, LayerSet};
 use fathom_probe::{Filters, Selection, usual_layers};
 
 /// `a, b and c`.

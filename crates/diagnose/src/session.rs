@@ -69,7 +69,10 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
         if let Some((layer, _)) = layer_of(table)
             && !meta.hooks.iter().any(|h| h.name == hook && h.attached)
         {
-            engine.lacks(input, &format!("recorded without --layers {}", layer.name()));
+            engine.lacks(
+                input,
+                &format!("recorded without --layers {}", layer.name()),
+            );
         }
     }
 }

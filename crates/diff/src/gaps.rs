@@ -32,7 +32,9 @@ const NAMES: [&str; 2] = ["before", "after"];
 
 /// Names that table `slices` has of what is recorded with this layer.
 fn in_slices(layer: Layer) -> impl Iterator<Item = &'static str> {
-    let all = Layer::ALL.iter().filter(move |other| other.comes_with(layer));
+    let all = Layer::ALL
+        .iter()
+        .filter(move |other| other.comes_with(layer));
     all.map(|layer| layer.name())
 }
 
@@ -127,8 +129,7 @@ impl Comparable {
     }
 
     fn layers(&mut self, sides: [&[Profile]; 2]) {
-        let missing =
-            |side: &[Profile], layer| side.iter().any(|p| !p.gaps.layers.has(layer));
+        let missing = |side: &[Profile], layer| side.iter().any(|p| !p.gaps.layers.has(layer));
         for layer in Layer::chosen() {
             let lacking = [missing(sides[0], layer), missing(sides[1], layer)];
             let which = match lacking {

@@ -1,7 +1,7 @@
 //! Comparisons of made-up sessions.
 
-use fathom_model::layers::{Layer, LayerSet};
 use fathom_diagnose::{Group, Severity};
+use fathom_model::layers::{Layer, LayerSet};
 
 use crate::profile::*;
 use crate::result::{Diff, Metric, Outcome, Status, Verdict};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_model::StringTable;
 use fathom_model::abi::{HIST_BUCKETS, ShedKey, ShedValue};
-use fathom_model::layers::{Layer, records};
 use fathom_model::batch::Batch;
+use fathom_model::layers::{Layer, records};
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::LossRows;
 

@@ -397,7 +397,10 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         host: Host::default(),
         clock: Clock::default(),
         hooks: Vec::new(),
-        layers: LayerSet::chosen().iter().map(|name| layer(name, format)).collect(),
+        layers: LayerSet::chosen()
+            .iter()
+            .map(|name| layer(name, format))
+            .collect(),
         totals: Totals::default(),
         rows: Default::default(),
         exit_status: None,

@@ -148,7 +148,8 @@ impl Layer {
 
     /// Layers that `--layers` chooses.
     pub fn chosen() -> impl Iterator<Item = Layer> {
-        let chosen = |layer: &Layer| matches!(layer.recorded(), Recorded::Usually | Recorded::Asked);
+        let chosen =
+            |layer: &Layer| matches!(layer.recorded(), Recorded::Usually | Recorded::Asked);
         Self::ALL.iter().copied().filter(chosen)
     }
 
@@ -188,7 +189,10 @@ impl LayerSet {
 
     /// Its layers, in order.
     pub fn iter(self) -> impl Iterator<Item = Layer> {
-        Layer::ALL.iter().copied().filter(move |layer| self.has(*layer))
+        Layer::ALL
+            .iter()
+            .copied()
+            .filter(move |layer| self.has(*layer))
     }
 }
 
@@ -274,13 +278,22 @@ mod tests {
             LayerSet::parse(&words)
         };
         assert_eq!(parse(&[]).unwrap().names(), "syscall");
-        assert_eq!(parse(&["syscall", " block ,sched"]).unwrap().names(), "syscall,block,sched");
+        assert_eq!(
+            parse(&["syscall", " block ,sched"]).unwrap().names(),
+            "syscall,block,sched"
+        );
         assert_eq!(parse(&["all"]).unwrap(), LayerSet::chosen());
-        assert_eq!(parse(&[&LayerSet::chosen().names()]).unwrap(), LayerSet::chosen());
+        assert_eq!(
+            parse(&[&LayerSet::chosen().names()]).unwrap(),
+            LayerSet::chosen()
+        );
         // One that comes with another is not chosen.
         for wrong in ["vfsx", "device", "user", ""] {
             let error = parse(&["syscall", wrong]).unwrap_err().to_string();
-            assert!(error.contains(&format!("{wrong:?}")) && error.contains("pagecache"), "{error}");
+            assert!(
+                error.contains(&format!("{wrong:?}")) && error.contains("pagecache"),
+                "{error}"
+            );
         }
     }
 
@@ -295,7 +308,12 @@ mod tests {
                 let column = table.columns.iter().any(|column| column.name == "layer");
                 column.then_some(table.name)
             });
-            assert_eq!(of_table, None, "{}: rows name their layer themselves", layer.name());
+            assert_eq!(
+                of_table,
+                None,
+                "{}: rows name their layer themselves",
+                layer.name()
+            );
         }
     }
 }

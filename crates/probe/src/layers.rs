@@ -23,9 +23,8 @@ mod tests {
 
     #[test]
     fn page_faults_go_with_mmap() {
-        let of = |words: &[&str]| {
-            usual_layers(&Selection::parse(words).unwrap()).has(Layer::PageCache)
-        };
+        let of =
+            |words: &[&str]| usual_layers(&Selection::parse(words).unwrap()).has(Layer::PageCache);
         assert!(of(&[]) && of(&["all"]) && of(&["!read"]) && of(&["read,memory"]));
         assert!(!of(&["read"]) && !of(&["data"]) && !of(&["!memory"]));
     }

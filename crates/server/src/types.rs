@@ -87,7 +87,9 @@ fn layers() -> String {
             _ => layer.name(),
         };
         let (name, meaning) = (layer.name(), layer.meaning());
-        rows.push_str(&format!("\t{{ name: {name:?}, by: {by:?}, meaning: {meaning:?} }},\n"));
+        rows.push_str(&format!(
+            "\t{{ name: {name:?}, by: {by:?}, meaning: {meaning:?} }},\n"
+        ));
     }
     format!(
         "{HEAD}\n/** The layers, from the program down to the device, then what takes the CPU away; `by`: recorded with. */\n\

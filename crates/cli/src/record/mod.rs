@@ -13,9 +13,9 @@ mod saving;
 mod status;
 mod target;
 
+use anyhow::anyhow;
 use fathom_model::layers::{Layer, LayerSet};
 use fathom_probe::usual_layers;
-use anyhow::anyhow;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@ use fathom_model::meta::{
 use fathom_model::raw::RawChunk;
 use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{
-    Command, Conditions, Detail, PerfCounters, Probe, ProbeError, ProbeOptions, Selection,
-    Signals, User, monotonic_ns, realtime_ns, system,
+    Command, Conditions, Detail, PerfCounters, Probe, ProbeError, ProbeOptions, Selection, Signals,
+    User, monotonic_ns, realtime_ns, system,
 };
 
 use crate::args::{DetailArg, RecordArgs};

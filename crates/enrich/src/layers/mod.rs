@@ -163,7 +163,8 @@ impl Layers {
         let (rows, strings) = &mut self.slices;
         for slice in slices::slices(&whole, parts) {
             rows.rid.push(rid);
-            rows.layer.push(strings.intern(slice.layer.name().as_bytes()));
+            rows.layer
+                .push(strings.intern(slice.layer.name().as_bytes()));
             rows.name.push(strings.intern(slice.name.as_bytes()));
             rows.ts_ns.push(signed(slice.begin));
             rows.dur_ns.push(signed(slice.end - slice.begin));

@@ -101,7 +101,7 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
     );
     for span in &parts.spans {
         let at = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
-        let (layer, name) = words::span(span.span);
+        let (layer, name) = words::span(span);
         visits.add(at, layer, &Arc::from(name), SPAN);
     }
     // When the request waits for something that is not its own doing.

@@ -1,6 +1,5 @@
 //! What the numbers of the layers below the calls are called.
 
-use fathom_model::layers::Layer;
 use fathom_model::abi::{
     BIO_CACHE_READ, BIO_CALL, BIO_JOURNAL, BIO_READAHEAD, BIO_WRITEBACK, BLOCK_BACKGROUND,
     BLOCK_FUA, BLOCK_IDLE, BLOCK_META, BLOCK_NOWAIT, BLOCK_PREFLUSH, BLOCK_PRIO, BLOCK_RAHEAD,
@@ -8,9 +7,10 @@ use fathom_model::abi::{
     SPAN_BTRFS_READ, SPAN_BTRFS_WRITE, SPAN_CACHE_FAULT, SPAN_CACHE_READ, SPAN_CACHE_WRITE,
     SPAN_DIRECT, SPAN_EXT4_READ, SPAN_EXT4_SYNC, SPAN_EXT4_WRITE, SPAN_FILE_OPEN, SPAN_IOMAP_WRITE,
     SPAN_OPEN, SPAN_SUBMIT, SPAN_VFS_FSYNC, SPAN_VFS_READ, SPAN_VFS_WRITE, SPAN_XFS_FSYNC,
-    SPAN_XFS_READ, SPAN_XFS_WRITE, WAIT_BY_INTERRUPT, WAIT_IO, WAIT_PREEMPTED, WAIT_WOKEN,
-    WaitRecord,
+    SPAN_XFS_READ, SPAN_XFS_WRITE, SpanRecord, WAIT_BY_INTERRUPT, WAIT_IO, WAIT_PREEMPTED,
+    WAIT_WOKEN, WaitRecord,
 };
+use fathom_model::layers::Layer;
 
 use crate::text;
 use fathom_model::bytes::lossless;
@@ -139,8 +139,8 @@ fn softirq(number: u16) -> String {
 }
 
 /// A part of a request that the kernel spends in one function, and its layer.
-pub(crate) fn span(kind: u8) -> (Layer, &'static str) {
-    match u32::from(kind) {
+pub(crate) fn span(span: &SpanRecord) -> (Layer, &'static str) {
+    match u32::from(span.span) {
         SPAN_EXT4_SYNC => (Layer::Fs, "ext4_sync_file"),
         SPAN_DIRECT => (Layer::Fs, "iomap_dio_rw"),
         SPAN_OPEN => (Layer::Vfs, "do_filp_open"),

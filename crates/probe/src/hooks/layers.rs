@@ -33,23 +33,6 @@ pub(crate) fn layer_config(hooks: &Hooks, layers: LayerSet, features: &Features)
     }
 }
 
-impl Feature {
-    /// What of a layer is recorded by hooks of its own.
-    pub(crate) fn of_layer(layer: Layer) -> &'static [Feature] {
-        match layer {
-            Layer::Syscall => &[Feature::Calls],
-            Layer::Vfs => &[Feature::Vfs],
-            Layer::PageCache => &[Feature::Faults, Feature::Cache],
-            Layer::Fs => &[Feature::Fs],
-            Layer::Block | Layer::Device => &[Feature::Block],
-            Layer::Sched => &[Feature::Sched],
-            Layer::Irq => &[Feature::Irq],
-            Layer::User => &[Feature::Stacks],
-            Layer::Cpu => &[Feature::Counters],
-        }
-    }
-}
-
 impl Hooks {
     /// Each layer, whether it is recorded, and why it is not.
     pub(crate) fn layers(&self, wanted: LayerSet) -> Vec<RecordedLayer> {

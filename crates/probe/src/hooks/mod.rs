@@ -8,6 +8,7 @@ mod rows;
 
 use std::os::fd::{AsFd, AsRawFd};
 
+use fathom_model::layers::Layer;
 use fathom_model::meta::Hook;
 use libbpf_rs::{Link, Object, OpenObject};
 
@@ -58,6 +59,21 @@ pub(crate) enum Feature {
 }
 
 impl Feature {
+    /// What of a layer is recorded by hooks of its own.
+    pub(crate) fn of_layer(layer: Layer) -> &'static [Feature] {
+        match layer {
+            Layer::Syscall => &[Feature::Calls],
+            Layer::Vfs => &[Feature::Vfs],
+            Layer::PageCache => &[Feature::Faults, Feature::Cache],
+            Layer::Fs => &[Feature::Fs],
+            Layer::Block | Layer::Device => &[Feature::Block],
+            Layer::Sched => &[Feature::Sched],
+            Layer::Irq => &[Feature::Irq],
+            Layer::User => &[Feature::Stacks],
+            Layer::Cpu => &[Feature::Counters],
+        }
+    }
+
     /// Features without which the programs are loaded again when the kernel
     /// refuses them, and what is missing then.
     pub(crate) const OPTIONAL: [(Feature, &str, &str); 9] = [

@@ -1,7 +1,7 @@
 //! `GET /sessions` and `GET /sessions/ID`: what there is, and what it is.
 
-use fathom_model::meta::RecordedLayer;
 use axum::extract::{Path, State};
+use fathom_model::meta::RecordedLayer;
 use fathom_model::meta::{SessionMeta, State as Recorded};
 use fathom_model::tables::TABLES;
 use fathom_query::escape::shell_words;
