@@ -22,6 +22,7 @@
 #include "sched.bpf.h"
 #include "cache.bpf.h"
 #include "fs.bpf.h"
+#include "fuse.bpf.h"
 #include "functions.bpf.h"
 #endif
 

@@ -617,13 +617,15 @@ enum span_kind {
 	SPAN_SUBMIT = 19,
 	/* do_file_open, which is do_filp_open in newer kernels. */
 	SPAN_FILE_OPEN = 20,
+	/* A request to a FUSE server. */
+	SPAN_FUSE = 21,
 };
 
 /* The time that a request spent in a part of a file system. */
 struct span_record {
 	__u8 kind; /* RECORD_SPAN */
 	__u8 span; /* enum span_kind */
-	__u16 reserved; /* 0 */
+	__u16 operation; /* of SPAN_FUSE: its opcode */
 	__u32 file; /* handle */
 	__u64 ts_ns; /* when it began */
 	__u64 dur_ns; /* until it ended */

@@ -482,3 +482,122 @@ fn a_session_says_of_each_layer_whether_it_was_recorded() {
         assert_eq!(reason, expected);
     }
 }
+
+/// Serves a file of 64 KiB over FUSE at `argv[1]`, writes what it is asked to `argv[2]`, a line with
+/// the number of the operation and the thread that waits for it, and reads the file.
+const FUSE: &str = r#"
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fuse = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fuse},rootmode=40755,user_id=0,group_id=0"
+if libc.mount(b"truth", sys.argv[1].encode(), b"fuse", 0, options.encode()):
+    raise OSError(ctypes.get_errno(), "mount")
+client = os.fork()
+if not client:
+    os.close(fuse)
+    path = sys.argv[1] + "/file"
+    assert len(open(path, "rb").read()) == 65536
+    assert os.stat(path).st_size == 65536
+    assert not os.path.exists(sys.argv[1] + "/none")
+    libc.umount2(sys.argv[1].encode(), 0)
+    os._exit(0)
+log = open(sys.argv[2], "w")
+LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, FORGETS = 1, 2, 3, 14, 15, 18, 25, 26, 42
+def attributes(node):
+    mode, size = (0o40755, 0) if node == 1 else (0o100644, 65536)
+    return struct.pack("<QQQQQQ10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+while True:
+    try:
+        request = os.read(fuse, 1 << 20)
+    except OSError:
+        break
+    length, operation, unique, node, uid, gid, pid, _ = struct.unpack_from("<IIQQIIII", request)
+    body = request[40:]
+    if operation in (FORGET, FORGETS):
+        continue
+    print(operation, pid, file=log, flush=True)
+    error, answer = 0, b""
+    if operation == INIT:
+        answer = struct.pack("<IIIIHHIIHHI7I", 7, 31, 0, 0, 0, 0, 65536, 1, 16, 0, 0, *[0] * 7)
+    elif operation == LOOKUP and body == b"file\0":
+        answer = struct.pack("<QQQQII", 2, 0, 0, 0, 0, 0) + attributes(2)
+    elif operation == GETATTR:
+        answer = struct.pack("<QII", 0, 0, 0) + attributes(node)
+    elif operation == OPEN:
+        answer = struct.pack("<QII", 0, 1, 0)  # FOPEN_DIRECT_IO: every read is a request
+    elif operation == READ:
+        _, offset, size = struct.unpack_from("<QQI", body)
+        answer = bytes(min(size, max(0, 65536 - offset)))
+    elif operation == LOOKUP:
+        error = -2
+    elif operation not in (RELEASE, FLUSH):
+        error = -38
+    os.write(fuse, struct.pack("<IiQ", 16 + len(answer), error, unique) + answer)
+os.waitpid(client, 0)
+"#;
+
+#[test]
+fn requests_to_a_fuse_server() {
+    need_root!();
+    need_program!("unshare", "python3");
+    if !fs::exists("/dev/fuse").unwrap() {
+        return fathom_tests::skip("this kernel has no FUSE");
+    }
+    let scratch = Scratch::new();
+    let (mounted, log) = (scratch.root().join("mounted"), scratch.root().join("log"));
+    fs::create_dir(&mounted).unwrap();
+    let recording = Record::new(&scratch)
+        .by(APART)
+        .command(["python3", "-c", FUSE])
+        .command([&mounted, &log])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let meta = meta(&recording.session);
+    let layers = meta["layers"].as_array().unwrap();
+    let fuse = layers.iter().find(|layer| layer["name"] == "fuse").unwrap();
+    if fuse["recorded"] != true {
+        return fathom_tests::skip(fuse["reason"].as_str().unwrap());
+    }
+    // The kernel closes files and begins for nobody.
+    let served: Vec<(i64, i64)> = fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(operation, pid)| (operation.parse().unwrap(), pid.parse().unwrap()))
+        .filter(|(_, pid)| *pid != 0)
+        .collect();
+    let names = [
+        (1, "LOOKUP"),
+        (3, "GETATTR"),
+        (14, "OPEN"),
+        (15, "READ"),
+        (25, "FLUSH"),
+    ];
+    let name = |operation: i64| names.iter().find(|(number, _)| *number == operation);
+    let served: Vec<_> = served
+        .iter()
+        .map(|(operation, pid)| (format!("FUSE_{}", name(*operation).unwrap().1), *pid))
+        .collect();
+    let rows = recording.rows(
+        "SELECT s.name, c.tid, s.ts_ns >= c.ts_ns AND s.ts_ns + s.dur_ns <= c.ts_ns + c.dur_ns
+             AS within
+         FROM slices s JOIN syscalls c USING (rid) WHERE s.layer = 'fuse' ORDER BY s.ts_ns",
+    );
+    assert!(
+        rows.iter().all(|row| row.value("within") == true),
+        "{rows:?}"
+    );
+    let seen: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row.text("name").unwrap().to_owned(),
+                row.int("tid").unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(seen, served);
+    assert!(seen.iter().filter(|(name, _)| name == "FUSE_READ").count() >= 1);
+    adds_up(&recording);
+}

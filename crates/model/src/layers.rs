@@ -95,6 +95,8 @@ layers! {
          ("page_cache", Some(LOST_CACHE), Some(&PAGECACHE))];
     /// File systems.
     Fs "fs", Recorded::Usually, "the file system", "parts of file systems", [("fs_span", Some(LOST_SPAN), None)];
+    /// Servers of FUSE.
+    Fuse "fuse", Recorded::Usually, "waiting for the server of a FUSE file system", "requests to FUSE servers", [];
     /// Queues of devices.
     Block "block", Recorded::Usually, "waiting for the device", "requests to devices",
         [("block_request", Some(LOST_BLOCK), Some(&BLOCK)), ("bio", None, Some(&BIOS))];

@@ -7,6 +7,7 @@ export const LAYERS: readonly { name: string; by: string; meaning: string }[] = 
 	{ name: "vfs", by: "vfs", meaning: "the kernel's switch between file systems" },
 	{ name: "pagecache", by: "pagecache", meaning: "page faults and the page cache" },
 	{ name: "fs", by: "fs", meaning: "the file system" },
+	{ name: "fuse", by: "fuse", meaning: "waiting for the server of a FUSE file system" },
 	{ name: "block", by: "block", meaning: "waiting for the device" },
 	{ name: "device", by: "block", meaning: "the device at work" },
 	{ name: "sched", by: "sched", meaning: "off the CPU: waiting for a lock, an event, or the CPU" },

@@ -46,6 +46,8 @@ pub(crate) enum Feature {
     Vfs,
     /// Parts of file systems.
     Fs,
+    /// Requests to FUSE servers.
+    Fuse,
     /// Requests to devices, and who caused them.
     Block,
     /// Interrupts.
@@ -66,6 +68,7 @@ impl Feature {
             Layer::Vfs => &[Feature::Vfs],
             Layer::PageCache => &[Feature::Faults, Feature::Cache],
             Layer::Fs => &[Feature::Fs],
+            Layer::Fuse => &[Feature::Fuse],
             Layer::Block | Layer::Device => &[Feature::Block],
             Layer::Sched => &[Feature::Sched],
             Layer::Irq => &[Feature::Irq],
@@ -76,7 +79,7 @@ impl Feature {
 
     /// Features without which the programs are loaded again when the kernel
     /// refuses them, and what is missing then.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 9] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 10] = [
         (
             Feature::Faults,
             "page faults",
@@ -93,6 +96,11 @@ impl Feature {
             "layer fs",
             "parts of file systems are not recorded, and direct I/O of io_uring and AIO is put \
              down to the call that submits it",
+        ),
+        (
+            Feature::Fuse,
+            "layer fuse",
+            "requests to FUSE servers are not recorded",
         ),
         (
             Feature::Block,

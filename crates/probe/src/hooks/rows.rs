@@ -284,6 +284,16 @@ pub(super) const ROWS: &[Row] = &[
     direct!("operation_btrfs_file_read_iter"),
     direct!("operation_btrfs_file_write_iter"),
     tracepoint!(Fs, "layer_dio_complete", "direct I/O is not told apart"),
+    tracepoint!(
+        Fuse,
+        "layer_fuse_send",
+        "requests to FUSE servers are not told apart"
+    ),
+    tracepoint!(
+        Fuse,
+        "layer_fuse_end",
+        "requests to FUSE servers are not told apart"
+    ),
     typed!(
         Block,
         "requests to devices have no cause",
