@@ -50,7 +50,7 @@ pub struct Log {
     pub calls: Vec<Call>,
 }
 
-const NUMBERS: [&str; 6] = ["fd", "size", "offset", "dev", "ino", "user_data"];
+const NUMBERS: [&str; 6] = ["fd", "size", "file_offset", "dev", "ino", "user_data"];
 const TEXTS: [&str; 7] = [
     "path",
     "path2",

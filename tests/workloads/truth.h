@@ -265,7 +265,7 @@ __attribute__((unused)) static void truth_end(void)
 		fprintf(out, "{\"syscall\":\"%s\",\"ret\":%ld", e->name, e->ret);
 		truth_number(out, "fd", e->x.fd);
 		truth_number(out, "size", e->x.size);
-		truth_number(out, "offset", e->x.offset);
+		truth_number(out, "file_offset", e->x.offset);
 		truth_number(out, "dev", e->x.dev);
 		truth_number(out, "ino", e->x.ino);
 		truth_hex(out, "path", e->x.path);
