@@ -573,6 +573,7 @@ fn requests_to_a_fuse_server() {
         (14, "OPEN"),
         (15, "READ"),
         (25, "FLUSH"),
+        (39, "IOCTL"),
     ];
     let name = |operation: i64| names.iter().find(|(number, _)| *number == operation);
     let served: Vec<_> = served
