@@ -1,8 +1,8 @@
 // The one filter bar: chips of what is asked for, and a field that suggests what the session has.
 
 import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
-import { LAYERS } from "../api/layers";
 import type { Columns } from "../api/arrow";
+import { LAYERS } from "../api/layers";
 import type { TilesBy } from "../api/session";
 import type { Filter, LayerState, ThreadRow, Threads } from "../api/types";
 import { Text } from "../components/text";
@@ -137,7 +137,12 @@ const ALWAYS: readonly Suggestion[] = [
 function ofLayers(layers: readonly LayerState[]): Suggestion[] {
 	const recorded = (name: string) => layers.some((layer) => layer.name === name && layer.recorded);
 	const below = LAYERS.filter((layer) => layer.name !== "syscall" && recorded(layer.by));
-	return below.map(({ name }) => ({ kind: "layer", label: name, figure: "spent time there", filter: { layer: [name] } }));
+	return below.map(({ name }) => ({
+		kind: "layer",
+		label: name,
+		figure: "spent time there",
+		filter: { layer: [name] },
+	}));
 }
 
 function useSuggestions(wanted: boolean): Suggestion[] {

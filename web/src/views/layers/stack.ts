@@ -1,8 +1,8 @@
 // Time by layer: over windows, and for each request in order.
 
 import type { Columns } from "../../api/arrow";
-import { byLayer } from "../../lib/layers";
 import { type Grid, type Keyed, seriesByKey, type TileColumns } from "../../lib/buckets";
+import { byLayer } from "../../lib/layers";
 
 /** Series of layers over windows, in the order in which they are stacked. */
 export function windowsOf(answer: TileColumns, grid: Grid): Keyed[] {

@@ -7,10 +7,10 @@ import { useTall } from "../../components/useTall";
 import { gridOf, perSecond } from "../../lib/buckets";
 import { colourOf } from "../../lib/colour";
 import { duration, exactDuration, percent } from "../../lib/format";
+import { meaningOf } from "../../lib/layers";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { meaningOf } from "../../lib/layers";
 import { shares, windowsOf } from "./stack";
 
 const BUCKETS = 500;

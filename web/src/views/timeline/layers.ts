@@ -3,8 +3,8 @@
 
 import { useMemo, useRef } from "react";
 import type { Columns } from "../../api/arrow";
-import { useColumns } from "../../state/session";
 import { byLayer } from "../../lib/layers";
+import { useColumns } from "../../state/session";
 import { spread } from "./decode";
 
 /** Buckets over the width of the screen. */
