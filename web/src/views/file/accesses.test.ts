@@ -31,7 +31,7 @@ const POINTS = answer(
 	{
 		t: [0, 10, 20, 30],
 		dur: [5, 5, 5, 5],
-		offset: [0, 100, 200, 4000],
+		file_offset: [0, 100, 200, 4000],
 		bytes: [100, 100, 100, 96],
 		tid: [1, 1, 1, 2],
 		rid: [11, 12, 13, 14],
@@ -72,7 +72,7 @@ describe("points", () => {
 		expect(leastSide(Number.NaN)).toBe(2);
 	});
 	it("count page faults in no sum of bytes", () => {
-		const faults = { ...answer({ mode: "points", faults: 1 }, { offset: [0, 8192], bytes: [4096, Number.NaN] }) };
+		const faults = { ...answer({ mode: "points", faults: 1 }, { file_offset: [0, 8192], bytes: [4096, Number.NaN] }) };
 		faults.flags = (name) => (name === "fault" ? [false, true] : [false, false]);
 		const { figures } = accessesOf(faults);
 		expect(figures.faults).toBe(1);
