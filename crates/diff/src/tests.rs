@@ -40,6 +40,7 @@ fn session(calls: Calls) -> Profile {
             (*syscall).to_owned(),
             Latency {
                 p50_ns: Some(*ns),
+                p90_ns: Some(*ns),
                 p99_ns: Some(*ns),
                 blocks: vec![block; BLOCKS],
             },
@@ -172,9 +173,22 @@ fn times_need_several_sessions() {
     let change = several
         .changes
         .iter()
-        .find(|c| c.metric == Metric::P99)
+        .find(|c| c.metric.is_duration())
         .unwrap();
     assert!(change.fails && change.subject == "write", "{change:?}");
+    assert_eq!(
+        change.moves,
+        [
+            "total 10 times as long",
+            "median 10 times as long",
+            "p99 10 times as long"
+        ]
+    );
+    assert!(several.headline.proven, "{:?}", several.headline);
+    assert_eq!(
+        several.headline.source.as_deref(),
+        Some("write on /data/out")
+    );
     assert_eq!(several.totals[0].effect, Some(0.0));
     let noisy = diff(
         &[fast(0), fast(3_000), fast(-2_000)],
@@ -205,6 +219,7 @@ fn numbered_files_are_grouped() {
 #[test]
 fn what_a_side_lacks_is_not_comparable() {
     let visit = LayerVisit {
+        call: None,
         layer: "device".to_owned(),
         name: "vda".to_owned(),
         visits: 10,

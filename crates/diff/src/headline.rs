@@ -1,0 +1,176 @@
+//! A comparison in a sentence: which side was slower, by how much, and where the difference is.
+
+use fathom_model::units::duration;
+
+use crate::direction::longer;
+use crate::guard::Guarding;
+use crate::result::{Change, Headline, Metric, Row, Tables, Verdict};
+use crate::work::Work;
+
+/// Factor from which on the time of a run moved.
+const MOVED: f64 = 1.1;
+/// Part of a difference from which on a file, a layer or a call explains it.
+const EXPLAINS: f64 = 0.5;
+
+/// A call on a file, and its part of the difference.
+struct Source {
+    subject: String,
+    impact: f64,
+    layer: Option<([String; 2], f64)>,
+}
+
+pub(crate) fn headline(
+    work: &Work,
+    guard: &Guarding,
+    tables: &Tables,
+    [changes, unproven]: [&[Change]; 2],
+    durations: [f64; 2],
+) -> Headline {
+    let impact = guard.impact(guard.totals);
+    let timed = |c: &&Change| c.metric.is_duration() && !c.minor;
+    let proven = changes.iter().any(|c| timed(&c)) || total_proven(guard);
+    // A load of fixed duration, or a recording of any length, takes as long as it takes.
+    let per_unit = guard.per_unit();
+    let [before, after] = durations;
+    let wall = (!per_unit && before > 0.0).then(|| after / before);
+    let ran = wall.filter(|w| !(1.0 / MOVED..=MOVED).contains(w));
+    let large = unproven.first().is_some_and(|c| c.impact_ns.is_some());
+    let said = proven || large;
+    let sign = match (ran, impact) {
+        (Some(wall), _) if said => wall - 1.0,
+        (None, Some(impact)) if said => impact,
+        _ => 0.0,
+    };
+    let source = match said {
+        true => impact.and_then(|whole| source(work, guard, tables, whole, sign)),
+        false => None,
+    };
+    let mut text = match (said, ran, impact) {
+        (true, Some(wall), _) => format!(
+            "After was {}: it ran {} instead of {} ({})",
+            if wall > 1.0 { "slower" } else { "faster" },
+            duration(after as i64),
+            duration(before as i64),
+            longer(wall)
+        ),
+        (true, None, Some(impact)) => format!(
+            "After spent {} {} in I/O calls{}{}",
+            duration(impact.abs() as i64),
+            if impact > 0.0 { "more" } else { "less" },
+            guard.unit_words(),
+            if per_unit {
+                ""
+            } else {
+                ", in about the same run time"
+            },
+        ),
+        _ => nothing(changes, durations, per_unit),
+    };
+    if let Some(source) = &source {
+        let amount = duration(source.impact.abs() as i64);
+        let more = if source.impact > 0.0 { "more" } else { "less" };
+        text.push_str(&format!(
+            "; {} took {amount} {more}{}",
+            source.subject,
+            match per_unit && ran.is_none() {
+                true => "",
+                false => guard.unit_words(),
+            }
+        ));
+        if let Some(([layer, name], ns)) = &source.layer {
+            let ns = duration(ns.abs() as i64);
+            text.push_str(&format!(", {ns} of it in layer {layer} ({name})"));
+        }
+    } else if let (true, Some(_), Some(impact)) = (said, ran, impact) {
+        let more = if impact > 0.0 { "more" } else { "less" };
+        let ns = duration(impact.abs() as i64);
+        text.push_str(&format!("; I/O calls took {ns} {more}"));
+    }
+    if said && !proven {
+        text.push_str(match work.judge.repeated() {
+            true => ". The sessions differ too much to prove it",
+            false => ". One session on each side cannot prove it",
+        });
+    }
+    text.push('.');
+    Headline {
+        text,
+        direction: match (said, sign) {
+            (true, sign) if sign > 0.0 => Verdict::Worse,
+            (true, sign) if sign < 0.0 => Verdict::Better,
+            _ => Verdict::Same,
+        },
+        proven,
+        layer: source.as_ref().and_then(|s| s.layer.clone().map(|l| l.0)),
+        source: source.map(|s| s.subject),
+        duration_ns: durations,
+        impact_ns: impact,
+    }
+}
+
+fn total_proven(guard: &Guarding) -> bool {
+    let time = guard.totals.iter().find(|f| f.metric == Metric::Time);
+    time.is_some_and(|f| f.verdict.is_change())
+}
+
+/// No difference of time that is worth a word.
+fn nothing(changes: &[Change], [before, after]: [f64; 2], per_unit: bool) -> String {
+    let mut matter = changes.iter().filter(|c| !c.minor);
+    let mut text = match (matter.next(), changes.is_empty()) {
+        (Some(first), _) => {
+            let what = match first.metric {
+                Metric::Findings => format!("finding {}", first.subject),
+                metric => format!("{} of {}", metric.words(), first.subject),
+            };
+            match matter.count() {
+                0 => format!("One thing changed beyond noise: {what}"),
+                more => format!("{} things changed beyond noise, first {what}", more + 1),
+            }
+        }
+        (None, true) => "Nothing changed beyond noise".to_owned(),
+        (None, false) => "Nothing changed beyond noise but trifles".to_owned(),
+    };
+    if !per_unit && before > 0.0 {
+        text.push_str(&format!(
+            "; after ran {}, before {}",
+            duration(after as i64),
+            duration(before as i64)
+        ));
+    }
+    text
+}
+
+/// The call on a file with the largest part of the difference, in the same direction.
+fn source(work: &Work, guard: &Guarding, tables: &Tables, whole: f64, sign: f64) -> Option<Source> {
+    let largest = |rows: &[Row], name: Option<&str>| -> Option<(String, String, f64)> {
+        rows.iter()
+            .filter(|row| name.is_none_or(|name| row.name == name))
+            .filter_map(|row| Some((row, guard.impact(&row.figures)?)))
+            .filter(|(_, impact)| impact * sign > 0.0)
+            .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+            .map(|(row, impact)| (row.name.clone(), guard.subject("operations", row), impact))
+    };
+    // A run that is slower though its calls are faster is not explained by them.
+    if whole * sign <= 0.0 {
+        return None;
+    }
+    let (call, mut subject, mut impact) = largest(&tables.syscalls, None)?;
+    if impact.abs() < whole.abs() * 0.1 {
+        return None;
+    }
+    if let Some((_, on, part)) = largest(&tables.operations, Some(&call))
+        && part.abs() >= impact.abs() * EXPLAINS
+    {
+        (subject, impact) = (on, part);
+    }
+    let layer = work
+        .layers_of(&call)
+        .into_iter()
+        .filter(|(_, ns)| ns * impact > 0.0 && ns.abs() >= impact.abs() * EXPLAINS)
+        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+    Some(Source {
+        subject,
+        impact,
+        layer,
+    })
+}
