@@ -1,5 +1,7 @@
 //! Comparisons of made-up sessions.
 
+mod times;
+
 use fathom_diagnose::{Group, Severity};
 
 use crate::profile::*;
