@@ -72,8 +72,8 @@ pub(crate) fn one(before: &Latency, after: &Latency, factor: f64) -> Option<Tail
 }
 
 /// Several sessions on a side: Welch's t-test on the square roots of the shares of calls
-/// beyond each threshold (their variance hardly depends on the share; Bartlett, Journal of the
-/// Royal Statistical Society 98, 1936, Supplement 3), corrected for the number of thresholds
+/// beyond each threshold (their variance hardly depends on the share; Bartlett, Supplement
+/// to the Journal of the Royal Statistical Society 3, 1936), corrected for the number of thresholds
 /// (Bonferroni).
 pub(crate) fn several(sides: [&[&Latency]; 2]) -> Option<Tail> {
     let [before, after] = sides;
