@@ -87,7 +87,7 @@ pub fn compare(
     let guarding = Guarding::new(&totals, &tables, &metrics, options.fail_above_percent).of_runs(
         durations,
         rates,
-        fixed.is_some(),
+        fixed.as_ref().map(|_| tables.syscalls.as_slice()),
     );
     let changes = guard::changes(&guarding, &tables, &findings);
     let unproven = guard::unproven(&guarding, &tables);

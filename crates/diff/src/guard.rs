@@ -119,6 +119,25 @@ pub(crate) fn unproven(guard: &Guarding, tables: &Tables) -> Vec<Change> {
     out
 }
 
+/// By what factor the number of most calls changed, if by more than a tenth: the median of the
+/// calls' factors, weighted by their number.
+fn typical_ratio(calls: &[Row]) -> Option<f64> {
+    let one = |row: &Row| {
+        let calls = row.figure(Metric::Calls)?;
+        let weight = calls.before.unwrap_or(0.0) + calls.after.unwrap_or(0.0);
+        Some((direction::ratio(calls, 1.0)?, weight))
+    };
+    let mut ratios: Vec<(f64, f64)> = calls.iter().filter_map(one).collect();
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = ratios.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;
+    let mut below = 0.0;
+    let (ratio, _) = ratios.into_iter().find(|(_, weight)| {
+        below += weight;
+        below >= half
+    })?;
+    (!(0.9..=1.1).contains(&ratio)).then_some(ratio)
+}
+
 /// What decides how weighty a difference is, and whether it is too much.
 pub(crate) struct Guarding<'a> {
     /// Errors guard by their names: then all of them together do not.
@@ -157,11 +176,14 @@ impl<'a> Guarding<'a> {
     }
 
     /// What a difference of time is measured by: runs of `durations`, seconds of them, or, of a
-    /// load that ran for a fixed time, as many calls.
-    pub(crate) fn of_runs(mut self, durations: [f64; 2], rates: bool, fixed_time: bool) -> Self {
-        let calls = self.totals.iter().find(|f| f.metric == Metric::Calls);
-        let ratio = calls.and_then(|calls| direction::ratio(calls, 1.0));
-        if let (true, Some(ratio)) = (fixed_time, ratio) {
+    /// load that ran for a fixed time and has the calls `fixed_time`, as many calls.
+    pub(crate) fn of_runs(
+        mut self,
+        durations: [f64; 2],
+        rates: bool,
+        fixed_time: Option<&[Row]>,
+    ) -> Self {
+        if let Some(ratio) = fixed_time.and_then(typical_ratio) {
             self.unit = 1.0 / ratio;
         }
         self.rates = rates;
@@ -194,6 +216,11 @@ impl<'a> Guarding<'a> {
         comparable.then_some(difference)
     }
 
+    /// Whether a difference of time is a large part of the run.
+    pub(crate) fn is_large(&self, impact: f64) -> bool {
+        impact.abs() >= self.run * LARGE
+    }
+
     /// Whether a difference of time that is within noise would be a large one.
     fn large(&self, row: &Row) -> bool {
         let durations = || row.figures.iter().filter(|f| f.metric.is_duration());
@@ -211,7 +238,7 @@ impl<'a> Guarding<'a> {
             .filter(|f| f.verdict.is_change())
             .and_then(|f| Some(!far(ratio? / direction::ratio(f, self.unit)?)))
             .unwrap_or(false);
-        let total = impact.abs() >= self.run * LARGE && ratio.is_none_or(far) && !explained;
+        let total = self.is_large(impact) && ratio.is_none_or(far) && !explained;
         let tail = row.figure(Metric::Tail).is_some_and(|tail| {
             let most = time.before.unwrap_or(0.0).max(time.after.unwrap_or(0.0));
             tail.p.is_some_and(|p| p < ALPHA) && most >= self.whole(Metric::Time) * LARGE_TAIL

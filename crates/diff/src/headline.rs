@@ -1,6 +1,6 @@
 //! A comparison in a sentence: which side was slower, by how much, and where the difference is.
 
-use fathom_model::units::duration;
+use fathom_model::units::{bytes, count, duration};
 
 use crate::direction::longer;
 use crate::guard::Guarding;
@@ -27,22 +27,31 @@ pub(crate) fn headline(
     durations: [f64; 2],
 ) -> Headline {
     let impact = guard.impact(guard.totals);
-    let timed = |c: &&Change| c.metric.is_duration() && !c.minor;
-    let proven = changes.iter().any(|c| timed(&c)) || total_proven(guard);
+    let matters = || changes.iter().filter(|c| !c.minor);
+    let timed = matters().any(|c| c.metric.is_duration()) || total_proven(guard);
+    // More calls that took more time: that follows from their number.
+    let counted = matters().any(|c| {
+        let both = |impact: f64| impact * (c.after.unwrap_or(0.0) - c.before.unwrap_or(0.0)) > 0.0;
+        let part = c.table == "operations" || c.table == "syscalls";
+        part && c.impact_ns.is_some_and(|ns| guard.is_large(ns) && both(ns))
+    });
+    let proven = timed || counted;
     // A load of fixed duration, or a recording of any length, takes as long as it takes.
     let per_unit = guard.per_unit();
     let [before, after] = durations;
     let wall = (!per_unit && before > 0.0).then(|| after / before);
     let ran = wall.filter(|w| !(1.0 / MOVED..=MOVED).contains(w));
-    let large = unproven.first().is_some_and(|c| c.impact_ns.is_some());
-    let said = proven || large;
+    let said = proven || !unproven.is_empty();
     let sign = match (ran, impact) {
         (Some(wall), _) if said => wall - 1.0,
-        (None, Some(impact)) if said => impact,
+        (None, Some(impact)) if said && guard.is_large(impact) => impact,
         _ => 0.0,
     };
     let source = match said {
-        true => impact.and_then(|whole| source(work, guard, tables, whole, sign)),
+        true => impact.and_then(|whole| {
+            let sign = if sign == 0.0 { whole } else { sign };
+            source(work, guard, tables, whole, sign)
+        }),
         false => None,
     };
     let mut text = match (said, ran, impact) {
@@ -53,7 +62,7 @@ pub(crate) fn headline(
             duration(before as i64),
             longer(wall)
         ),
-        (true, None, Some(impact)) => format!(
+        (true, None, Some(impact)) if guard.is_large(impact) => format!(
             "After spent {} {} in I/O calls{}{}",
             duration(impact.abs() as i64),
             if impact > 0.0 { "more" } else { "less" },
@@ -64,9 +73,16 @@ pub(crate) fn headline(
                 ", in about the same run time"
             },
         ),
+        (true, None, _) => {
+            let moved = matters().filter(|c| c.metric.is_duration()).chain(unproven);
+            let moved = moved.map(|c| format!("{}: {}", c.subject, c.moves.join(", ")));
+            let moved: Vec<String> = moved.take(1).collect();
+            format!("After took about as long, but {}", moved.join(""))
+        }
         _ => nothing(changes, durations, per_unit),
     };
-    if let Some(source) = &source {
+    let explained = source.as_ref().filter(|_| sign != 0.0);
+    if let Some(source) = explained {
         let amount = duration(source.impact.abs() as i64);
         let more = if source.impact > 0.0 { "more" } else { "less" };
         text.push_str(&format!(
@@ -118,10 +134,7 @@ fn nothing(changes: &[Change], [before, after]: [f64; 2], per_unit: bool) -> Str
     let mut matter = changes.iter().filter(|c| !c.minor);
     let mut text = match (matter.next(), changes.is_empty()) {
         (Some(first), _) => {
-            let what = match first.metric {
-                Metric::Findings => format!("finding {}", first.subject),
-                metric => format!("{} of {}", metric.words(), first.subject),
-            };
+            let what = what(first);
             match matter.count() {
                 0 => format!("One thing changed beyond noise: {what}"),
                 more => format!("{} things changed beyond noise, first {what}", more + 1),
@@ -138,6 +151,28 @@ fn nothing(changes: &[Change], [before, after]: [f64; 2], per_unit: bool) -> Str
         ));
     }
     text
+}
+
+/// A change of a number.
+fn what(change: &Change) -> String {
+    let [before, after] = [change.before, change.after].map(|n| n.unwrap_or(0.0));
+    let number = |n: f64| match change.metric {
+        metric if metric.is_bytes() => bytes(n.round() as i64),
+        metric if metric.is_time() => duration(n.round() as i64),
+        _ => count(n.round() as i64),
+    };
+    match change.metric {
+        Metric::Findings if before == 0.0 => format!("new finding {}", change.subject),
+        Metric::Findings if after == 0.0 => format!("finding gone {}", change.subject),
+        Metric::Findings => format!("finding {}", change.subject),
+        metric => format!(
+            "{} of {} went from {} to {}",
+            metric.words(),
+            change.subject,
+            number(before),
+            number(after)
+        ),
+    }
 }
 
 /// The call on a file with the largest part of the difference, in the same direction.

@@ -339,8 +339,9 @@ impl Judge {
         text.push(match self.quiet {
             true => format!(
                 "one session a side does not show how much times differ from run to run: on a quiet machine they count \
-                 from a factor of {:.1} on",
-                self.least_factor()
+                 from a factor of {:.1} on, and tails from {:.1} on",
+                self.least_factor(),
+                self.tail_factor()
             ),
             false => "one session a side does not show how much times differ from run to run: give several to compare \
                       them, or ask for them with --metric time,p99 if the machine was quiet"

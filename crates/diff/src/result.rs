@@ -41,7 +41,7 @@ pub struct Headline {
     pub text: String,
     /// Which way the time of the run went: `worse` is longer, `same` that it did not.
     pub direction: Verdict,
-    /// Whether the difference of time is more than noise.
+    /// Whether the difference of time is more than noise, or follows from the number of calls.
     pub proven: bool,
     /// The call on a file with the largest part of the difference of time.
     pub source: Option<String>,

@@ -107,6 +107,10 @@ fn what_is_worse_comes_first_and_fails() {
         .unwrap();
     assert_eq!(row.status, Status::New);
     assert_eq!(row.figure(Metric::Time).unwrap().verdict, Verdict::Worse);
+    assert_eq!(
+        diff.headline.text,
+        "After spent 500 ms more in I/O calls, in about the same run time; fsync on /data/out took 500 ms more."
+    );
     // The table of calls is ordered by weight.
     assert_eq!(diff.tables.syscalls[0].name, "fsync");
 }
@@ -439,10 +443,10 @@ fn another_order_of_as_many_calls() {
     let noise = [Outcome::WithinNoise; 2];
     assert_eq!(outcome("scan-out-of-order", 15_000_000), noise);
     assert_eq!(outcome("thread-interference", 500_000_000), noise);
-    // It comes first, also before what fails.
+    // Its impact is larger than that of what fails.
     let mut worse = with(&[("fsync", "/data/out", 500, 0, 1_000_000)]);
     worse.findings = Some(Vec::new());
-    let diff = diff(&[scan("scan-out-of-order", 500_000_000)], &[worse]);
+    let diff = diff(&[scan("scan-out-of-order", 600_000_000)], &[worse]);
     assert_eq!(diff.outcome, Outcome::Worse);
     assert_eq!(
         (diff.changes[0].metric, diff.changes[0].verdict),

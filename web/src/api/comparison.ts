@@ -191,7 +191,7 @@ export type Headline = {
   text: string,
   /** Which way the time of the run went: `worse` is longer, `same` that it did not. */
   direction: Verdict,
-  /** Whether the difference of time is more than noise. */
+  /** Whether the difference of time is more than noise, or follows from the number of calls. */
   proven: boolean,
   /** The call on a file with the largest part of the difference of time. */
   source: string | null,
