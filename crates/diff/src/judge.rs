@@ -336,6 +336,11 @@ impl Judge {
                 percent(self.scatter.exp() - 1.0)
             ),
         });
+        text.push(format!(
+            "all tests, of totals, medians and tails, are corrected together for their number (Holm, weighted by their \
+             part of the whole): {} chance of one false alarm in all of them",
+            percent(ALPHA)
+        ));
         text.push(match self.quiet {
             true => format!(
                 "one session a side does not show how much times differ from run to run: on a quiet machine they count \
@@ -434,11 +439,10 @@ impl Draft {
         };
         figure.why = format!("{p}{of}");
         if self.blind {
-            let seen = match figure.p.is_some_and(|p| p < ALPHA) {
-                true => "more than the calls of each session differ",
-                false => "no more than the calls of each session differ",
-            };
-            figure.why = format!("{p}{of}: {seen}; what runs differ by needs several sessions");
+            figure.why = format!(
+                "{p}{of}: the chance by how much calls of one session differ; how much runs differ only several \
+                 sessions show"
+            );
             return;
         }
         if figure.p.is_some_and(|p| p < ALPHA) {

@@ -105,7 +105,7 @@ impl Page<'_> {
             }
             Outcome::WithinNoise => {
                 let same = self.style.good("Within noise");
-                format!("{same}: no difference that is more than that ({names})")
+                format!("{same}: nothing that guards the exit status changed ({names})")
             }
         };
         self.line(&line);
@@ -325,9 +325,10 @@ impl Page<'_> {
                 (Status::Gone, _) => "gone",
                 (Status::Both, Verdict::Worse) => "worse",
                 (Status::Both, Verdict::Better) => "better",
-                (Status::Both, _) => "same",
+                (Status::Both, Verdict::Same) => "same",
+                (Status::Both, _) => "still",
             };
-            let lost = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| duration(ns as i64));
+            let lost = |ns: Option<f64>| ns.map_or("none".to_owned(), |ns| duration(ns as i64));
             let mut text = format!("{status}  {}  {}", finding.rule, finding.title);
             if finding.lost_ns.iter().any(Option::is_some) {
                 let [before, after] = finding.lost_ns;
@@ -422,9 +423,9 @@ fn judged(figure: &Figure) -> String {
         Verdict::Mixed => "mixed",
         Verdict::NotComparable => "not comparable",
     };
-    if figure.why.is_empty() {
-        word.to_owned()
-    } else {
-        format!("{word}: {}", figure.why)
+    // The rest of the reason is below the tables, and in JSON.
+    match figure.why.split([':', ';']).next() {
+        None | Some("") => word.to_owned(),
+        Some(why) => format!("{word}: {why}"),
     }
 }
