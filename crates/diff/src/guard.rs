@@ -238,10 +238,14 @@ impl<'a> Guarding<'a> {
             .filter(|f| f.verdict.is_change())
             .and_then(|f| Some(!far(ratio? / direction::ratio(f, self.unit)?)))
             .unwrap_or(false);
-        let total = self.is_large(impact) && ratio.is_none_or(far) && !explained;
+        // Where several sessions of a side overlap with those of the other they show noise.
+        let apart = |f: &Figure| f.effect.is_none_or(|effect| effect.abs() >= 1.0);
+        let total = apart(time) && self.is_large(impact) && ratio.is_none_or(far) && !explained;
         let tail = row.figure(Metric::Tail).is_some_and(|tail| {
             let most = time.before.unwrap_or(0.0).max(time.after.unwrap_or(0.0));
-            tail.p.is_some_and(|p| p < ALPHA) && most >= self.whole(Metric::Time) * LARGE_TAIL
+            apart(tail)
+                && tail.p.is_some_and(|p| p < ALPHA)
+                && most >= self.whole(Metric::Time) * LARGE_TAIL
         });
         total || tail
     }

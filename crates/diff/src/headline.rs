@@ -11,11 +11,16 @@ use crate::work::Work;
 const MOVED: f64 = 1.1;
 /// Part of a difference from which on a file, a layer or a call explains it.
 const EXPLAINS: f64 = 0.5;
+const NEARLY_ALL: f64 = 0.95;
+/// The same below which a call is not worth naming.
+const NAMED: f64 = 0.1;
 
 /// A call on a file, and its part of the difference.
 struct Source {
     subject: String,
     impact: f64,
+    /// All calls of the name, or nearly all of their difference: layers are of those.
+    whole_call: bool,
     layer: Option<([String; 2], f64)>,
 }
 
@@ -94,8 +99,11 @@ pub(crate) fn headline(
             }
         ));
         if let Some(([layer, name], ns)) = &source.layer {
-            let ns = duration(ns.abs() as i64);
-            text.push_str(&format!(", {ns} of it in layer {layer} ({name})"));
+            let part = match source.whole_call && ns.abs() <= source.impact.abs() {
+                true => format!("{} of it", duration(ns.abs() as i64)),
+                false => "mostly".to_owned(),
+            };
+            text.push_str(&format!(", {part} in layer {layer} ({name})"));
         }
     } else if let (true, Some(_), Some(impact)) = (said, ran, impact) {
         let more = if impact > 0.0 { "more" } else { "less" };
@@ -189,8 +197,9 @@ fn source(work: &Work, guard: &Guarding, tables: &Tables, whole: f64, sign: f64)
     if whole * sign <= 0.0 {
         return None;
     }
-    let (call, mut subject, mut impact) = largest(&tables.syscalls, None)?;
-    if impact.abs() < whole.abs() * 0.1 {
+    let (call, mut subject, of_call) = largest(&tables.syscalls, None)?;
+    let mut impact = of_call;
+    if impact.abs() < whole.abs() * NAMED {
         return None;
     }
     if let Some((_, on, part)) = largest(&tables.operations, Some(&call))
@@ -206,6 +215,7 @@ fn source(work: &Work, guard: &Guarding, tables: &Tables, whole: f64, sign: f64)
     Some(Source {
         subject,
         impact,
+        whole_call: impact.abs() >= of_call.abs() * NEARLY_ALL,
         layer,
     })
 }

@@ -113,10 +113,10 @@ pub(crate) fn several(sides: [&[&Latency]; 2]) -> Option<Tail> {
     })
 }
 
-/// Logarithm of a quantile of all calls.
+/// Logarithm of a quantile of all calls; `None` when fewer than one call is beyond it.
 pub(crate) fn quantile(latency: &Latency, q: f64) -> Option<f64> {
     let hist = sum([(latency, 0)].into_iter());
-    (!hist.is_empty()).then(|| crate::spread::quantile(&hist, q))
+    (calls(latency) as f64 * (1.0 - q) >= 1.0 - 1e-9).then(|| crate::spread::quantile(&hist, q))
 }
 
 fn duration(bucket: i32) -> f64 {

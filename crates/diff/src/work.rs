@@ -412,7 +412,15 @@ impl<'a> Work<'a> {
                 .draft(metric, samples, Kind::Timed([error(0), error(1)]), matters)
         };
         let metrics = [Metric::P50, Metric::P90, Metric::P99, Metric::P999];
-        let mut drafts: Vec<Draft> = (0..).zip(metrics).map(one).collect();
+        let enough = |metric: Metric, draft: &Draft| {
+            metric != Metric::P999 || draft.figure.samples.iter().all(|side| !side.is_empty())
+        };
+        let mut drafts: Vec<Draft> = (0..)
+            .zip(metrics)
+            .map(|(index, metric)| (metric, one((index, metric))))
+            .filter(|(metric, draft)| enough(*metric, draft))
+            .map(|(_, draft)| draft)
+            .collect();
         drafts.extend(matters.then(|| self.tail(name)).flatten());
         drafts
     }
