@@ -135,12 +135,31 @@ fn tail_words(row: &Row, figure: &Figure) -> Option<String> {
     ))
 }
 
-/// `29 times as long`, `12 % shorter`.
+/// `29 times as long`, `12 % shorter`, `down to 1/385`.
 pub(crate) fn longer(ratio: f64) -> String {
     match ratio {
         r if r >= 10.0 => format!("{} times as long", count(r.round() as i64)),
         r if r >= 2.0 => format!("{r:.1} times as long"),
         r if r >= 1.0 => format!("{} longer", percent(r - 1.0)),
-        r => format!("{} shorter", percent(1.0 - r)),
+        r if r >= 0.05 => format!("{} shorter", percent(1.0 - r)),
+        r => format!("down to 1/{}", count((1.0 / r).round() as i64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longer;
+
+    #[test]
+    fn factors_in_words() {
+        for (ratio, words) in [
+            (29.2, "29 times as long"),
+            (3.34, "3.3 times as long"),
+            (1.12, "12 % longer"),
+            (0.88, "12 % shorter"),
+            (1.0 / 385.0, "down to 1/385"),
+        ] {
+            assert_eq!(longer(ratio), words);
+        }
     }
 }

@@ -424,7 +424,7 @@ fn judged(figure: &Figure) -> String {
         Verdict::NotComparable => "not comparable",
     };
     // The rest of the reason is below the tables, and in JSON.
-    match figure.why.split([':', ';']).next() {
+    match figure.why.split([':', ';', ',']).next() {
         None | Some("") => word.to_owned(),
         Some(why) => format!("{word}: {why}"),
     }
