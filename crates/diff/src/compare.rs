@@ -1,11 +1,14 @@
 //! Putting the figures of two sides beside each other.
 
 use crate::DiffError;
+use crate::direction;
 use crate::findings;
-use crate::guard;
+use crate::guard::{self, Guarding};
+use crate::headline;
 use crate::judge::{self, ALPHA};
 use crate::profile::Profile;
 use crate::result::{Diff, Figure, Guard, Method, Metric, Outcome, SessionRef, Side};
+use crate::stats;
 use crate::timed;
 use crate::work::Work;
 
@@ -52,50 +55,45 @@ pub fn compare(
     let mut tables = work.tables();
     let mut totals = work.totals();
     {
-        // What guards is one family of tests, what explains it another.
-        let guarding = [
-            &mut tables.syscalls,
-            &mut tables.operations,
-            &mut tables.errors,
-        ];
-        let rows = guarding
-            .into_iter()
-            .flatten()
-            .flat_map(|row| &mut row.figures);
-        judge::settle(&mut totals.iter_mut().chain(rows).collect::<Vec<_>>());
+        let rows = tables.all().into_iter().flatten();
+        let figures = rows.flat_map(|row| &mut row.figures);
+        judge::settle(&mut totals.iter_mut().chain(figures).collect::<Vec<_>>());
     }
-    for table in [
-        &mut tables.classes,
-        &mut tables.files,
-        &mut tables.processes,
-        &mut tables.layers,
-        &mut tables.devices,
-    ] {
-        let figures = table.iter_mut().flat_map(|row| &mut row.figures);
-        judge::settle(&mut figures.collect::<Vec<_>>());
+    let mut tables = tables.finish();
+    tables.syscalls.iter_mut().for_each(direction::reconcile);
+    for row in &mut tables.operations {
+        let calls = tables.syscalls.iter().find(|calls| calls.name == row.name);
+        direction::reconcile_part(row, calls);
     }
-    let tables = tables.finish();
     let findings = findings::compare([before, after], &work.matcher, &work.judge, &tables);
     let metrics = options.guards.clone().unwrap_or_else(|| {
         let repeated = work.judge.sessions.iter().all(|n| *n >= SESSIONS_FOR_TIMES);
-        let times = |metric: &Metric| !metric.is_time();
+        let times = |metric: &Metric| !metric.is_duration();
         Metric::GUARDS
             .into_iter()
             .filter(|m| repeated || times(m))
             .collect()
     });
     let totals: Vec<Figure> = totals.into_iter().map(|d| d.figure).collect();
-    let changes = guard::changes(
-        &totals,
-        &tables,
-        &findings,
-        &metrics,
-        options.fail_above_percent,
+    let rates = work.judge.rates;
+    let fixed = match rates {
+        true => None,
+        false => timed::note([before, after], &totals),
+    };
+    let durations = [before, after].map(|side| {
+        let each: Vec<f64> = side.iter().map(|p| p.duration_ns as f64).collect();
+        stats::mean(&each)
+    });
+    let guarding = Guarding::new(&totals, &tables, &metrics, options.fail_above_percent).of_runs(
+        durations,
+        rates,
+        fixed.as_ref().map(|_| tables.syscalls.as_slice()),
     );
+    let changes = guard::changes(&guarding, &tables, &findings);
+    let unproven = guard::unproven(&guarding, &tables);
+    let headline = headline::headline(&work, &guarding, &tables, [&changes, &unproven], durations);
     let mut notes = work.comparable.notes;
-    if !work.judge.rates {
-        notes.extend(timed::note([before, after], &totals));
-    }
+    notes.extend(fixed);
     let failures = changes.iter().filter(|c| c.fails).count();
     let changed = !changes.is_empty() || totals.iter().any(|f| f.verdict.is_change());
     Ok(Diff {
@@ -104,6 +102,7 @@ pub fn compare(
             (0, true) => Outcome::Changed,
             (0, false) => Outcome::WithinNoise,
         },
+        headline,
         before: side(before),
         after: side(after),
         method: Method {
@@ -123,6 +122,7 @@ pub fn compare(
             failures,
         },
         changes,
+        unproven,
         totals,
         tables,
         findings,

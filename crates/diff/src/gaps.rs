@@ -216,7 +216,9 @@ impl Comparable {
     pub fn metric(&self, metric: Metric) -> Option<&str> {
         let why = match metric {
             Metric::Time => self.times.as_ref().or(self.counts.as_ref()),
-            Metric::P50 | Metric::P99 => self.percentiles.as_ref(),
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 | Metric::Tail => {
+                self.percentiles.as_ref()
+            }
             Metric::AskedBytes => self.asked.as_ref().or(self.counts.as_ref()),
             Metric::Calls | Metric::Errors | Metric::Bytes => self.counts.as_ref(),
             Metric::FirstCall | Metric::LastCall | Metric::Findings => None,

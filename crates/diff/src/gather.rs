@@ -123,10 +123,14 @@ impl Profile {
             })?,
             layers: rows(
                 db,
-                "SELECT layer, name, count(*) AS visits, bounded(sum(self_ns)) AS self_ns
-                 FROM slices WHERE layer <> 'syscall' GROUP BY ALL",
+                "SELECT call, layer, name, count(*) AS visits, bounded(sum(self_ns)) AS self_ns
+                 FROM slices
+                 LEFT JOIN (SELECT rid, any_value(name) AS call FROM slices
+                            WHERE layer = 'syscall' AND depth = 0 GROUP BY rid) USING (rid)
+                 WHERE layer <> 'syscall' GROUP BY ALL",
                 |row| {
                     Ok(LayerVisit {
+                        call: row.maybe_text("call")?,
                         layer: row.text("layer")?,
                         name: row.text("name")?,
                         visits: row.int("visits")?,
@@ -181,10 +185,11 @@ fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
     let mut latencies: BTreeMap<String, Latency> = BTreeMap::new();
     rows(
         db,
-        "SELECT syscall, p50_ns, p99_ns FROM by_syscall",
+        "SELECT syscall, p50_ns, p90_ns, p99_ns FROM by_syscall",
         |row| {
             let latency = latencies.entry(row.text("syscall")?).or_default();
             latency.p50_ns = row.maybe_int("p50_ns")?;
+            latency.p90_ns = row.maybe_int("p90_ns")?;
             latency.p99_ns = row.maybe_int("p99_ns")?;
             latency.blocks = vec![Block::default(); BLOCKS];
             Ok(())

@@ -1,8 +1,13 @@
 //! What stands out of a comparison, and whether it is too much.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use fathom_diagnose::Group;
+
+use crate::direction;
 use crate::errors::{self, ErrorKind};
+use crate::judge::ALPHA;
 use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, Verdict};
 
 /// Part of the whole below which a difference is not too much whatever its factor: of
@@ -10,85 +15,315 @@ use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, 
 const MIN_COUNT: f64 = 0.001;
 const MIN_TIME: f64 = 0.01;
 
-/// Differences beyond noise, the weightiest first.
+/// Part of the run from which on a difference of time is large, by which factor, and from
+/// which part of all time on a tail is.
+const LARGE: f64 = 0.05;
+const LARGE_FACTOR: f64 = 2.0;
+const LARGE_TAIL: f64 = 0.01;
+
+/// Differences beyond noise: data at stake, then those of parts of the program by their impact
+/// on time, then those of all calls together.
 pub(crate) fn changes(
-    totals: &[Figure],
+    guard: &Guarding,
     tables: &Tables,
     findings: &[FindingChange],
-    metrics: &[Metric],
-    fail_above_percent: f64,
 ) -> Vec<Change> {
-    let named = |row: &Row| {
-        let all = |f: &Figure| f.verdict != Verdict::NotComparable;
-        row.figures.iter().all(all)
-    };
-    let guard = Guarding {
-        errors_named: !tables.errors.is_empty() && tables.errors.iter().all(named),
-        totals,
-        metrics,
-        limit: fail_above_percent / 100.0,
-    };
+    let totals = guard.totals;
     let mut changes: Vec<(u8, Change)> = Vec::new();
     for finding in findings.iter().filter(|f| f.verdict.is_change()) {
-        let change = guard.finding(finding);
-        // What is said of the program as a whole comes before what that follows from.
-        let rank = match (change.fails, finding.status) {
-            (true, _) => 0,
-            (false, Status::New | Status::Gone) => 1,
-            (false, Status::Both) => 5,
+        let rank = if finding.group == Group::Correctness {
+            0
+        } else {
+            1
         };
-        changes.push((rank, change));
+        changes.push((rank, guard.finding(finding)));
     }
     let mut explained = BTreeSet::new();
     for row in &tables.operations {
         for figure in row.figures.iter().filter(|f| f.metric != Metric::Time) {
             if figure.verdict.is_change() {
                 explained.insert((row.name.as_str(), figure.metric));
-                changes.push((3, guard.change("operations", row, figure)));
+                changes.push((1, guard.change("operations", row, figure)));
             }
         }
     }
     for row in &tables.syscalls {
-        for figure in row.figures.iter().filter(|f| f.verdict.is_change()) {
+        let timed = |f: &&Figure| f.metric.is_duration();
+        // Of calls that one side does not have the number says it all.
+        if row.status == Status::Both
+            && row
+                .figures
+                .iter()
+                .filter(timed)
+                .any(|f| f.verdict.is_change())
+        {
+            changes.extend(guard.durations(row, tables).map(|change| (1, change)));
+        }
+        let counted = row.figures.iter().filter(|f| !timed(f));
+        for figure in counted.filter(|f| f.verdict.is_change()) {
             // Its calls on files say more; errors are told by their names.
             if !explained.contains(&(row.name.as_str(), figure.metric))
                 && figure.metric != Metric::Errors
             {
-                changes.push((3, guard.change("syscalls", row, figure)));
+                changes.push((1, guard.change("syscalls", row, figure)));
             }
         }
     }
     for row in &tables.errors {
         let figures = row.figures.iter().filter(|f| f.verdict.is_change());
-        changes.extend(figures.map(|figure| (3, guard.error(row, figure))));
+        let fault = errors::kind(&row.name, row.on.as_deref().unwrap_or_default());
+        let rank = if fault == ErrorKind::Fault { 0 } else { 1 };
+        changes.extend(figures.map(|figure| (rank, guard.error(row, figure))));
     }
     for figure in totals.iter().filter(|f| f.verdict.is_change()) {
-        changes.push((4, guard.total(figure)));
+        changes.push((2, guard.total(figure)));
     }
-    // Findings, then what fails, then the rest.
-    let rank = |rank: u8, change: &Change| match (rank, change.fails) {
-        (0 | 1, _) => rank,
-        (_, true) => 2,
-        (rank, false) => rank,
-    };
     changes.sort_by(|(r, a), (s, b)| {
-        let worse = |c: &Change| c.verdict == Verdict::Worse;
-        (rank(*r, a), *r, !worse(a))
-            .cmp(&(rank(*s, b), *s, !worse(b)))
+        (a.minor, r)
+            .cmp(&(b.minor, s))
+            .then_with(|| by_impact(a, b))
+            .then_with(|| b.fails.cmp(&a.fails))
             .then(b.weight.total_cmp(&a.weight))
     });
     changes.into_iter().map(|(_, change)| change).collect()
 }
 
-struct Guarding<'a> {
-    /// Errors guard by their names: then all of them together do not.
-    errors_named: bool,
-    totals: &'a [Figure],
-    metrics: &'a [Metric],
-    limit: f64,
+/// The largest impact first.
+fn by_impact(a: &Change, b: &Change) -> Ordering {
+    let impact = |c: &Change| c.impact_ns.unwrap_or(0.0).abs();
+    impact(b).total_cmp(&impact(a))
 }
 
-impl Guarding<'_> {
+/// Large differences of time that are within noise.
+pub(crate) fn unproven(guard: &Guarding, tables: &Tables) -> Vec<Change> {
+    let calls = tables.syscalls.iter().filter(|row| guard.large(row));
+    let mut out: Vec<Change> = calls
+        .filter_map(|row| guard.durations(row, tables))
+        .collect();
+    for row in tables.layers.iter().filter(|row| guard.large(row)) {
+        if let Some(time) = row.figure(Metric::Time) {
+            let moves = direction::moves(row, guard.unit);
+            out.push(Change {
+                subject: guard.subject("layers", row),
+                moves,
+                ..guard.change("layers", row, time)
+            });
+        }
+    }
+    for change in &mut out {
+        change.verdict = Verdict::WithinNoise;
+        change.fails = false;
+        change.minor = false;
+    }
+    out.sort_by(by_impact);
+    out
+}
+
+/// By what factor the number of most calls changed, if by more than a tenth: the median of the
+/// calls' factors, weighted by their number.
+fn typical_ratio(calls: &[Row]) -> Option<f64> {
+    let one = |row: &Row| {
+        let calls = row.figure(Metric::Calls)?;
+        let weight = calls.before.unwrap_or(0.0) + calls.after.unwrap_or(0.0);
+        Some((direction::ratio(calls, 1.0)?, weight))
+    };
+    let mut ratios: Vec<(f64, f64)> = calls.iter().filter_map(one).collect();
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = ratios.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;
+    let mut below = 0.0;
+    let (ratio, _) = ratios.into_iter().find(|(_, weight)| {
+        below += weight;
+        below >= half
+    })?;
+    (!(0.9..=1.1).contains(&ratio)).then_some(ratio)
+}
+
+/// What decides how weighty a difference is, and whether it is too much.
+pub(crate) struct Guarding<'a> {
+    /// Errors guard by their names: then all of them together do not.
+    errors_named: bool,
+    pub totals: &'a [Figure],
+    metrics: &'a [Metric],
+    limit: f64,
+    /// What times after are multiplied by, so that they are of as much work as before.
+    unit: f64,
+    /// Figures are by second.
+    rates: bool,
+    /// The longer run, nanoseconds.
+    run: f64,
+}
+
+impl<'a> Guarding<'a> {
+    pub(crate) fn new(
+        totals: &'a [Figure],
+        tables: &Tables,
+        metrics: &'a [Metric],
+        fail_above_percent: f64,
+    ) -> Self {
+        let named = |row: &Row| {
+            let all = |f: &Figure| f.verdict != Verdict::NotComparable;
+            row.figures.iter().all(all)
+        };
+        Self {
+            errors_named: !tables.errors.is_empty() && tables.errors.iter().all(named),
+            totals,
+            metrics,
+            limit: fail_above_percent / 100.0,
+            unit: 1.0,
+            rates: false,
+            run: 0.0,
+        }
+    }
+
+    /// What a difference of time is measured by: runs of `durations`, seconds of them, or, of a
+    /// load that ran for a fixed time and has the calls `fixed_time`, as many calls.
+    pub(crate) fn of_runs(
+        mut self,
+        durations: [f64; 2],
+        rates: bool,
+        fixed_time: Option<&[Row]>,
+    ) -> Self {
+        if let Some(ratio) = fixed_time.and_then(typical_ratio) {
+            self.unit = 1.0 / ratio;
+        }
+        self.rates = rates;
+        self.run = match rates {
+            true => 1e9,
+            false => durations[0].max(durations[1]),
+        };
+        self
+    }
+
+    /// Whether the time of a run is no measure of its speed.
+    pub(crate) fn per_unit(&self) -> bool {
+        self.rates || self.unit != 1.0
+    }
+
+    /// The unit of work behind a difference of time.
+    pub(crate) fn unit_words(&self) -> &'static str {
+        match (self.rates, self.unit == 1.0) {
+            (true, _) => " per second of recording",
+            (false, true) => "",
+            (false, false) => " for as many calls",
+        }
+    }
+
+    /// Difference of time per unit of work.
+    pub(crate) fn impact(&self, row: &[Figure]) -> Option<f64> {
+        let time = row.iter().find(|f| f.metric == Metric::Time)?;
+        let comparable = time.verdict != Verdict::NotComparable;
+        let difference = time.after.unwrap_or(0.0) * self.unit - time.before.unwrap_or(0.0);
+        comparable.then_some(difference)
+    }
+
+    /// Whether a difference of time is a large part of the run.
+    pub(crate) fn is_large(&self, impact: f64) -> bool {
+        impact.abs() >= self.run * LARGE
+    }
+
+    /// Whether a difference of time that is within noise would be a large one.
+    fn large(&self, row: &Row) -> bool {
+        let durations = || row.figures.iter().filter(|f| f.metric.is_duration());
+        let Some((time, impact)) = row.figure(Metric::Time).zip(self.impact(&row.figures)) else {
+            return false;
+        };
+        if durations().any(|f| f.verdict.is_change()) {
+            return false;
+        }
+        let far = |ratio: f64| !(1.0 / LARGE_FACTOR..LARGE_FACTOR).contains(&ratio);
+        let ratio = direction::ratio(time, self.unit);
+        // As many more calls as more time: the number says it.
+        let calls = row.figure(Metric::Calls);
+        let explained = calls
+            .filter(|f| f.verdict.is_change())
+            .and_then(|f| Some(!far(ratio? / direction::ratio(f, self.unit)?)))
+            .unwrap_or(false);
+        // Where several sessions of a side overlap with those of the other they show noise.
+        let apart = |f: &Figure| f.effect.is_none_or(|effect| effect.abs() >= 1.0);
+        let total = apart(time) && self.is_large(impact) && ratio.is_none_or(far) && !explained;
+        let tail = row.figure(Metric::Tail).is_some_and(|tail| {
+            let most = time.before.unwrap_or(0.0).max(time.after.unwrap_or(0.0));
+            apart(tail)
+                && tail.p.is_some_and(|p| p < ALPHA)
+                && most >= self.whole(Metric::Time) * LARGE_TAIL
+        });
+        total || tail
+    }
+
+    /// All that changed about the durations of a call.
+    fn durations(&self, row: &Row, tables: &Tables) -> Option<Change> {
+        let timed: Vec<&Figure> = row
+            .figures
+            .iter()
+            .filter(|f| f.metric.is_duration())
+            .collect();
+        let changed: Vec<&Figure> = timed
+            .iter()
+            .copied()
+            .filter(|f| f.verdict.is_change())
+            .collect();
+        let any = |verdict: Verdict| changed.iter().any(|f| f.verdict == verdict);
+        let shorter = row
+            .figure(Metric::Time)
+            .and_then(|time| direction::ratio(time, self.unit))
+            .is_some_and(|ratio| ratio < 1.0);
+        let verdict = match (
+            any(Verdict::Worse),
+            any(Verdict::Better),
+            any(Verdict::Mixed),
+        ) {
+            (true, false, false) => Verdict::Worse,
+            (true, _, _) if !shorter => Verdict::Worse,
+            (false, true, false) => Verdict::Better,
+            (false, false, false) => Verdict::WithinNoise,
+            _ => Verdict::Mixed,
+        };
+        // The total says most, then the tail.
+        use Metric::{P50, P90, P99, P999, Tail, Time};
+        let order = |f: &Figure| {
+            [Time, P99, Tail, P999, P90, P50]
+                .iter()
+                .position(|m| *m == f.metric)
+        };
+        let fails = |f: &Figure| self.fails(f, self.weight(&row.figures, f));
+        let speaks = match changed.is_empty() {
+            true => timed.iter().copied().min_by_key(|f| order(f)),
+            false => changed
+                .iter()
+                .copied()
+                .min_by_key(|f| (!fails(f), f.verdict != verdict, order(f))),
+        }?;
+        let impact = self.impact(&row.figures);
+        let parts = tables
+            .operations
+            .iter()
+            .filter(|part| part.name == row.name);
+        let parts = parts.filter_map(|part| Some((part.on.clone()?, self.impact(&part.figures)?)));
+        let most = parts.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+        let mostly_on = most.zip(impact).and_then(|((on, part), whole)| {
+            (part * whole > 0.0 && part.abs() >= whole.abs() / 2.0).then_some(on)
+        });
+        let change = self.change("syscalls", row, speaks);
+        Some(Change {
+            verdict,
+            fails: changed.iter().any(|f| fails(f)),
+            moves: direction::moves(row, self.unit),
+            mostly_on,
+            // A tail costs more than its part of the time.
+            minor: change.minor && verdict == Verdict::Better,
+            ..change
+        })
+    }
+
+    pub(crate) fn subject(&self, table: &str, row: &Row) -> String {
+        match &row.on {
+            Some(on) if table == "errors" => format!("{} failing with {on}", row.name),
+            Some(on) if table == "layers" => format!("layer {on} ({})", row.name),
+            Some(on) => format!("{} on {on}", row.name),
+            None => row.name.clone(),
+        }
+    }
+
     /// The larger side of a metric of all calls together.
     fn whole(&self, metric: Metric) -> f64 {
         let figure = self.totals.iter().find(|f| f.metric == metric);
@@ -96,12 +331,7 @@ impl Guarding<'_> {
     }
 
     fn guards(&self, metric: Metric) -> bool {
-        let metric = if metric == Metric::AskedBytes {
-            Metric::Bytes
-        } else {
-            metric
-        };
-        self.metrics.contains(&metric)
+        self.metrics.contains(&metric.guard())
     }
 
     /// Part of the whole that a difference is.
@@ -116,7 +346,7 @@ impl Guarding<'_> {
         };
         match figure.metric {
             // Of a percentile there is no whole: that of the time of its calls.
-            Metric::P50 | Metric::P99 => {
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 | Metric::Tail => {
                 let time = row.iter().find(|f| f.metric == Metric::Time);
                 let largest =
                     time.map_or(0.0, |f| f.before.unwrap_or(0.0).max(f.after.unwrap_or(0.0)));
@@ -128,7 +358,7 @@ impl Guarding<'_> {
     }
 
     fn fails(&self, figure: &Figure, weight: f64) -> bool {
-        let least = if figure.metric.is_time() {
+        let least = if figure.metric.is_duration() {
             MIN_TIME
         } else {
             MIN_COUNT
@@ -141,11 +371,15 @@ impl Guarding<'_> {
 
     /// Of errors those guard that are no answers; of faults there are no too few.
     fn error(&self, row: &Row, figure: &Figure) -> Change {
-        let change = self.change("errors", row, figure);
+        let change = Change {
+            impact_ns: None,
+            ..self.change("errors", row, figure)
+        };
         match errors::kind(&row.name, row.on.as_deref().unwrap_or_default()) {
             ErrorKind::Other => change,
             ErrorKind::Fault => Change {
                 fails: self.fails(figure, 1.0),
+                minor: false,
                 ..change
             },
             ErrorKind::Answer => Change {
@@ -158,15 +392,16 @@ impl Guarding<'_> {
 
     fn change(&self, table: &'static str, row: &Row, figure: &Figure) -> Change {
         let weight = self.weight(&row.figures, figure);
-        let subject = match &row.on {
-            Some(on) if table == "errors" => format!("{} failing with {on}", row.name),
-            Some(on) => format!("{} on {on}", row.name),
-            None => row.name.clone(),
-        };
+        let fails = self.fails(figure, weight);
+        let impact = self.impact(&row.figures);
+        let whole = self.whole(Metric::Time) * MIN_TIME;
+        let trifling = weight < MIN_COUNT && impact.is_none_or(|ns| ns.abs() < whole);
         Change {
-            subject,
+            subject: self.subject(table, row),
             table,
-            fails: self.fails(figure, weight),
+            fails,
+            impact_ns: impact,
+            minor: !fails && trifling,
             ..Self::plain(figure, weight)
         }
     }
@@ -176,6 +411,7 @@ impl Guarding<'_> {
         let told = figure.metric == Metric::Errors && self.errors_named;
         Change {
             fails: !told && self.fails(figure, weight),
+            impact_ns: self.impact(self.totals),
             ..Self::plain(figure, weight)
         }
     }
@@ -192,6 +428,10 @@ impl Guarding<'_> {
             weight,
             why: figure.why.clone(),
             fails: false,
+            impact_ns: None,
+            moves: Vec::new(),
+            mostly_on: None,
+            minor: false,
         }
     }
 
@@ -203,7 +443,8 @@ impl Guarding<'_> {
             _ => None,
         };
         let time = self.whole(Metric::Time);
-        let lost = (lost_after.unwrap_or(0.0) - lost_before.unwrap_or(0.0)).abs();
+        let more = lost_after.unwrap_or(0.0) - lost_before.unwrap_or(0.0);
+        let lost = more.abs();
         let guarded = self.metrics.contains(&Metric::Findings);
         let worse = finding.verdict == Verdict::Worse;
         Change {
@@ -221,6 +462,10 @@ impl Guarding<'_> {
             },
             why: finding.why.clone(),
             fails: guarded && worse && change.is_none_or(|change| change > self.limit),
+            impact_ns: (lost_before.is_some() || lost_after.is_some()).then_some(more),
+            moves: Vec::new(),
+            mostly_on: None,
+            minor: false,
         }
     }
 }

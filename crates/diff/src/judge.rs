@@ -20,23 +20,29 @@
 //!   somebody asks for it, who takes the machine to be quiet: then it is taken from how
 //!   much the medians of all calls differ, at least [`RUN_TO_RUN`].
 //!
-//! All tests of one metric are corrected for their number (Holm).
-
-use std::collections::BTreeMap;
+//! All tests of a comparison are one family: they are corrected for their number (Holm),
+//! weighted by the part of the whole that they are about, so that a test of a trifle takes
+//! little from a test of what the program spends its time with.
 
 use fathom_model::units::{count, percent};
 
 use crate::errors::ErrorKind;
 use crate::result::{Figure, Metric, Verdict};
 use crate::stats::{self, Test};
+use crate::tail::Tail;
 
-/// Chance of one false alarm in all tests of a metric.
+/// Chance of one false alarm in all tests of a comparison.
 pub(crate) const ALPHA: f64 = 0.05;
 /// Standard deviation of the logarithm of a time from run to run: 28 %. Medians of the
 /// same call in runs of one program on one machine differ by about so much.
 pub(crate) const RUN_TO_RUN: f64 = 0.25;
 /// The same where too few calls tell by how much these runs differ.
 pub(crate) const RUN_TO_RUN_UNSEEN: f64 = 0.35;
+/// Factor by which tails of the same call may differ between runs: they depend on what the
+/// device and the machine do meanwhile, of which a run sees only some.
+const TAIL_FACTOR: f64 = 4.0;
+/// Weight of the smallest test.
+const LEAST_WEIGHT: f64 = 0.001;
 /// Part of all kinds of calls on a file that must be as many on both sides for counts to
 /// be compared as they are, and for small differences to count, too.
 const REPEATS: f64 = 0.5;
@@ -86,6 +92,8 @@ pub(crate) struct Judge {
 pub(crate) struct Draft {
     pub figure: Figure,
     test: Option<Test>,
+    /// Its share of the chance of a false alarm, relative to others.
+    pub weight: f64,
     /// The logarithm was tested: the interval is one of factors.
     logarithmic: bool,
     /// The test does not see all that makes the figure differ: it claims nothing.
@@ -154,11 +162,13 @@ impl Judge {
             p: None,
             interval: None,
             effect: self.repeated().then(|| stats::cliffs_delta(before, after)),
+            threshold_ns: None,
             samples,
         };
         let mut draft = Draft {
             figure,
             test: None,
+            weight: 1.0,
             logarithmic: true,
             blind: false,
         };
@@ -173,6 +183,31 @@ impl Judge {
             self.test_one(&mut draft, kind, matters);
         }
         draft
+    }
+
+    /// Calls beyond a threshold, as they were tested.
+    pub fn tail(&self, tail: Tail) -> Draft {
+        let [before, after] = &tail.beyond;
+        let (b, a) = (stats::mean(before), stats::mean(after));
+        Draft {
+            figure: Figure {
+                metric: Metric::Tail,
+                before: Some(b),
+                after: Some(a),
+                change: (b > 0.0).then(|| a / b - 1.0),
+                verdict: Verdict::WithinNoise,
+                why: String::new(),
+                p: None,
+                interval: None,
+                effect: self.repeated().then(|| stats::cliffs_delta(before, after)),
+                threshold_ns: Some(tail.threshold_ns),
+                samples: tail.beyond,
+            },
+            test: Some(tail.test),
+            weight: 1.0,
+            logarithmic: false,
+            blind: !self.repeated() && !self.quiet,
+        }
     }
 
     fn test_sessions(&self, draft: &mut Draft, matters: bool) {
@@ -274,8 +309,9 @@ impl Judge {
         let number = |n: usize| count(n as i64);
         if self.repeated() {
             text.push(format!(
-                "{} and {} sessions: Welch's t-test on the logarithms of the sessions' figures, corrected for the \
-                 number of tests (Holm), {} chance of a false alarm",
+                "{} and {} sessions: Welch's t-test on the logarithms of the sessions' figures, all tests \
+                 corrected together for their number (Holm, weighted by their part of the whole), {} chance of one \
+                 false alarm in all of them",
                 number(self.sessions[0]),
                 number(self.sessions[1]),
                 percent(ALPHA),
@@ -300,17 +336,28 @@ impl Judge {
                 percent(self.scatter.exp() - 1.0)
             ),
         });
+        text.push(format!(
+            "all tests, of totals, medians and tails, are corrected together for their number (Holm, weighted by their \
+             part of the whole): {} chance of one false alarm in all of them",
+            percent(ALPHA)
+        ));
         text.push(match self.quiet {
             true => format!(
                 "one session a side does not show how much times differ from run to run: on a quiet machine they count \
-                 from a factor of {:.1} on",
-                self.least_factor()
+                 from a factor of {:.1} on, and tails from {:.1} on",
+                self.least_factor(),
+                self.tail_factor()
             ),
             false => "one session a side does not show how much times differ from run to run: give several to compare \
                       them, or ask for them with --metric time,p99 if the machine was quiet"
                 .to_owned(),
         });
         text
+    }
+
+    /// By what factor a tail must be longer or shorter to count with one session a side.
+    pub fn tail_factor(&self) -> f64 {
+        TAIL_FACTOR.max(self.least_factor())
     }
 
     /// By what factor a time must differ to count, at least.
@@ -334,9 +381,11 @@ impl Draft {
                 p: None,
                 interval: None,
                 effect: None,
+                threshold_ns: None,
                 samples,
             },
             test: None,
+            weight: 1.0,
             logarithmic: true,
             blind: false,
         }
@@ -353,23 +402,16 @@ impl Draft {
     }
 }
 
-/// Corrects the chances of all tests of each metric for their number and says what the
-/// differences are.
+/// Corrects the chances of all tests for their number and says what the differences are.
 pub(crate) fn settle(drafts: &mut [&mut Draft]) {
-    let mut families: BTreeMap<Metric, Vec<usize>> = BTreeMap::new();
-    for (i, draft) in drafts.iter().enumerate() {
-        if draft.test.is_some() {
-            families.entry(draft.figure.metric).or_default().push(i);
-        }
-    }
-    for members in families.into_values() {
-        let chance = |i: &usize| drafts.get(*i).and_then(|d| d.test).map_or(1.0, |t| t.p);
-        let chances: Vec<f64> = members.iter().map(chance).collect();
-        for (i, p) in members.iter().zip(stats::holm(&chances)) {
-            if let Some(draft) = drafts.get_mut(*i) {
-                draft.settle(p, chances.len());
-            }
-        }
+    let mut tested: Vec<&mut &mut Draft> = drafts.iter_mut().filter(|d| d.test.is_some()).collect();
+    let chance = |draft: &&mut &mut Draft| {
+        let p = draft.test.map_or(1.0, |test| test.p);
+        (p, draft.weight.max(LEAST_WEIGHT))
+    };
+    let chances: Vec<(f64, f64)> = tested.iter().map(chance).collect();
+    for (draft, p) in tested.iter_mut().zip(stats::holm(&chances)) {
+        draft.settle(p, chances.len());
     }
 }
 
@@ -397,11 +439,10 @@ impl Draft {
         };
         figure.why = format!("{p}{of}");
         if self.blind {
-            let seen = match figure.p.is_some_and(|p| p < ALPHA) {
-                true => "more than the calls of each session differ",
-                false => "no more than the calls of each session differ",
-            };
-            figure.why = format!("{p}{of}: {seen}; what runs differ by needs several sessions");
+            figure.why = format!(
+                "{p}{of}: the chance by how much calls of one session differ; how much runs differ only several \
+                 sessions show"
+            );
             return;
         }
         if figure.p.is_some_and(|p| p < ALPHA) {

@@ -21,11 +21,13 @@
 //! reasons); [`Method`] says which in words.
 
 mod compare;
+mod direction;
 mod errors;
 mod findings;
 mod gaps;
 mod gather;
 mod guard;
+mod headline;
 mod judge;
 mod matching;
 mod names;
@@ -33,6 +35,7 @@ mod profile;
 mod result;
 mod spread;
 mod stats;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod timed;
@@ -41,8 +44,8 @@ mod work;
 pub use compare::{Options, compare};
 pub use profile::Profile;
 pub use result::{
-    Change, Diff, Figure, FindingChange, Guard, Method, Metric, Outcome, Row, SessionRef, Side,
-    Status, Tables, Verdict,
+    Change, Diff, Figure, FindingChange, Guard, Headline, Method, Metric, Outcome, Row, SessionRef,
+    Side, Status, Tables, Verdict,
 };
 
 /// Why sessions could not be compared.

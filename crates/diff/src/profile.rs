@@ -76,6 +76,7 @@ pub(crate) struct Operation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latency {
     pub p50_ns: Option<i64>,
+    pub p90_ns: Option<i64>,
     pub p99_ns: Option<i64>,
     pub blocks: Vec<Block>,
 }
@@ -106,6 +107,8 @@ pub(crate) struct Failure {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LayerVisit {
+    /// The call that it belongs to.
+    pub call: Option<String>,
     pub layer: String,
     pub name: String,
     pub visits: i64,

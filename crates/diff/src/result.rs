@@ -8,6 +8,8 @@ use serde::Serialize;
 pub struct Diff {
     /// All in all: `worse` when the guard fails.
     pub outcome: Outcome,
+    /// The result in a sentence.
+    pub headline: Headline,
     /// What was there before.
     pub before: Side,
     /// What is there now.
@@ -18,14 +20,37 @@ pub struct Diff {
     pub notes: Vec<String>,
     /// What decides about the exit status.
     pub guard: Guard,
-    /// Differences that are more than noise, the weightiest first.
+    /// Differences that are more than noise: data at stake first, then by their impact on
+    /// time.
     pub changes: Vec<Change>,
+    /// Large differences of time that are not proven, by their impact.
+    pub unproven: Vec<Change>,
     /// The whole run: figures of all calls together.
     pub totals: Vec<Figure>,
     /// The same by what the calls were and worked on.
     pub tables: Tables,
     /// Findings of the diagnosis.
     pub findings: Vec<FindingChange>,
+}
+
+/// The result in a sentence.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Headline {
+    /// Which side was slower, by how much, and where the difference is. Not escaped.
+    pub text: String,
+    /// Which way the time of the run went: `worse` is longer, `same` that it did not.
+    pub direction: Verdict,
+    /// Whether the difference of time is more than noise, or follows from the number of calls.
+    pub proven: bool,
+    /// The call on a file with the largest part of the difference of time.
+    pub source: Option<String>,
+    /// The layer below that call with the largest part, and what it did there.
+    pub layer: Option<[String; 2]>,
+    /// Mean time of the recordings before and after, nanoseconds.
+    pub duration_ns: [f64; 2],
+    /// Difference of the time in calls per unit of work, nanoseconds.
+    pub impact_ns: Option<f64>,
 }
 
 /// All in all.
@@ -74,7 +99,7 @@ pub struct Method {
     /// Whether figures are by second of the recording, as no command was recorded
     /// from its beginning to its end.
     pub per_second: bool,
-    /// Chance of one false alarm in all tests of a metric, when nothing changed.
+    /// Chance of one false alarm in all tests of the comparison, when nothing changed.
     pub alpha: f64,
     /// Kinds of call on a file that were counted on either side.
     pub counted: usize,
@@ -104,8 +129,14 @@ pub enum Metric {
     Time,
     /// Median duration, nanoseconds.
     P50,
+    /// 90th percentile of the durations, nanoseconds.
+    P90,
     /// 99th percentile of the durations, nanoseconds.
     P99,
+    /// 99.9th percentile of the durations, nanoseconds.
+    P999,
+    /// Calls that took longer than a threshold.
+    Tail,
     /// From the beginning of the recording to the first call, nanoseconds.
     FirstCall,
     /// To the end of the last call, nanoseconds.
@@ -134,19 +165,47 @@ impl Metric {
             Metric::Bytes => "bytes",
             Metric::Time => "time",
             Metric::P50 => "p50",
+            Metric::P90 => "p90",
             Metric::P99 => "p99",
+            Metric::P999 => "p999",
+            Metric::Tail => "tail",
             Metric::FirstCall => "first_call",
             Metric::LastCall => "last_call",
             Metric::Findings => "findings",
         }
     }
 
-    /// Whether it is a time: figures are nanoseconds.
+    /// What it is called in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Metric::AskedBytes => "bytes asked for",
+            Metric::P999 => "p99.9",
+            Metric::Tail => "long calls",
+            Metric::FirstCall => "to first call",
+            Metric::LastCall => "to end of last",
+            metric => metric.name(),
+        }
+    }
+
+    /// Whether its figures are nanoseconds.
     pub fn is_time(self) -> bool {
-        matches!(
-            self,
-            Metric::Time | Metric::P50 | Metric::P99 | Metric::FirstCall | Metric::LastCall
-        )
+        self.is_duration() && self != Metric::Tail
+            || matches!(self, Metric::FirstCall | Metric::LastCall)
+    }
+
+    /// Whether it is about how long calls took.
+    pub fn is_duration(self) -> bool {
+        use Metric::{P50, P90, P99, P999, Tail, Time};
+        matches!(self, Time | P50 | P90 | P99 | P999 | Tail)
+    }
+
+    /// The metric under which it guards: `p99` stands for the tail.
+    pub(crate) fn guard(self) -> Self {
+        match self {
+            Metric::AskedBytes => Metric::Bytes,
+            Metric::P90 | Metric::P999 | Metric::Tail => Metric::P99,
+            metric => metric,
+        }
     }
 
     /// Whether it is a number of bytes.
@@ -168,6 +227,8 @@ pub enum Verdict {
     Worse,
     /// Less of it: beyond noise.
     Better,
+    /// Beyond noise, but the total or the tail of the same calls went the other way.
+    Mixed,
     /// A side does not have what it takes.
     NotComparable,
 }
@@ -175,7 +236,7 @@ pub enum Verdict {
 impl Verdict {
     /// Whether it is a difference beyond noise.
     pub fn is_change(self) -> bool {
-        matches!(self, Verdict::Worse | Verdict::Better)
+        matches!(self, Verdict::Worse | Verdict::Better | Verdict::Mixed)
     }
 }
 
@@ -204,6 +265,10 @@ pub struct Figure {
     /// Effect size (Cliff's delta): -1, all sessions after have less than all before,
     /// to 1, all have more; null with one session a side.
     pub effect: Option<f64>,
+    /// Of metric `tail` the threshold, nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
+    pub threshold_ns: Option<f64>,
     /// The sessions' figures.
     pub samples: [Vec<f64>; 2],
 }
@@ -299,6 +364,16 @@ pub struct Change {
     pub why: String,
     /// Whether it is beyond the threshold of the guard.
     pub fails: bool,
+    /// Difference of the time of its calls per unit of work (a run, a second of recording,
+    /// or where the load ran for a fixed time as many calls as before), nanoseconds; null
+    /// when times were not measured.
+    pub impact_ns: Option<f64>,
+    /// Which way the durations of its calls moved: `median 12 % shorter, p99 29 times as long`.
+    pub moves: Vec<String>,
+    /// The file on which most of the difference is, of a change of durations. Not escaped.
+    pub mostly_on: Option<String>,
+    /// Too small a part of the whole to matter.
+    pub minor: bool,
 }
 
 /// A finding on both sides.

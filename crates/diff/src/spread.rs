@@ -15,9 +15,9 @@ use crate::stats;
 const DRAWS: usize = 300;
 /// Calls below which nothing is said of their durations.
 pub(crate) const MIN_CALLS: u64 = 20;
-/// Calls below which nothing is said of their 99th percentile: it would be one of
-/// the two longest.
-pub(crate) const MIN_CALLS_P99: u64 = 200;
+/// Calls beyond a quantile below which nothing is said of it: it would be one of the
+/// longest.
+const MIN_BEYOND: f64 = 2.0;
 /// Pieces of time with calls below which nothing is said.
 pub(crate) const MIN_BLOCKS: usize = 4;
 
@@ -25,10 +25,21 @@ pub(crate) const MIN_BLOCKS: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Spread {
     pub mean: f64,
-    pub p50: f64,
-    pub p99: f64,
+    /// Of [`QUANTILES`].
+    pub quantiles: [f64; 4],
     pub calls: u64,
 }
+
+impl Spread {
+    /// That of a quantile, where there are calls enough beyond it.
+    pub(crate) fn quantile(&self, index: usize) -> Option<f64> {
+        let (q, error) = (QUANTILES.get(index)?, self.quantiles.get(index)?);
+        (self.calls as f64 * (1.0 - q) >= MIN_BEYOND).then_some(*error)
+    }
+}
+
+/// Quantiles of durations that are compared.
+pub(crate) const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// The spread of the durations of a call; `None` when there are too few.
 pub(crate) fn of(latency: &Latency) -> Option<Spread> {
@@ -39,7 +50,7 @@ pub(crate) fn of(latency: &Latency) -> Option<Spread> {
     }
     // The same sessions give the same answer.
     let mut rng = Rng::with_seed(calls);
-    let mut draws = [const { Vec::new() }; 3];
+    let mut draws = [const { Vec::new() }; 5];
     for _ in 0..DRAWS {
         let (mut count, mut sum) = (0, 0.0);
         let mut hist: BTreeMap<i32, u64> = BTreeMap::new();
@@ -53,32 +64,28 @@ pub(crate) fn of(latency: &Latency) -> Option<Spread> {
                 *hist.entry(*bucket).or_default() += n;
             }
         }
-        let values = [
-            (sum / count.max(1) as f64).max(1.0).ln(),
-            quantile(&hist, 0.5),
-            quantile(&hist, 0.99),
-        ];
-        for (draws, value) in draws.iter_mut().zip(values) {
+        let mean = (sum / count.max(1) as f64).max(1.0).ln();
+        let quantiles = QUANTILES.iter().map(|q| quantile(&hist, *q));
+        for (draws, value) in draws.iter_mut().zip([mean].into_iter().chain(quantiles)) {
             draws.push(value);
         }
     }
-    let [mean, p50, p99] = draws.map(|values| stats::variance(&values).sqrt());
+    let [mean, quantiles @ ..] = draws.map(|values| stats::variance(&values).sqrt());
     // A median in the middle of one bucket in all draws still has the bucket's width.
     let width = bucket_ln() / 12f64.sqrt();
     Some(Spread {
         mean,
-        p50: p50.hypot(width),
-        p99: p99.hypot(width),
+        quantiles: quantiles.map(|error| error.hypot(width)),
         calls,
     })
 }
 
-fn bucket_ln() -> f64 {
+pub(crate) fn bucket_ln() -> f64 {
     std::f64::consts::LN_2 / f64::from(STEPS)
 }
 
 /// Logarithm of a quantile.
-fn quantile(hist: &BTreeMap<i32, u64>, q: f64) -> f64 {
+pub(crate) fn quantile(hist: &BTreeMap<i32, u64>, q: f64) -> f64 {
     let total: u64 = hist.values().sum();
     let rank = (total as f64 * q).ceil().max(1.0) as u64;
     let mut below = 0;
@@ -120,7 +127,7 @@ mod tests {
         let even = vec![&[1000.0; 50][..]; 24];
         let spread = of(&latency(&even)).unwrap();
         assert!(spread.mean < 1e-9, "{spread:?}");
-        assert!(spread.p50 < 0.03, "{spread:?}");
+        assert!(spread.quantiles[0] < 0.03, "{spread:?}");
         // Half of the pieces take twice as long: the mean of 24 of them has a standard
         // error of 1/3 / sqrt(24) of itself.
         let mut uneven = vec![&[1000.0; 50][..]; 12];

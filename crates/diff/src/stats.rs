@@ -35,8 +35,16 @@ pub(crate) fn variance(sample: &[f64]) -> f64 {
 /// for equal. With one value on a side its variance is taken to be that of the other
 /// side, with two sides of one value there is no test.
 pub(crate) fn welch(before: &[f64], after: &[f64]) -> Option<Test> {
+    welch_at_least(before, after, [0.0; 2])
+}
+
+/// The same where the variances are known to be no smaller than `least`.
+pub(crate) fn welch_at_least(before: &[f64], after: &[f64], least: [f64; 2]) -> Option<Test> {
     let (n, m) = (before.len() as f64, after.len() as f64);
-    let (s, t) = (variance(before), variance(after));
+    let [s, t] = [
+        variance(before).max(least[0]),
+        variance(after).max(least[1]),
+    ];
     let (error, freedom) = match (before.len(), after.len()) {
         (0, _) | (_, 0) | (1, 1) => return None,
         (1, _) => (t * (1.0 + 1.0 / m), m - 1.0),
@@ -139,18 +147,24 @@ pub(crate) fn cliffs_delta(before: &[f64], after: &[f64]) -> f64 {
     signs.sum::<f64>() / pairs as f64
 }
 
-/// Corrects chances for the number of tests (Holm): of all tests that find nothing but
-/// chance one or more falls below a level as rarely as the level says. In the order given.
-pub(crate) fn holm(chances: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..chances.len()).collect();
-    let of = |i: usize| chances.get(i).copied().unwrap_or(1.0);
-    order.sort_by(|a, b| of(*a).total_cmp(&of(*b)));
-    let mut out = vec![1.0; chances.len()];
+/// Corrects chances for the number of tests (Holm, Scandinavian Journal of Statistics 6,
+/// 1979, with weights as in its section 4): of all tests that find nothing but chance one or
+/// more falls below a level as rarely as the level says. A test of twice the weight gets
+/// twice the share of that level. Takes chances and positive weights, keeps their order.
+pub(crate) fn holm(tests: &[(f64, f64)]) -> Vec<f64> {
+    let mut order: Vec<(usize, f64, f64)> = tests
+        .iter()
+        .enumerate()
+        .map(|(i, (p, weight))| (i, p / weight, *weight))
+        .collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut left: f64 = tests.iter().map(|(_, weight)| weight).sum();
+    let mut out = vec![1.0; tests.len()];
     let mut least = 0.0f64;
-    for (rank, i) in order.iter().enumerate() {
-        let p = of(*i) * (chances.len() - rank) as f64;
-        least = least.max(p.min(1.0));
-        if let Some(slot) = out.get_mut(*i) {
+    for (i, p, weight) in order {
+        least = least.max((p * left).min(1.0));
+        left -= weight;
+        if let Some(slot) = out.get_mut(i) {
             *slot = least;
         }
     }
@@ -238,11 +252,15 @@ mod tests {
 
     #[test]
     fn holm_gives_the_values_of_statsmodels() {
-        let corrected = holm(&[0.01, 0.04, 0.03, 0.005, 0.6]);
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005, 0.6].map(|p| (p, 1.0)));
         for (ours, theirs) in corrected.iter().zip([0.04, 0.09, 0.09, 0.025, 0.6]) {
             near(*ours, theirs);
         }
         assert!(holm(&[]).is_empty());
+        // Three times the weight: three quarters of the level.
+        let weighted = holm(&[(0.03, 3.0), (0.03, 1.0)]);
+        near(weighted[0], 0.04);
+        near(weighted[1], 0.04);
     }
 
     #[test]

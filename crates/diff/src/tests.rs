@@ -1,5 +1,7 @@
 //! Comparisons of made-up sessions.
 
+mod times;
+
 use fathom_diagnose::{Group, Severity};
 use fathom_model::layers::{Layer, LayerSet};
 
@@ -41,6 +43,7 @@ fn session(calls: Calls) -> Profile {
             (*syscall).to_owned(),
             Latency {
                 p50_ns: Some(*ns),
+                p90_ns: Some(*ns),
                 p99_ns: Some(*ns),
                 blocks: vec![block; BLOCKS],
             },
@@ -105,6 +108,10 @@ fn what_is_worse_comes_first_and_fails() {
         .unwrap();
     assert_eq!(row.status, Status::New);
     assert_eq!(row.figure(Metric::Time).unwrap().verdict, Verdict::Worse);
+    assert_eq!(
+        diff.headline.text,
+        "After spent 500 ms more in I/O calls, in about the same run time; fsync on /data/out took 500 ms more."
+    );
     // The table of calls is ordered by weight.
     assert_eq!(diff.tables.syscalls[0].name, "fsync");
 }
@@ -173,9 +180,22 @@ fn times_need_several_sessions() {
     let change = several
         .changes
         .iter()
-        .find(|c| c.metric == Metric::P99)
+        .find(|c| c.metric.is_duration())
         .unwrap();
     assert!(change.fails && change.subject == "write", "{change:?}");
+    assert_eq!(
+        change.moves,
+        [
+            "total 10 times as long",
+            "median 10 times as long",
+            "p99 10 times as long"
+        ]
+    );
+    assert!(several.headline.proven, "{:?}", several.headline);
+    assert_eq!(
+        several.headline.source.as_deref(),
+        Some("write on /data/out")
+    );
     assert_eq!(several.totals[0].effect, Some(0.0));
     let noisy = diff(
         &[fast(0), fast(3_000), fast(-2_000)],
@@ -206,6 +226,7 @@ fn numbered_files_are_grouped() {
 #[test]
 fn what_a_side_lacks_is_not_comparable() {
     let visit = LayerVisit {
+        call: None,
         layer: "device".to_owned(),
         name: "vda".to_owned(),
         visits: 10,
@@ -423,10 +444,10 @@ fn another_order_of_as_many_calls() {
     let noise = [Outcome::WithinNoise; 2];
     assert_eq!(outcome("scan-out-of-order", 15_000_000), noise);
     assert_eq!(outcome("thread-interference", 500_000_000), noise);
-    // It comes first, also before what fails.
+    // Its impact is larger than that of what fails.
     let mut worse = with(&[("fsync", "/data/out", 500, 0, 1_000_000)]);
     worse.findings = Some(Vec::new());
-    let diff = diff(&[scan("scan-out-of-order", 500_000_000)], &[worse]);
+    let diff = diff(&[scan("scan-out-of-order", 600_000_000)], &[worse]);
     assert_eq!(diff.outcome, Outcome::Worse);
     assert_eq!(
         (diff.changes[0].metric, diff.changes[0].verdict),

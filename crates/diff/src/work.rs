@@ -6,9 +6,10 @@ use crate::errors::{self, ErrorKind};
 use crate::gaps::Comparable;
 use crate::judge::{Draft, Judge, Kind};
 use crate::matching::{Matcher, NO_FILE};
-use crate::profile::{Operation, Profile};
+use crate::profile::{Latency, Operation, Profile};
 use crate::result::{Metric, Row, Status, Tables};
-use crate::spread::{self, MIN_CALLS_P99, Spread};
+use crate::spread::{self, QUANTILES, Spread};
+use crate::tail;
 
 /// Part of the whole from which on a figure is tested: of times, and of counts.
 const MATTERS_TIME: f64 = 0.01;
@@ -91,6 +92,20 @@ pub(crate) struct DraftTables {
 }
 
 impl DraftTables {
+    /// All rows, by table.
+    pub(crate) fn all(&mut self) -> [&mut Vec<DraftRow>; 8] {
+        [
+            &mut self.syscalls,
+            &mut self.classes,
+            &mut self.files,
+            &mut self.operations,
+            &mut self.processes,
+            &mut self.layers,
+            &mut self.devices,
+            &mut self.errors,
+        ]
+    }
+
     /// What was judged.
     pub(crate) fn finish(self) -> Tables {
         let finish = |mut rows: Vec<DraftRow>| -> Vec<Row> {
@@ -309,6 +324,18 @@ impl<'a> Work<'a> {
         }
         let largest = |of: fn(&Sums) -> f64| row.iter().flatten().map(of).fold(0.0, f64::max);
         let part = |value: f64, whole: f64| if whole > 0.0 { value / whole } else { 0.0 };
+        for draft in &mut figures {
+            let metric = match draft.figure.metric {
+                metric if metric.is_duration() => Metric::Time,
+                metric => metric,
+            };
+            let most = row
+                .iter()
+                .flatten()
+                .map(|s| s.of(metric))
+                .fold(0.0, f64::max);
+            draft.weight = part(most, self.whole.of(metric)).min(1.0);
+        }
         let names = match &on {
             Some(on) => self.matcher.members(on),
             None => self.matcher.members(&name),
@@ -356,13 +383,15 @@ impl<'a> Work<'a> {
 
     /// Figures of durations of a call.
     fn percentiles(&self, name: &str, matters: bool) -> Vec<Draft> {
-        let one = |metric: Metric| {
+        let one = |(index, metric): (usize, Metric)| {
             let of = |p: &Profile| {
                 let latency = p.latencies.get(name)?;
-                let value = if metric == Metric::P50 {
-                    latency.p50_ns
-                } else {
-                    latency.p99_ns
+                let value = match metric {
+                    Metric::P50 => latency.p50_ns,
+                    Metric::P90 => latency.p90_ns,
+                    Metric::P99 => latency.p99_ns,
+                    _ => tail::quantile(latency, QUANTILES.get(index).copied()?)
+                        .map(|ln| ln.exp() as i64),
                 };
                 value.map(|ns| ns as f64)
             };
@@ -377,15 +406,59 @@ impl<'a> Work<'a> {
             }
             let error = |side: usize| {
                 let spread = self.spreads.get(side)?.first()?.get(name)?;
-                match metric {
-                    Metric::P50 => Some(spread.p50),
-                    _ => (spread.calls >= MIN_CALLS_P99).then_some(spread.p99),
-                }
+                spread.quantile(index)
             };
             self.judge
                 .draft(metric, samples, Kind::Timed([error(0), error(1)]), matters)
         };
-        vec![one(Metric::P50), one(Metric::P99)]
+        let metrics = [Metric::P50, Metric::P90, Metric::P99, Metric::P999];
+        let enough = |metric: Metric, draft: &Draft| {
+            metric != Metric::P999 || draft.figure.samples.iter().all(|side| !side.is_empty())
+        };
+        let mut drafts: Vec<Draft> = (0..)
+            .zip(metrics)
+            .map(|(index, metric)| (metric, one((index, metric))))
+            .filter(|(metric, draft)| enough(*metric, draft))
+            .map(|(_, draft)| draft)
+            .collect();
+        drafts.extend(matters.then(|| self.tail(name)).flatten());
+        drafts
+    }
+
+    /// Calls beyond a threshold.
+    fn tail(&self, name: &str) -> Option<Draft> {
+        if self.comparable.metric(Metric::Tail).is_some() {
+            return None;
+        }
+        let latencies = |side: &'a [Profile]| -> Vec<&'a Latency> {
+            side.iter().filter_map(|p| p.latencies.get(name)).collect()
+        };
+        let [before, after] = self.sides.map(latencies);
+        let tail = match (before.as_slice(), after.as_slice()) {
+            ([b], [a]) if !self.judge.repeated() => tail::one(b, a, self.judge.tail_factor()),
+            (b, a) => tail::several([b, a]),
+        };
+        Some(self.judge.tail(tail?))
+    }
+
+    /// What a call spent below itself, by layer and what was done there: difference of the
+    /// means of the sides, nanoseconds.
+    pub(crate) fn layers_of(&self, call: &str) -> Vec<([String; 2], f64)> {
+        let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+        for ((side, scales), sign) in self.sides.iter().zip(&self.scales).zip([-1.0, 1.0]) {
+            for (profile, scale) in side.iter().zip(scales) {
+                let own = |l: &&crate::profile::LayerVisit| l.call.as_deref() == Some(call);
+                for visit in profile.layers.iter().filter(own) {
+                    if self.comparable.layer(&visit.layer).is_none() {
+                        *sums.entry((&visit.layer, &visit.name)).or_default() +=
+                            sign * visit.self_ns as f64 / scale / side.len() as f64;
+                    }
+                }
+            }
+        }
+        let named =
+            |((layer, name), ns): ((&str, &str), f64)| ([layer.to_owned(), name.to_owned()], ns);
+        sums.into_iter().map(named).collect()
     }
 
     /// Figures of everything else.

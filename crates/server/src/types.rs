@@ -54,8 +54,8 @@ fn diagnosis() -> String {
 /// What has changed, as `fathom diff --format json` says it.
 fn comparison() -> String {
     use fathom_diff::{
-        Change, Diff, Figure, FindingChange, Guard, Method, Metric, Outcome, Row, SessionRef, Side,
-        Status, Tables, Verdict,
+        Change, Diff, Figure, FindingChange, Guard, Headline, Method, Metric, Outcome, Row,
+        SessionRef, Side, Status, Tables, Verdict,
     };
     file(
         "\nimport type { Group, Severity } from \"./diagnosis\";\n",
@@ -73,6 +73,7 @@ fn comparison() -> String {
             Change::decl(),
             FindingChange::decl(),
             Guard::decl(),
+            Headline::decl(),
             Diff::decl(),
         ],
     )

@@ -30,7 +30,7 @@ export type Method = {
    * from its beginning to its end.
    */
   per_second: boolean,
-  /** Chance of one false alarm in all tests of a metric, when nothing changed. */
+  /** Chance of one false alarm in all tests of the comparison, when nothing changed. */
   alpha: number,
   /** Kinds of call on a file that were counted on either side. */
   counted: number,
@@ -45,9 +45,9 @@ export type Method = {
   run_to_run: number,
 };
 
-export type Metric = "calls" | "errors" | "asked_bytes" | "bytes" | "time" | "p50" | "p99" | "first_call" | "last_call" | "findings";
+export type Metric = "calls" | "errors" | "asked_bytes" | "bytes" | "time" | "p50" | "p90" | "p99" | "p999" | "tail" | "first_call" | "last_call" | "findings";
 
-export type Verdict = "same" | "within_noise" | "worse" | "better" | "not_comparable";
+export type Verdict = "same" | "within_noise" | "worse" | "better" | "mixed" | "not_comparable";
 
 export type Figure = {
   /** What is measured. */
@@ -77,6 +77,8 @@ export type Figure = {
    * to 1, all have more; null with one session a side.
    */
   effect: number | null,
+  /** Of metric `tail` the threshold, nanoseconds. */
+  threshold_ns?: number,
   /** The sessions' figures. */
   samples: [Array<number>, Array<number>],
 };
@@ -136,6 +138,18 @@ export type Change = {
   why: string,
   /** Whether it is beyond the threshold of the guard. */
   fails: boolean,
+  /**
+   * Difference of the time of its calls per unit of work (a run, a second of recording,
+   * or where the load ran for a fixed time as many calls as before), nanoseconds; null
+   * when times were not measured.
+   */
+  impact_ns: number | null,
+  /** Which way the durations of its calls moved: `median 12 % shorter, p99 29 times as long`. */
+  moves: Array<string>,
+  /** The file on which most of the difference is, of a change of durations. Not escaped. */
+  mostly_on: string | null,
+  /** Too small a part of the whole to matter. */
+  minor: boolean,
 };
 
 export type FindingChange = {
@@ -172,9 +186,28 @@ export type Guard = {
   failures: number,
 };
 
+export type Headline = {
+  /** Which side was slower, by how much, and where the difference is. Not escaped. */
+  text: string,
+  /** Which way the time of the run went: `worse` is longer, `same` that it did not. */
+  direction: Verdict,
+  /** Whether the difference of time is more than noise, or follows from the number of calls. */
+  proven: boolean,
+  /** The call on a file with the largest part of the difference of time. */
+  source: string | null,
+  /** The layer below that call with the largest part, and what it did there. */
+  layer: [string, string] | null,
+  /** Mean time of the recordings before and after, nanoseconds. */
+  duration_ns: [number, number],
+  /** Difference of the time in calls per unit of work, nanoseconds. */
+  impact_ns: number | null,
+};
+
 export type Diff = {
   /** All in all: `worse` when the guard fails. */
   outcome: Outcome,
+  /** The result in a sentence. */
+  headline: Headline,
   /** What was there before. */
   before: Side,
   /** What is there now. */
@@ -185,8 +218,13 @@ export type Diff = {
   notes: Array<string>,
   /** What decides about the exit status. */
   guard: Guard,
-  /** Differences that are more than noise, the weightiest first. */
+  /**
+   * Differences that are more than noise: data at stake first, then by their impact on
+   * time.
+   */
   changes: Array<Change>,
+  /** Large differences of time that are not proven, by their impact. */
+  unproven: Array<Change>,
   /** The whole run: figures of all calls together. */
   totals: Array<Figure>,
   /** The same by what the calls were and worked on. */

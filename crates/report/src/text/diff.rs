@@ -1,6 +1,6 @@
 //! Comparisons for a terminal.
 
-use fathom_diff::{Diff, Figure, Metric, Outcome, Row, Side, Status, Verdict};
+use fathom_diff::{Change, Diff, Figure, Metric, Outcome, Row, Side, Status, Verdict};
 use fathom_model::units::{bytes, count, duration, percent};
 use fathom_query::escape::{self, shell_words};
 
@@ -9,8 +9,9 @@ use super::style::Style;
 use super::table::{Column, render};
 use super::{MAX_WIDTH, MIN_WIDTH};
 
-/// Changes that are listed.
+/// Changes that are listed, and minor ones.
 const MAX_CHANGES: usize = 12;
+const MAX_MINOR: usize = 4;
 /// Width from which on three figures go beside a path.
 const WIDE: usize = 130;
 /// Rows of each table.
@@ -78,6 +79,11 @@ impl Page<'_> {
     }
 
     fn head(&mut self) {
+        let sentence = escape::text(&self.diff.headline.text);
+        for line in wrap(&sentence, self.width) {
+            let line = self.style.bold(&line);
+            self.line(&line);
+        }
         let guard = &self.diff.guard;
         let limit = format!("{} %", guard.fail_above_percent);
         let names: Vec<&str> = guard.metrics.iter().map(|m| m.name()).collect();
@@ -99,7 +105,7 @@ impl Page<'_> {
             }
             Outcome::WithinNoise => {
                 let same = self.style.good("Within noise");
-                format!("{same}: no difference that is more than that ({names})")
+                format!("{same}: nothing that guards the exit status changed ({names})")
             }
         };
         self.line(&line);
@@ -134,20 +140,46 @@ impl Page<'_> {
     }
 
     fn changes(&mut self) {
-        if self.diff.changes.is_empty() {
+        let diff = self.diff;
+        let of = |minor: bool| diff.changes.iter().filter(move |c| c.minor == minor);
+        self.list("What changed", of(false).collect(), MAX_CHANGES);
+        let unproven = diff.unproven.iter().collect();
+        self.list("Large, but not proven", unproven, MAX_CHANGES);
+        self.list("Small changes", of(true).collect(), MAX_MINOR);
+    }
+
+    fn list(&mut self, title: &str, changes: Vec<&Change>, most: usize) {
+        if changes.is_empty() {
             return;
         }
-        self.title("What changed");
-        for change in self.diff.changes.iter().take(MAX_CHANGES) {
+        self.title(title);
+        for change in changes.iter().take(most) {
+            let longer = change.impact_ns.is_some_and(|ns| ns > 0.0);
+            let timed = change.metric.is_duration();
             let word = match change.verdict {
                 Verdict::Worse if change.fails => self.style.bad("worse "),
+                Verdict::Worse if timed => self.style.bold("slower"),
                 Verdict::Worse => self.style.bold("more  "),
+                Verdict::Mixed => self.style.bold("mixed "),
+                Verdict::WithinNoise if longer => self.style.dim("slower"),
+                Verdict::WithinNoise => self.style.dim("faster"),
+                // Fewer calls are no gain where they take longer.
+                _ if !timed && longer && change.metric != Metric::Findings => {
+                    self.style.bold("fewer ")
+                }
                 _ => self.style.good("better"),
             };
             let text = match (change.metric, change.before, change.after) {
                 (Metric::Findings, Some(0.0), _) => format!("new finding {}", change.subject),
                 (Metric::Findings, _, Some(0.0)) => format!("finding gone {}", change.subject),
                 (Metric::Findings, ..) => format!("finding {}", change.subject),
+                _ if !change.moves.is_empty() => {
+                    let on = match &change.mostly_on {
+                        Some(on) => format!(" (mostly on {on})"),
+                        None => String::new(),
+                    };
+                    format!("{}{on}: {}", change.subject, change.moves.join(", "))
+                }
                 (metric, before, after) => {
                     let value =
                         |v: Option<f64>| v.map_or("-".to_owned(), |v| self.value(metric, v));
@@ -164,14 +196,27 @@ impl Page<'_> {
                     )
                 }
             };
-            let why = format!("; {}", change.why);
-            let lines = wrap(&escape::text(&format!("{text}{why}")), self.width - 10);
+            let impact = match change.impact_ns.map(|ns| ns.round() as i64) {
+                Some(ns) if ns != 0 => {
+                    let sign = if ns > 0 { "+" } else { "-" };
+                    format!(" [{sign}{} of I/O time]", duration(ns.abs()))
+                }
+                _ => String::new(),
+            };
+            let why = match change.why.as_str() {
+                "" => String::new(),
+                why => format!("; {why}"),
+            };
+            let lines = wrap(
+                &escape::text(&format!("{text}{impact}{why}")),
+                self.width - 10,
+            );
             for (i, line) in lines.iter().enumerate() {
                 let label = if i == 0 { word.as_str() } else { "      " };
                 self.line(&format!("  {label}  {line}"));
             }
         }
-        let more = self.diff.changes.len().saturating_sub(MAX_CHANGES);
+        let more = changes.len().saturating_sub(most);
         if more > 0 {
             self.line(&format!(
                 "  and {} more: --format json lists them",
@@ -280,9 +325,10 @@ impl Page<'_> {
                 (Status::Gone, _) => "gone",
                 (Status::Both, Verdict::Worse) => "worse",
                 (Status::Both, Verdict::Better) => "better",
-                (Status::Both, _) => "same",
+                (Status::Both, Verdict::Same) => "same",
+                (Status::Both, _) => "still",
             };
-            let lost = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| duration(ns as i64));
+            let lost = |ns: Option<f64>| ns.map_or("none".to_owned(), |ns| duration(ns as i64));
             let mut text = format!("{status}  {}  {}", finding.rule, finding.title);
             if finding.lost_ns.iter().any(Option::is_some) {
                 let [before, after] = finding.lost_ns;
@@ -320,7 +366,10 @@ fn words(metric: Metric) -> &'static str {
         Metric::Bytes => "bytes",
         Metric::Time => "time",
         Metric::P50 => "p50",
+        Metric::P90 => "p90",
         Metric::P99 => "p99",
+        Metric::P999 => "p99.9",
+        Metric::Tail => "long calls",
         Metric::FirstCall => "to first call",
         Metric::LastCall => "to end of last",
         Metric::Findings => "findings",
@@ -361,7 +410,7 @@ fn mark(status: Status, figure: &Figure) -> String {
         Verdict::NotComparable if status != Status::Both => "-".to_owned(),
         Verdict::NotComparable => "n/c".to_owned(),
         Verdict::WithinNoise => format!("≈{change}"),
-        Verdict::Worse | Verdict::Better => change,
+        Verdict::Worse | Verdict::Better | Verdict::Mixed => change,
     }
 }
 
@@ -371,11 +420,12 @@ fn judged(figure: &Figure) -> String {
         Verdict::WithinNoise => "within noise",
         Verdict::Worse => "more",
         Verdict::Better => "less",
+        Verdict::Mixed => "mixed",
         Verdict::NotComparable => "not comparable",
     };
-    if figure.why.is_empty() {
-        word.to_owned()
-    } else {
-        format!("{word}: {}", figure.why)
+    // The rest of the reason is below the tables, and in JSON.
+    match figure.why.split([':', ';', ',']).next() {
+        None | Some("") => word.to_owned(),
+        Some(why) => format!("{word}: {why}"),
     }
 }

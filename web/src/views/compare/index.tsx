@@ -1,12 +1,12 @@
 // Two sessions, or groups of them, side by side: what differs by more than noise, and where.
 
-import { type Comparison, compare, comparePath } from "../../api/compare";
+import { type Change, type Comparison, compare, comparePath } from "../../api/compare";
 import type { SessionSummary } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
 import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";
 import { colourOf } from "../../lib/colour";
-import { duration, percent, visible } from "../../lib/format";
+import { duration, visible } from "../../lib/format";
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, usePage } from "../../state/store";
@@ -14,7 +14,7 @@ import { useTheme } from "../../state/theme";
 import { Curves } from "./plots";
 import { Side } from "./Sides";
 import { Mark, Tables } from "./tables";
-import { changeText, METRICS, precise, shown, VERDICTS } from "./words";
+import { changeText, impact, METRICS, precise, shown, VERDICTS } from "./words";
 import "./style.css";
 
 function ids(text: string | undefined): string[] {
@@ -86,16 +86,12 @@ export default function Compare() {
 	);
 }
 
-const OUTCOMES: Readonly<Record<Comparison["outcome"], string>> = {
-	worse: "Something got worse, by more than noise",
-	changed: "Something changed, by more than noise",
-	within_noise: "No difference beyond noise",
-};
-
 function Outcome({ comparison }: { comparison: Comparison }) {
 	return (
 		<section className={`outcome ${comparison.outcome}`} aria-label="Outcome">
-			<h2>{OUTCOMES[comparison.outcome]}</h2>
+			<h2>
+				<Text of={comparison.headline.text} />
+			</h2>
 			<dl>
 				{comparison.totals.map((figure) => (
 					<div
@@ -119,18 +115,36 @@ function Outcome({ comparison }: { comparison: Comparison }) {
 }
 
 function Changes({ comparison }: { comparison: Comparison }) {
-	const { changes } = comparison;
+	const { changes, unproven } = comparison;
+	const large = changes.filter((change) => !change.minor);
+	const minor = changes.filter((change) => change.minor);
+	return (
+		<>
+			<ChangeList
+				title="Changes"
+				note={`${large.length} beyond noise, the largest impact on time first`}
+				changes={large}
+			/>
+			<ChangeList
+				title="Large, but not proven"
+				note="more runs on each side would show whether they are noise"
+				changes={unproven}
+			/>
+			<ChangeList title="Small changes" note={`${minor.length} beyond noise`} changes={minor} />
+		</>
+	);
+}
+
+function ChangeList({ title, note, changes }: { title: string; note: string; changes: readonly Change[] }) {
 	if (changes.length === 0) return null;
 	return (
-		<Panel title="Changes" note={`${changes.length} beyond noise, the weightiest first`}>
+		<Panel title={title} note={note}>
 			<ol className="changes">
 				{changes.map((change) => (
 					<li key={`${change.table} ${change.metric} ${change.subject}`} title={visible(change.why)}>
 						<Mark figure={change} />
 						<Text of={changeText(change)} />
-						<span className="faint number">
-							{change.weight === 0 ? "" : `${percent(Math.abs(change.weight))} of the whole`}
-						</span>
+						<span className="faint number">{impact(change)}</span>
 					</li>
 				))}
 			</ol>
@@ -143,7 +157,7 @@ function Findings({ comparison }: { comparison: Comparison }) {
 	return (
 		<Panel title="Findings" note={`${findings.length} on either side`}>
 			{findings.length === 0 ? (
-				<Empty title="No rule has anything to say about either side" />
+				<Empty title="No findings on either side" />
 			) : (
 				<ul className="changes">
 					{findings.map((finding) => (

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { DiffRow, Figure } from "../../api/compare";
-import { changed, chosenRows, hasChanged, metricsOf, precise, shown } from "./words";
+import type { Change, DiffRow, Figure } from "../../api/compare";
+import { changed, changeText, chosenRows, hasChanged, impact, metricsOf, precise, shown } from "./words";
 
 const figure = (metric: Figure["metric"], before: number, after: number, verdict: Figure["verdict"]): Figure => ({
 	metric,
@@ -46,6 +46,34 @@ it("figures have their units", () => {
 	expect(precise("calls", 1.5)).toBe("1.5");
 });
 
+describe("what changed", () => {
+	const change: Change = {
+		verdict: "worse",
+		metric: "p99",
+		subject: "fdatasync",
+		table: "syscalls",
+		before: 7.5e6,
+		after: 215e6,
+		change: 27.7,
+		weight: 0.5,
+		why: "",
+		fails: false,
+		impact_ns: 3.95e9,
+		moves: ["median 12 % shorter", "p99 29 times as long"],
+		mostly_on: "/data/app.db",
+		minor: false,
+	};
+	it("about durations is which way each of them moved", () => {
+		expect(changeText(change)).toBe("fdatasync (mostly on /data/app.db): median 12 % shorter, p99 29 times as long");
+		expect(changeText({ ...change, moves: [], mostly_on: null })).toBe("p99 of fdatasync: 7.5 ms → 215 ms");
+	});
+	it("costs time, or saves it", () => {
+		expect(impact(change)).toBe("+3.95 s of I/O time");
+		expect(impact({ impact_ns: -2000 })).toBe("−2 µs of I/O time");
+		expect(impact({ impact_ns: null })).toBe("");
+	});
+});
+
 describe("rows", () => {
 	const rows = [
 		row("read", [figure("calls", 10, 10, "same")], { on: "/a" }),
@@ -54,6 +82,7 @@ describe("rows", () => {
 	];
 	it("that changed are those beyond noise, and those of one side", () => {
 		expect(rows.map(hasChanged)).toEqual([false, true, true]);
+		expect(hasChanged(row("sync", [figure("p50", 2, 1, "mixed")]))).toBe(true);
 		expect(chosenRows(rows, "", true, null).map((r) => r.name)).toEqual(["write", "fsync"]);
 	});
 	it("are found by what goes with them", () => {

@@ -10,13 +10,16 @@ export const METRICS: Readonly<Record<Metric, string>> = {
 	bytes: "Bytes moved",
 	time: "Time",
 	p50: "p50",
+	p90: "p90",
 	p99: "p99",
+	p999: "p99.9",
+	tail: "Long calls",
 	first_call: "First call at",
 	last_call: "Last call until",
 	findings: "Findings",
 };
 
-const TIMES: ReadonlySet<Metric> = new Set<Metric>(["time", "p50", "p99", "first_call", "last_call"]);
+const TIMES: ReadonlySet<Metric> = new Set<Metric>(["time", "p50", "p90", "p99", "p999", "first_call", "last_call"]);
 
 export function shown(metric: Metric, value: number | null): string {
 	if (value === null) return "–";
@@ -48,15 +51,18 @@ export const VERDICTS: Readonly<Record<Verdict, string>> = {
 	within_noise: "within noise",
 	worse: "worse",
 	better: "better",
+	mixed: "mixed",
 	not_comparable: "not comparable",
 };
+
+const CHANGES: ReadonlySet<Verdict> = new Set<Verdict>(["worse", "better", "mixed"]);
 
 export function figureOf(row: DiffRow, metric: Metric): Figure | undefined {
 	return row.figures.find((f) => f.metric === metric);
 }
 
 export function hasChanged(row: DiffRow): boolean {
-	return row.status !== "both" || row.figures.some((f) => f.verdict === "worse" || f.verdict === "better");
+	return row.status !== "both" || row.figures.some((f) => CHANGES.has(f.verdict));
 }
 
 /** Rows for a search and a choice; those with the largest change of a metric first, or as they came. */
@@ -88,6 +94,16 @@ export function metricsOf(rows: readonly DiffRow[]): Metric[] {
 /** What a change is, in a sentence. */
 export function changeText(change: Change): string {
 	if (change.metric === "findings") return change.subject;
+	if (change.moves.length > 0) {
+		const on = change.mostly_on === null ? "" : ` (mostly on ${change.mostly_on})`;
+		return `${change.subject}${on}: ${change.moves.join(", ")}`;
+	}
 	const what = `${METRICS[change.metric].toLowerCase()} of ${change.subject}`;
 	return `${what}: ${shown(change.metric, change.before)} → ${shown(change.metric, change.after)}`;
+}
+
+/** The difference of time that goes with a change. */
+export function impact({ impact_ns }: Pick<Change, "impact_ns">): string {
+	if (impact_ns === null || Math.round(impact_ns) === 0) return "";
+	return `${impact_ns > 0 ? "+" : "−"}${duration(Math.abs(impact_ns))} of I/O time`;
 }
