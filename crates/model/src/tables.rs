@@ -5,8 +5,8 @@ use crate::batch::{Batch, ColumnData};
 use crate::strings::{StrId, StringTable};
 
 /// Version of the tables and of the layout of a session. A reader refuses a
-/// session with a higher one.
-pub const SCHEMA_VERSION: u32 = 1;
+/// session with another one.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

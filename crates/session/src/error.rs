@@ -50,14 +50,14 @@ pub enum SessionError {
         reason: String,
     },
 
-    /// The session comes from a newer fathom.
-    #[error("{} has schema version {found}, this fathom knows versions up to {known}; read it with fathom {writer} or later", path.display())]
-    Newer {
+    /// The session comes from a fathom with other tables.
+    #[error("{} has schema version {found}, this fathom reads version {known}; read it with fathom {writer}", path.display())]
+    OtherVersion {
         /// The file.
         path: PathBuf,
         /// Version in the file.
         found: u32,
-        /// Newest version that is known here.
+        /// Version that is read here.
         known: u32,
         /// The fathom that wrote it, as it says.
         writer: String,

@@ -62,7 +62,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::NotASession`], [`SessionError::Damaged`] and
-    /// [`SessionError::Newer`] about `session.json`; [`SessionError::Io`].
+    /// [`SessionError::OtherVersion`] about `session.json`; [`SessionError::Io`].
     /// Damaged parts are no error: they are left out and named by
     /// [`Session::problems`]. Nor is a `session.json` that is missing or damaged as
     /// long as a part tells what it said at the start.
@@ -645,17 +645,17 @@ pub(crate) fn read_meta(dir: &Dir) -> Result<SessionMeta, SessionError> {
         path: path.clone(),
         reason: e.to_string(),
     };
-    // Only the version is sure to be understood in what a newer fathom wrote.
+    // Only the version is sure to be understood in what another fathom wrote.
     let value: serde_json::Value = serde_json::from_slice(&json).map_err(damaged)?;
     let version = value
         .get("schema_version")
         .and_then(serde_json::Value::as_u64);
-    if let Some(version) = version.filter(|v| *v > u64::from(SCHEMA_VERSION)) {
+    if let Some(version) = version.filter(|v| *v != u64::from(SCHEMA_VERSION)) {
         let writer = value
             .get("fathom_version")
             .and_then(|v| v.as_str())
             .unwrap_or("?");
-        return Err(SessionError::Newer {
+        return Err(SessionError::OtherVersion {
             path,
             found: u32::try_from(version).unwrap_or(u32::MAX),
             known: SCHEMA_VERSION,

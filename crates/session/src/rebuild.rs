@@ -40,5 +40,5 @@ fn of_part(dir: &Dir, name: &str) -> Option<SessionMeta> {
     let values = footer.metadata.file_metadata().key_value_metadata()?;
     let json = values.iter().find(|v| v.key == SESSION_KEY)?;
     let meta: SessionMeta = serde_json::from_str(json.value.as_ref()?).ok()?;
-    (meta.schema_version <= SCHEMA_VERSION).then_some(meta)
+    (meta.schema_version == SCHEMA_VERSION).then_some(meta)
 }

@@ -47,7 +47,7 @@ pub struct Repair {
 /// # Errors
 /// [`SessionError::Busy`] while it is recorded, [`SessionError::NotASession`],
 /// [`SessionError::Damaged`] when neither `session.json` nor a part tells what it
-/// is, [`SessionError::Newer`], [`SessionError::NotReplaceable`] when something in
+/// is, [`SessionError::OtherVersion`], [`SessionError::NotReplaceable`] when something in
 /// it leads elsewhere, [`SessionError::Foreign`] when it is another user's, unless `write` is not
 /// set, [`SessionError::Io`].
 pub fn repair(dir: &Path, write: bool) -> Result<Repair, SessionError> {

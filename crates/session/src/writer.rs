@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fathom_model::Batch;
 use fathom_model::meta::{Save, SessionMeta, State, Totals};
-use fathom_model::tables::TABLES;
+use fathom_model::tables::{SCHEMA_VERSION, TABLES};
 
 use crate::catalog::{PartInfo, PartTimes, lock};
 use crate::compact;
@@ -158,6 +158,8 @@ impl SessionWriter {
         options: WriterOptions,
     ) -> Result<Self, SessionError> {
         meta.state = State::Recording;
+        // A capture that is replayed may be older than its session.
+        meta.schema_version = SCHEMA_VERSION;
         let schemas = schemas(dir, &meta)?;
         let access = Access::new(options.share);
         let (folder, recorder) = create::prepare(dir, options.force, access)?;

@@ -241,17 +241,17 @@ fn session_json_is_checked() {
     rebuilt("session.json is damaged");
     fs::write(&path, "").unwrap();
     rebuilt("session.json is damaged");
-    fs::write(
-        &path,
-        r#"{"schema_version": 99, "fathom_version": "7.0", "what": []}"#,
-    )
-    .unwrap();
-    let error = Session::open(&dir).unwrap_err();
-    assert!(
-        matches!(error, SessionError::Newer { found: 99, .. }),
-        "{error}"
-    );
-    assert!(error.to_string().contains("7.0"), "{error}");
+    for version in [1, 99] {
+        let other =
+            format!(r#"{{"schema_version": {version}, "fathom_version": "7.0", "what": []}}"#);
+        fs::write(&path, other).unwrap();
+        let error = Session::open(&dir).unwrap_err();
+        assert!(
+            matches!(error, SessionError::OtherVersion { found, .. } if found == version),
+            "{error}"
+        );
+        assert!(error.to_string().contains("7.0"), "{error}");
+    }
     let mut value: serde_json::Value = serde_json::from_str(&json).unwrap();
     value["later"] = 1.into();
     fs::write(&path, value.to_string()).unwrap();

@@ -191,11 +191,11 @@ fn session_json_is_made_again() {
         let meta = Session::open(&dir).unwrap().meta().clone();
         assert_eq!((meta.id, meta.state), (common::meta().id, State::Complete));
     }
-    // What a newer fathom wrote is left to it.
+    // What another fathom wrote is left to it.
     fs::write(&file, r#"{"schema_version": 99, "fathom_version": "7.0"}"#).unwrap();
     assert!(matches!(
         repair(&dir, true),
-        Err(SessionError::Newer { .. })
+        Err(SessionError::OtherVersion { .. })
     ));
     // With nothing to make it from there is nothing to repair.
     let empty = temp.path().join("empty");
