@@ -417,3 +417,65 @@ def a_length_of_a_thousand():
 @program("direct-misaligned/good")
 def whole_blocks():
     direct(8192)
+
+
+def adds_lines(flags, before=lambda fd: None):
+    """Lines of several processes in one file, by turns."""
+
+    def adder(own, other):
+        fd = os.open("log", os.O_CREAT | os.O_WRONLY | flags, 0o644)
+        touch(f"{own}-ready")
+        until(f"{other}-ready")
+        for i in range(40):
+            until(f"turn-{own}-{i}")
+            before(fd)
+            os.write(fd, f"{own} writes line {i}\n".encode())
+            touch(f"turn-{other}-{i + (own == 'b')}")
+
+    pids = [in_child(lambda: adder("a", "b")), in_child(lambda: adder("b", "a"))]
+    touch("turn-a-0")
+    wait(*pids)
+
+
+@program("lost-update/bad")
+def two_with_positions_of_their_own():
+    adds_lines(0)
+
+
+@program("lost-update/good")
+def two_that_append():
+    adds_lines(os.O_APPEND)
+
+
+@program("lost-update/good-seek")
+def two_that_look_for_the_end():
+    adds_lines(0, lambda fd: os.lseek(fd, 0, os.SEEK_END))
+
+
+def counts(lock):
+    """A counter that two processes read, change and write back."""
+    write_file("counter", b"0" * 200)
+
+    def counter():
+        for _ in range(100):
+            guard = os.open("guard", os.O_CREAT | os.O_RDWR, 0o644)
+            if lock:
+                fcntl.flock(guard, fcntl.LOCK_EX)
+            fd = os.open("counter", os.O_RDONLY)
+            number = os.read(fd, 300)
+            os.close(fd)
+            time.sleep(0.0005)
+            write_file("counter", number)
+            os.close(guard)
+
+    wait(*[in_child(counter) for _ in range(2)])
+
+
+@program("lost-update/bad-counter")
+def counts_what_it_read_before():
+    counts(False)
+
+
+@program("lost-update/good-counter")
+def counts_below_a_lock():
+    counts(True)

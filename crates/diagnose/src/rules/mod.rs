@@ -30,6 +30,7 @@ rules! {
     dir_unsynced::DirUnsynced,
     sync_error_ignored::SyncErrorIgnored,
     write_error_ignored::WriteErrorIgnored,
+    lost_update::LostUpdate,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
