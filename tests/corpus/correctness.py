@@ -479,3 +479,31 @@ def counts_what_it_read_before():
 @program("lost-update/good-counter")
 def counts_below_a_lock():
     counts(True)
+
+
+def emptied(flags):
+    """A log that another process copies and empties."""
+
+    def rotate(turn):
+        fd = os.open("log", os.O_RDWR)
+        write_file(f"log.{turn}", os.read(fd, 1 << 20))
+        os.ftruncate(fd, 0)
+        os.close(fd)
+
+    fd = os.open("log", os.O_CREAT | os.O_WRONLY | flags, 0o644)
+    for turn in range(3):
+        for i in range(50):
+            os.writev(fd, [b"a line ", b"of the log\n"])
+        wait(in_child(lambda: rotate(turn)))
+    os.writev(fd, [b"the last ", b"line\n"])
+    os.close(fd)
+
+
+@program("write-past-truncation/bad")
+def goes_on_where_it_was():
+    emptied(0)
+
+
+@program("write-past-truncation/good")
+def goes_on_at_the_end():
+    emptied(os.O_APPEND)

@@ -31,6 +31,7 @@ rules! {
     sync_error_ignored::SyncErrorIgnored,
     write_error_ignored::WriteErrorIgnored,
     lost_update::LostUpdate,
+    write_past_truncation::WritePastTruncation,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
