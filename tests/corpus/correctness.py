@@ -507,3 +507,41 @@ def goes_on_where_it_was():
 @program("write-past-truncation/good")
 def goes_on_at_the_end():
     emptied(os.O_APPEND)
+
+
+def removed(again):
+    """A log that another process removes while it is written."""
+
+    def adds(fd):
+        for i in range(150):
+            os.writev(fd, [b"a line ", b"of the log\n"])
+
+    flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+    fd = os.open("log", flags, 0o644)
+    adds(fd)
+    wait(in_child(lambda: os.unlink("log")))
+    if again:
+        os.close(fd)
+        fd = os.open("log", flags, 0o644)
+    adds(fd)
+    os.close(fd)
+
+
+@program("write-to-deleted/bad")
+def has_it_open_still():
+    removed(False)
+
+
+@program("write-to-deleted/good")
+def opens_it_again():
+    removed(True)
+
+
+@program("write-to-deleted/good-temporary")
+def reads_what_has_no_name():
+    fd = os.open("sorted", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    os.write(fd, b"header")
+    wait(in_child(lambda: os.unlink("sorted")))
+    for i in range(150):
+        os.writev(fd, [b"a part ", b"of the run\n"])
+    os.preadv(fd, [bytearray(4096)], 0)

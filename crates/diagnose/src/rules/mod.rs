@@ -32,6 +32,7 @@ rules! {
     write_error_ignored::WriteErrorIgnored,
     lost_update::LostUpdate,
     write_past_truncation::WritePastTruncation,
+    write_to_deleted::WriteToDeleted,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
