@@ -33,6 +33,7 @@ rules! {
     lost_update::LostUpdate,
     write_past_truncation::WritePastTruncation,
     write_to_deleted::WriteToDeleted,
+    lock_by_polling::LockByPolling,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
