@@ -1,5 +1,6 @@
 """Programs that may lose data, or read the wrong, and such that only look so."""
 
+import ctypes
 import fcntl
 import mmap
 import os
@@ -545,3 +546,26 @@ def reads_what_has_no_name():
     for i in range(150):
         os.writev(fd, [b"a part ", b"of the run\n"])
     os.preadv(fd, [bytearray(4096)], 0)
+
+
+def confirms(sync):
+    """Records that are each waited for."""
+    libc = ctypes.CDLL(None)
+    fd = os.open("records", os.O_CREAT | os.O_WRONLY, 0o644)
+    for i in range(30):
+        os.writev(fd, [b"record ", b"%d\n" % i])
+        # SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
+        libc.sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), 6)
+    if sync:
+        os.fdatasync(fd)
+    os.close(fd)
+
+
+@program("range-sync-as-commit/bad")
+def confirms_what_is_not_durable():
+    confirms(False)
+
+
+@program("range-sync-as-commit/good")
+def confirms_what_is_durable():
+    confirms(True)

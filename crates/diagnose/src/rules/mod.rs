@@ -34,6 +34,7 @@ rules! {
     write_past_truncation::WritePastTruncation,
     write_to_deleted::WriteToDeleted,
     lock_by_polling::LockByPolling,
+    range_sync_as_commit::RangeSyncAsCommit,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
