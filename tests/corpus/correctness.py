@@ -6,6 +6,7 @@ import mmap
 import os
 import resource
 import signal
+import tempfile
 import time
 
 from corpus import create, helper, in_child, program, setup, touch, until, wait
@@ -569,3 +570,27 @@ def confirms_what_is_not_durable():
 @program("range-sync-as-commit/good")
 def confirms_what_is_durable():
     confirms(True)
+
+
+def parts(after):
+    os.mkdir("work")
+    for i in range(120):
+        fd, path = tempfile.mkstemp(dir="work")
+        os.writev(fd, [b"part ", b"of the work\n"])
+        os.close(fd)
+        after(path, i)
+
+
+@program("temp-leak/bad")
+def forgets_its_parts():
+    parts(lambda path, i: None)
+
+
+@program("temp-leak/good")
+def removes_its_parts():
+    parts(lambda path, i: os.unlink(path))
+
+
+@program("temp-leak/good-named")
+def gives_its_parts_a_name():
+    parts(lambda path, i: os.link(path, f"work/part-{i}"))

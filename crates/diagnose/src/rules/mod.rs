@@ -35,6 +35,7 @@ rules! {
     write_to_deleted::WriteToDeleted,
     lock_by_polling::LockByPolling,
     range_sync_as_commit::RangeSyncAsCommit,
+    temp_leak::TempLeak,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
