@@ -254,3 +254,34 @@ def waits_for_each_letter():
 @program("cold-small-files/good")
 def asks_for_fifty_letters():
     letters_in_turn(True)
+
+
+@setup("direct-shallow/bad", "direct-shallow/good", "direct-shallow/good-log")
+def a_large_table():
+    os.close(create("table", 16 << 20))
+
+
+def direct_pieces(size):
+    fd = os.open("table", os.O_RDONLY | os.O_DIRECT)
+    buffer = mmap.mmap(-1, size)
+    while os.readv(fd, [buffer]):
+        pass
+
+
+@program("direct-shallow/bad")
+def reads_two_pages_at_a_time():
+    direct_pieces(8192)
+
+
+@program("direct-shallow/good")
+def reads_a_megabyte_at_a_time():
+    direct_pieces(1 << 20)
+
+
+@program("direct-shallow/good-log")
+def writes_records_that_are_durable():
+    fd = os.open("table", os.O_WRONLY | os.O_DIRECT)
+    buffer = mmap.mmap(-1, 4096)
+    for i in range(200):
+        os.writev(fd, [buffer])
+        os.fdatasync(fd)

@@ -60,6 +60,7 @@ rules! {
     unfair_interrupts::UnfairInterrupts,
     queue_hog::QueueHog,
     cold_small_files::ColdSmallFiles,
+    direct_shallow::DirectShallow,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.
