@@ -61,6 +61,7 @@ rules! {
     queue_hog::QueueHog,
     cold_small_files::ColdSmallFiles,
     direct_shallow::DirectShallow,
+    process_per_item::ProcessPerItem,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.
