@@ -80,7 +80,7 @@ impl Rule for TempLeak {
             Kind::Open => {
                 let Some(id) = call.file else { return };
                 let made = call.has_flag("O_CREAT") && call.has_flag("O_EXCL");
-                let private = call.arg("mode").is_some_and(|mode| matches!(mode, "0600" | "0o600" | "600"));
+                let private = call.arg("mode") == Some("0600");
                 let path = call.path.filter(|path| is_temporary(path) || TEMPORARY.contains(&directory(path)));
                 match path {
                     Some(_) if made && private => {
