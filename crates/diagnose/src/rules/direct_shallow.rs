@@ -1,7 +1,6 @@
 //! `direct-shallow`: direct I/O in small pieces, in order, one at a time.
 
 use fathom_model::units;
-use hashbrown::HashMap;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
@@ -60,14 +59,14 @@ struct Stream {
 pub struct DirectShallow {
     streams: Bounded<(i32, FileId, bool), Stream>,
     /// By process: the thread whose call ended last, and when.
-    last: HashMap<i32, (i32, i64)>,
+    last: Bounded<i32, (i32, i64)>,
 }
 
 impl Default for DirectShallow {
     fn default() -> Self {
         Self {
             streams: Bounded::new(|stream| stream.calls.count),
-            last: HashMap::new(),
+            last: Bounded::new(|(_, at_ns)| at_ns.unsigned_abs()),
         }
     }
 }
@@ -94,8 +93,8 @@ impl Rule for DirectShallow {
         if context.synced.is_some() || !context.file(call).is_some_and(|file| file.is_regular()) {
             return;
         }
-        let last = self.last.insert(call.pid, (call.tid, call.ended_at_ns()));
-        let beside = last.is_some_and(|(tid, ended)| tid != call.tid && call.ts_ns < ended);
+        let (tid, ended) = std::mem::replace(self.last.entry(call.pid), (call.tid, call.ended_at_ns()));
+        let beside = tid != call.tid && call.ts_ns < ended;
         if end - start >= LARGE {
             return;
         }
