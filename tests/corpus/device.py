@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import subprocess
 
 from corpus import cold, create, program, scattered, setup
 
@@ -285,3 +286,33 @@ def writes_records_that_are_durable():
     for i in range(200):
         os.writev(fd, [buffer])
         os.fdatasync(fd)
+
+
+def files_of_a_file_system(options):
+    """Files on an ext4 that discards blocks when they are freed: one without a journal."""
+    with open("image", "w") as image:
+        os.truncate(image.fileno(), 256 << 20)
+    os.mkdir("inner")
+    for command in (
+        ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "image"],
+        ["mount", "-o", options, "image", "inner"],
+    ):
+        subprocess.run(command, check=True)
+    for i in range(400):
+        os.close(create(f"inner/{i}", 200000))
+
+
+@setup("online-discard/bad")
+def with_discard():
+    files_of_a_file_system("loop,discard")
+
+
+@setup("online-discard/good")
+def without_discard():
+    files_of_a_file_system("loop,nodiscard")
+
+
+@program("online-discard/bad", "online-discard/good")
+def removes_all():
+    for i in range(400):
+        os.unlink(f"inner/{i}")

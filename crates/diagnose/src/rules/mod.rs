@@ -62,6 +62,7 @@ rules! {
     cold_small_files::ColdSmallFiles,
     direct_shallow::DirectShallow,
     process_per_item::ProcessPerItem,
+    online_discard::OnlineDiscard,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.

@@ -48,6 +48,8 @@ pub(crate) struct Scenario {
     no_layers: bool,
     /// Bytes that the next call waits for from the device, and for how long.
     missed: Option<(i64, i64, &'static str)>,
+    /// For how long the next call waits for a discard, nanoseconds.
+    discard_ns: i64,
     /// Interface of the next calls.
     api: &'static str,
     /// Arguments of the next open.
@@ -106,6 +108,7 @@ impl Scenario {
             missed: None,
             api: "syscall",
             mode: None,
+            discard_ns: 0,
         }
     }
 
@@ -210,6 +213,7 @@ impl Scenario {
             |text: Option<&str>| text.map_or(StrId::NULL, |t| self.strings.intern(t.as_bytes()));
         let rows = &mut self.rows;
         let mut dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
+        dur += std::mem::take(&mut self.discard_ns);
         if let Some((bytes, wait_ns, origin)) = self.missed.take() {
             self.layers.device(&Device {
                 rid: Some(rows.rid.len() as i64 + 1),
