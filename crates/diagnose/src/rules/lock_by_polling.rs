@@ -110,19 +110,13 @@ impl Rule for LockByPolling {
             return;
         }
         let Some(lock) = self.names.get_mut(&key) else { return };
-        match call.kind {
-            Kind::Unlink | Kind::Rmdir | Kind::Rename => {
-                if std::mem::take(&mut lock.waited) {
-                    lock.releases += 1;
-                    lock.removed_at_ns = Some(call.ended_at_ns());
-                }
-            }
-            _ if makes => {
-                let free = lock.removed_at_ns.take().map(|at| call.ended_at_ns() - at);
-                lock.idle_ns += free.filter(|ns| (0..=MAX_GAP_NS).contains(ns)).unwrap_or(0);
-                lock.waited = false;
-            }
-            _ => {}
+        if makes {
+            let free = lock.removed_at_ns.take().map(|at| call.ended_at_ns() - at);
+            lock.idle_ns += free.filter(|ns| (0..=MAX_GAP_NS).contains(ns)).unwrap_or(0);
+            lock.waited = false;
+        } else if matches!(call.kind, Kind::Unlink | Kind::Rmdir | Kind::Rename) && std::mem::take(&mut lock.waited) {
+            lock.releases += 1;
+            lock.removed_at_ns = Some(call.ended_at_ns());
         }
     }
 
