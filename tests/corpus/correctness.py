@@ -1,10 +1,12 @@
 """Programs that may lose data, or read the wrong, and such that only look so."""
 
+import ctypes
 import fcntl
 import mmap
 import os
 import resource
 import signal
+import tempfile
 import time
 
 from corpus import create, helper, in_child, program, setup, touch, until, wait
@@ -417,3 +419,178 @@ def a_length_of_a_thousand():
 @program("direct-misaligned/good")
 def whole_blocks():
     direct(8192)
+
+
+def adds_lines(flags, before=lambda fd: None):
+    """Lines of several processes in one file, by turns."""
+
+    def adder(own, other):
+        fd = os.open("log", os.O_CREAT | os.O_WRONLY | flags, 0o644)
+        touch(f"{own}-ready")
+        until(f"{other}-ready")
+        for i in range(40):
+            until(f"turn-{own}-{i}")
+            before(fd)
+            os.write(fd, f"{own} writes line {i}\n".encode())
+            touch(f"turn-{other}-{i + (own == 'b')}")
+
+    pids = [in_child(lambda: adder("a", "b")), in_child(lambda: adder("b", "a"))]
+    touch("turn-a-0")
+    wait(*pids)
+
+
+@program("lost-update/bad")
+def two_with_positions_of_their_own():
+    adds_lines(0)
+
+
+@program("lost-update/good")
+def two_that_append():
+    adds_lines(os.O_APPEND)
+
+
+@program("lost-update/good-seek")
+def two_that_look_for_the_end():
+    adds_lines(0, lambda fd: os.lseek(fd, 0, os.SEEK_END))
+
+
+def counts(lock):
+    """A counter that two processes read, change and write back."""
+    write_file("counter", b"0" * 200)
+
+    def counter():
+        for _ in range(100):
+            guard = os.open("guard", os.O_CREAT | os.O_RDWR, 0o644)
+            if lock:
+                fcntl.flock(guard, fcntl.LOCK_EX)
+            fd = os.open("counter", os.O_RDONLY)
+            number = os.read(fd, 300)
+            os.close(fd)
+            time.sleep(0.0005)
+            write_file("counter", number)
+            os.close(guard)
+
+    wait(*[in_child(counter) for _ in range(2)])
+
+
+@program("lost-update/bad-counter")
+def counts_what_it_read_before():
+    counts(False)
+
+
+@program("lost-update/good-counter")
+def counts_below_a_lock():
+    counts(True)
+
+
+def emptied(flags):
+    """A log that another process copies and empties."""
+
+    def rotate(turn):
+        fd = os.open("log", os.O_RDWR)
+        write_file(f"log.{turn}", os.read(fd, 1 << 20))
+        os.ftruncate(fd, 0)
+        os.close(fd)
+
+    fd = os.open("log", os.O_CREAT | os.O_WRONLY | flags, 0o644)
+    for turn in range(3):
+        for i in range(50):
+            os.writev(fd, [b"a line ", b"of the log\n"])
+        wait(in_child(lambda: rotate(turn)))
+    os.writev(fd, [b"the last ", b"line\n"])
+    os.close(fd)
+
+
+@program("write-past-truncation/bad")
+def goes_on_where_it_was():
+    emptied(0)
+
+
+@program("write-past-truncation/good")
+def goes_on_at_the_end():
+    emptied(os.O_APPEND)
+
+
+def removed(again):
+    """A log that another process removes while it is written."""
+
+    def adds(fd):
+        for i in range(150):
+            os.writev(fd, [b"a line ", b"of the log\n"])
+
+    flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+    fd = os.open("log", flags, 0o644)
+    adds(fd)
+    wait(in_child(lambda: os.unlink("log")))
+    if again:
+        os.close(fd)
+        fd = os.open("log", flags, 0o644)
+    adds(fd)
+    os.close(fd)
+
+
+@program("write-to-deleted/bad")
+def has_it_open_still():
+    removed(False)
+
+
+@program("write-to-deleted/good")
+def opens_it_again():
+    removed(True)
+
+
+@program("write-to-deleted/good-temporary")
+def reads_what_has_no_name():
+    fd = os.open("sorted", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    os.write(fd, b"header")
+    wait(in_child(lambda: os.unlink("sorted")))
+    for i in range(150):
+        os.writev(fd, [b"a part ", b"of the run\n"])
+    os.preadv(fd, [bytearray(4096)], 0)
+
+
+def confirms(sync):
+    """Records that are each waited for."""
+    libc = ctypes.CDLL(None)
+    fd = os.open("records", os.O_CREAT | os.O_WRONLY, 0o644)
+    for i in range(30):
+        os.writev(fd, [b"record ", b"%d\n" % i])
+        # SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
+        libc.sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), 6)
+    if sync:
+        os.fdatasync(fd)
+    os.close(fd)
+
+
+@program("range-sync-as-commit/bad")
+def confirms_what_is_not_durable():
+    confirms(False)
+
+
+@program("range-sync-as-commit/good")
+def confirms_what_is_durable():
+    confirms(True)
+
+
+def parts(after):
+    os.mkdir("work")
+    for i in range(120):
+        fd, path = tempfile.mkstemp(dir="work")
+        os.writev(fd, [b"part ", b"of the work\n"])
+        os.close(fd)
+        after(path, i)
+
+
+@program("temp-leak/bad")
+def forgets_its_parts():
+    parts(lambda path, i: None)
+
+
+@program("temp-leak/good")
+def removes_its_parts():
+    parts(lambda path, i: os.unlink(path))
+
+
+@program("temp-leak/good-named")
+def gives_its_parts_a_name():
+    parts(lambda path, i: os.link(path, f"work/part-{i}"))

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import subprocess
 
 from corpus import cold, create, program, scattered, setup
 
@@ -254,3 +255,64 @@ def waits_for_each_letter():
 @program("cold-small-files/good")
 def asks_for_fifty_letters():
     letters_in_turn(True)
+
+
+@setup("direct-shallow/bad", "direct-shallow/good", "direct-shallow/good-log")
+def a_large_table():
+    os.close(create("table", 16 << 20))
+
+
+def direct_pieces(size):
+    fd = os.open("table", os.O_RDONLY | os.O_DIRECT)
+    buffer = mmap.mmap(-1, size)
+    while os.readv(fd, [buffer]):
+        pass
+
+
+@program("direct-shallow/bad")
+def reads_two_pages_at_a_time():
+    direct_pieces(8192)
+
+
+@program("direct-shallow/good")
+def reads_a_megabyte_at_a_time():
+    direct_pieces(1 << 20)
+
+
+@program("direct-shallow/good-log")
+def writes_records_that_are_durable():
+    fd = os.open("table", os.O_WRONLY | os.O_DIRECT)
+    buffer = mmap.mmap(-1, 4096)
+    for i in range(200):
+        os.writev(fd, [buffer])
+        os.fdatasync(fd)
+
+
+def files_of_a_file_system(options):
+    """Files on an ext4 that discards blocks when they are freed: one without a journal."""
+    with open("image", "w") as image:
+        os.truncate(image.fileno(), 256 << 20)
+    os.mkdir("inner")
+    for command in (
+        ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "image"],
+        ["mount", "-o", options, "image", "inner"],
+    ):
+        subprocess.run(command, check=True)
+    for i in range(400):
+        os.close(create(f"inner/{i}", 200000))
+
+
+@setup("online-discard/bad")
+def with_discard():
+    files_of_a_file_system("loop,discard")
+
+
+@setup("online-discard/good")
+def without_discard():
+    files_of_a_file_system("loop,nodiscard")
+
+
+@program("online-discard/bad", "online-discard/good")
+def removes_all():
+    for i in range(400):
+        os.unlink(f"inner/{i}")

@@ -195,3 +195,23 @@ def opens_once():
             fd = os.open(f"settings/{i}", os.O_RDONLY)
             os.read(fd, os.fstat(fd).st_size)
             os.close(fd)
+
+
+@setup("process-per-item/bad", "process-per-item/good")
+def lines():
+    with open("lines", "w") as file:
+        file.writelines(f"{i},name-{i}\n" for i in range(300))
+
+
+def shell(script):
+    os.execv("/bin/sh", ["sh", "-c", script])
+
+
+@program("process-per-item/bad")
+def a_process_a_line():
+    shell("while read -r line; do expr $line : '.*,name' >/dev/null; done <lines")
+
+
+@program("process-per-item/good")
+def a_process_for_all():
+    shell("cut -d, -f2 lines >names")

@@ -225,3 +225,46 @@ def reads_a_table():
         if i > 150:
             time.sleep(0.002)
     touch("stop")
+
+
+def locked(work):
+    """Three processes that take turns."""
+    touch("lock-file")
+    wait(*[in_child(lambda: [work() for _ in range(20)]) for _ in range(3)])
+
+
+@program("lock-by-polling/bad")
+def tries_to_make_a_directory():
+    def work():
+        while True:
+            try:
+                os.mkdir("lock")
+                break
+            except FileExistsError:
+                time.sleep(0.002)
+        time.sleep(0.005)
+        os.rmdir("lock")
+        time.sleep(0.001)
+
+    locked(work)
+
+
+@program("lock-by-polling/good")
+def waits_for_the_lock():
+    def work():
+        fd = os.open("lock-file", os.O_RDWR)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        time.sleep(0.005)
+        os.close(fd)
+        time.sleep(0.001)
+
+    locked(work)
+
+
+@program("lock-by-polling/good-parents")
+def makes_directories_that_may_be_there():
+    def work():
+        for i in range(10):
+            os.makedirs(f"parts/{i}", exist_ok=True)
+
+    locked(work)

@@ -30,6 +30,12 @@ rules! {
     dir_unsynced::DirUnsynced,
     sync_error_ignored::SyncErrorIgnored,
     write_error_ignored::WriteErrorIgnored,
+    lost_update::LostUpdate,
+    write_past_truncation::WritePastTruncation,
+    write_to_deleted::WriteToDeleted,
+    lock_by_polling::LockByPolling,
+    range_sync_as_commit::RangeSyncAsCommit,
+    temp_leak::TempLeak,
     retry_spin::RetrySpin,
     rotation_offset::RotationOffset,
     stale_inode_reader::StaleInodeReader,
@@ -54,6 +60,9 @@ rules! {
     unfair_interrupts::UnfairInterrupts,
     queue_hog::QueueHog,
     cold_small_files::ColdSmallFiles,
+    direct_shallow::DirectShallow,
+    process_per_item::ProcessPerItem,
+    online_discard::OnlineDiscard,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.

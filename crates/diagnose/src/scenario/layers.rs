@@ -187,6 +187,23 @@ impl Scenario {
         }
     }
 
+    /// The next call has the device discard blocks, and waits for it.
+    pub(crate) fn discards(&mut self, wait_ns: i64) {
+        self.layers.device(&Device {
+            rid: Some(self.next_rid()),
+            op: "discard",
+            origin: "call",
+            bytes: 1 << 20,
+            queued_at_ns: self.now + 100,
+            completed_at_ns: self.now + wait_ns,
+            pid: self.pid,
+            comm: self.comm,
+            file: None,
+            offset: None,
+        });
+        self.discard_ns = wait_ns;
+    }
+
     /// Requests of a process that is not recorded, which complete one by one from
     /// now on.
     pub(crate) fn others_ahead(&mut self, count: usize, pid: i32, comm: &str, each_ns: i64) {

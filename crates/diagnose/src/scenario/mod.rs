@@ -30,6 +30,7 @@ pub(crate) struct Scenario {
     file_strings: StringTable,
     /// Processes that have ended.
     ended: ProcessRows,
+    ended_strings: StringTable,
     ids: HashMap<String, i64>,
     fds: HashMap<(i32, i32), Open>,
     now: i64,
@@ -47,8 +48,12 @@ pub(crate) struct Scenario {
     no_layers: bool,
     /// Bytes that the next call waits for from the device, and for how long.
     missed: Option<(i64, i64, &'static str)>,
+    /// For how long the next call waits for a discard, nanoseconds.
+    discard_ns: i64,
     /// Interface of the next calls.
     api: &'static str,
+    /// Arguments of the next open.
+    mode: Option<String>,
 }
 
 #[derive(Clone)]
@@ -86,6 +91,7 @@ impl Scenario {
             files: FileRows::default(),
             file_strings: StringTable::new(),
             ended: ProcessRows::default(),
+            ended_strings: StringTable::new(),
             ids: HashMap::new(),
             fds: HashMap::new(),
             now: 1_000_000_000,
@@ -101,6 +107,8 @@ impl Scenario {
             no_layers: false,
             missed: None,
             api: "syscall",
+            mode: None,
+            discard_ns: 0,
         }
     }
 
@@ -111,12 +119,21 @@ impl Scenario {
 
     /// The process ends with this status.
     pub(crate) fn ends(&mut self, exit_status: i32) {
+        self.add_process(0, None, "", exit_status);
+    }
+
+    /// The process, which began at a time and whose parent is another one, ends.
+    pub(crate) fn child_ends(&mut self, began: i64, parent: i32, comm: &str) {
+        self.add_process(began, Some(parent), comm, 0);
+    }
+
+    fn add_process(&mut self, began: i64, parent: Option<i32>, comm: &str, exit_status: i32) {
         let rows = &mut self.ended;
         rows.pid.push(self.pid);
         rows.tid.push(self.pid);
-        rows.ppid.push(NULL_I32);
+        rows.ppid.push(parent.unwrap_or(NULL_I32));
+        rows.comm.push(self.ended_strings.intern(comm.as_bytes()));
         for column in [
-            &mut rows.comm,
             &mut rows.exe,
             &mut rows.cmdline,
             &mut rows.cgroup,
@@ -126,7 +143,7 @@ impl Scenario {
         }
         rows.uid.push(NULL_I64);
         rows.mount_namespace.push(NULL_I64);
-        rows.started_at_ns.push(0);
+        rows.started_at_ns.push(began);
         rows.ended_at_ns.push(self.now);
         rows.exit_status.push(exit_status);
     }
@@ -196,6 +213,7 @@ impl Scenario {
             |text: Option<&str>| text.map_or(StrId::NULL, |t| self.strings.intern(t.as_bytes()));
         let rows = &mut self.rows;
         let mut dur = if row.dur_ns > 0 { row.dur_ns } else { CALL_NS } + self.slow_ns;
+        dur += std::mem::take(&mut self.discard_ns);
         if let Some((bytes, wait_ns, origin)) = self.missed.take() {
             self.layers.device(&Device {
                 rid: Some(rows.rid.len() as i64 + 1),
@@ -256,6 +274,7 @@ impl Scenario {
             append: flags.contains("O_APPEND"),
         };
         self.fds.insert((self.pid, fd), open);
+        let args = self.mode.take();
         self.call(Row {
             syscall: "openat",
             ret: fd.into(),
@@ -263,6 +282,7 @@ impl Scenario {
             flags: Some(flags),
             by_path: true,
             path: Some(path),
+            args,
             ..Row::default()
         });
         fd
@@ -551,7 +571,7 @@ impl Scenario {
             }
         }
         engine.feed(&self.files.into_batch(self.file_strings));
-        engine.feed(&self.ended.into_batch(StringTable::new()));
+        engine.feed(&self.ended.into_batch(self.ended_strings));
         self.layers.feed(&mut engine);
         let calls: Batch = self.rows.into_batch(self.strings);
         engine.feed(&calls);

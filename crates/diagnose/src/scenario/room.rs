@@ -81,4 +81,31 @@ impl Scenario {
             ..Row::default()
         });
     }
+
+    /// Opens a file with this mode for a new one.
+    pub(crate) fn open_mode(&mut self, path: &str, flags: &str, mode: &str) -> i32 {
+        self.mode = Some(format!("mode={mode}"));
+        self.open(path, flags)
+    }
+
+    /// Makes a directory, or fails to.
+    pub(crate) fn mkdir(&mut self, path: &str, errno: Option<&str>) {
+        self.by_name("mkdir", path, errno);
+    }
+
+    /// Removes a directory.
+    pub(crate) fn rmdir(&mut self, path: &str) {
+        self.by_name("rmdir", path, None);
+    }
+
+    fn by_name(&mut self, syscall: &str, path: &str, errno: Option<&str>) {
+        self.call(Row {
+            syscall,
+            ret: if errno.is_some() { -1 } else { 0 },
+            errno,
+            by_path: true,
+            path: Some(path),
+            ..Row::default()
+        });
+    }
 }

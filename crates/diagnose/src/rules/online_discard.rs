@@ -1,0 +1,181 @@
+//! `online-discard`: calls that remove files wait for the device to discard their blocks.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::layers::{Layer, Row};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::{Context, State};
+use crate::stats::Durations;
+use crate::text::Text;
+
+/// Calls that wait.
+const MIN_CALLS: u64 = 100;
+/// Their share of the process's time.
+const MIN_PART: f64 = 0.1;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "online-discard",
+    name: "Waiting for discards of removed files",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    about_calls: false,
+    what: "A process removes or empties many files on a file system that is mounted with the option `discard`. For each the device is told which blocks are free, and the call waits until it has \
+           noted that. Many devices take longer for this than for a write.",
+    when: "100 or more calls of one process that removed, replaced or cut files or closed removed ones (unlink, rename, truncate, open with O_TRUNC, close) submitted discards and read nothing from the device, and they take 10 % or more of its time. Where the file system discards later, in \
+           the thread of its journal, no call waits. Explicit discards (fstrim, blkdiscard) do not count.",
+    lost: "the time for which these calls waited for I/O; in a recording without layer sched their duration",
+    advice: "Mount the file system without `discard` and let `fstrim.timer` tell the device once a week; on btrfs use `discard=async`.",
+    not_when: "Not when the device is thinly provisioned and has to get space back at once.",
+    bad: "/dev/vda1 /data ext4 discard 0 2          # /etc/fstab",
+    good: "/dev/vda1 /data ext4 defaults 0 2\nsystemctl enable --now fstrim.timer",
+    reference: "ext4(5), discard; fstrim(8)",
+};
+
+/// One process.
+#[derive(Debug, Default)]
+struct Process {
+    comm: Text,
+    calls: Durations,
+    discards: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct OnlineDiscard {
+    /// Discards by the call that submitted them, which has not ended yet.
+    submitted: Bounded<i64, i64>,
+    processes: Bounded<i32, Process>,
+}
+
+impl Default for OnlineDiscard {
+    fn default() -> Self {
+        Self {
+            submitted: Bounded::new(|_| 0),
+            processes: Bounded::new(|process| process.calls.count),
+        }
+    }
+}
+
+impl Rule for OnlineDiscard {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        use Kind::*;
+        Kinds::of(&[Unlink, Rename, Truncate, Open, Close])
+    }
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        let Row::Device(request) = row else { return };
+        if request.op == "discard" {
+            for rid in request.bios.iter().filter_map(|bio| bio.submit_rid) {
+                *self.submitted.entry(rid) += 1;
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if self.submitted.is_empty() {
+            return;
+        }
+        let Some(discards) = self.submitted.remove(&call.rid) else { return };
+        if !call.succeeded() || call.operation || context.below.missed() {
+            return;
+        }
+        let process = self.processes.entry(call.pid);
+        if process.calls.count == 0 {
+            process.comm = call.comm_text();
+        }
+        process.calls.add(match context.below.io_wait_ns {
+            0 => call.dur_ns,
+            waited => waited,
+        });
+        process.discards += discards;
+        process.examples.add(call);
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (pid, process) in self.processes.iter() {
+            let lost = process.calls.sum_ns;
+            let part = lost as f64 / run.lifetime_ns(*pid).max(1) as f64;
+            if process.calls.count < MIN_CALLS || part < MIN_PART || !run.matters(lost) {
+                continue;
+            }
+            let calls = i64::try_from(process.calls.count).unwrap_or(i64::MAX);
+            out.push(Found {
+                lost_ns: Some(lost),
+                costs: Costs::default().of_all_files(),
+                title: format!(
+                    "{} waits for the device to discard the blocks of files in {} calls; that takes {} of its time",
+                    process.comm,
+                    units::count(calls),
+                    units::percent(part.min(1.0)),
+                ),
+                subject: Subject::process(*pid, &process.comm),
+                evidence: vec![
+                    number("calls_with_discards", calls),
+                    number("discards", process.discards),
+                    number("median_ns", process.calls.median_ns()),
+                    evidence("share_of_time", part.min(1.0)),
+                ],
+                examples: process.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'discard')"
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    fn removes(files: i64, discard_ns: i64, between_us: i64) -> Scenario {
+        let mut s = Scenario::new();
+        for i in 0..files {
+            if discard_ns > 0 {
+                s.discards(discard_ns);
+            }
+            s.unlink(&format!("/data/{i}"));
+            s.wait_us(between_us);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_removals_that_wait() {
+        let found = fires("online-discard", removes(200, 500_000, 10));
+        assert_eq!(found[0].evidence[0].value, 200.0);
+    }
+
+    #[test]
+    fn silent_on_few_on_rare_ones_and_without_discards() {
+        silent("online-discard", removes(50, 500_000, 10));
+        silent("online-discard", removes(200, 500_000, 20_000));
+        silent("online-discard", removes(200, 0, 10));
+    }
+
+    #[test]
+    fn silent_on_removals_that_read() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            s.missed(4096, 500_000);
+            s.discards(100_000);
+            s.unlink(&format!("/data/{i}"));
+        }
+        silent("online-discard", s);
+    }
+}

@@ -1,0 +1,244 @@
+//! `process-per-item`: a process starts a program for each item, and most of the time goes into starting.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Example, Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::{Context, State};
+use crate::text::list;
+
+/// Processes that one starts.
+const MIN_PROCESSES: usize = 100;
+/// Share of its time, and of theirs, until their programs are loaded.
+const MIN_PART: f64 = 0.3;
+/// Names among them: a build or a configure script starts more different programs.
+const MAX_NAMES: usize = 8;
+/// Names that a title has.
+const SHOWN: usize = 3;
+/// Subshells between a script and what it starts.
+const MAX_SHELLS: usize = 16;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "process-per-item",
+    name: "A process for each item",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    about_calls: false,
+    what: "A script or program starts a program for each line or file. The kernel has to copy the process and replace it, and the loader has to find, open and map its libraries each time: \
+           that takes longer than the work.",
+    when: "100 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries were loaded adds up to 30 % or more \
+           of the time of the process that started them, and to 30 % or more of theirs. When they ran at the same time, the sums are divided by how many did on average.",
+    lost: "from the start of each process to the last call on a library before it read or wrote a file",
+    advice: "Start one process for all items: one awk or sed program in place of a loop, `xargs` or `find -exec ... {} +` with many arguments, or what the shell itself has (`${x%.*}`, `read`, `[[ ]]`, `$((...))`).",
+    not_when: "Not when the items come one at a time and are waited for.",
+    bad: "while read -r line; do\n    echo \"$line\" | cut -d, -f2\ndone < table",
+    good: "cut -d, -f2 table",
+    reference: "execve(2), ld.so(8)",
+};
+
+/// A process as it loads its program.
+#[derive(Debug, Default)]
+struct Load {
+    until_ns: i64,
+    /// Whether it has begun to work.
+    works: bool,
+    example: Option<Example>,
+}
+
+/// What a process has started.
+#[derive(Debug, Default)]
+struct Started<'a> {
+    count: usize,
+    names: BTreeMap<&'a str, usize>,
+    loading_ns: i64,
+    lives_ns: i64,
+    first_at_ns: i64,
+    last_at_ns: i64,
+    examples: Examples,
+    pids: BTreeSet<i32>,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ProcessPerItem {
+    processes: Bounded<i32, Load>,
+}
+
+impl Default for ProcessPerItem {
+    fn default() -> Self {
+        Self {
+            processes: Bounded::new(|_| 0),
+        }
+    }
+}
+
+/// Whether a path is one that the loader opens.
+fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.ends_with(".so") || name.contains(".so.")
+}
+
+/// The process that started another one, past subshells: copies of the shell that have its name.
+fn starter(state: &State, pid: i32) -> Option<i32> {
+    let mut by = state.process(pid)?.ppid?;
+    for _ in 0..MAX_SHELLS {
+        let Some(shell) = state.process(by) else { break };
+        let above = shell.ppid.and_then(|ppid| Some((ppid, state.process(ppid)?)));
+        match above.filter(|(_, above)| above.comm == shell.comm) {
+            Some((ppid, _)) => by = ppid,
+            None => break,
+        }
+    }
+    Some(by)
+}
+
+impl Rule for ProcessPerItem {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        use Kind::*;
+        Kinds::of(&[Open, Read, Write, Mmap, Close])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let library = call.path.is_some_and(is_library);
+        if library && call.kind != Kind::Write {
+            let load = self.processes.entry(call.pid);
+            if !load.works {
+                load.until_ns = call.ended_at_ns();
+                load.example.get_or_insert_with(|| Example::of(call));
+            }
+        } else if matches!(call.kind, Kind::Read | Kind::Write)
+            && call.moved() > 0
+            && let Some(load) = self.processes.get_mut(&call.pid)
+            && context.file(call).is_some_and(|file| file.is_regular())
+        {
+            load.works = true;
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        let mut by_starter: BTreeMap<i32, Started> = BTreeMap::new();
+        for (pid, load) in self.processes.iter() {
+            let Some(process) = run.state.process(*pid) else { continue };
+            let (Some(ended), Some(by)) = (process.ended_at_ns, starter(run.state, *pid)) else { continue };
+            let (loading, life) = (load.until_ns - process.started_at_ns, ended - process.started_at_ns);
+            if loading <= 0 || loading > life {
+                continue;
+            }
+            let started = by_starter.entry(by).or_default();
+            if started.count == 0 {
+                started.first_at_ns = process.started_at_ns;
+            }
+            started.count += 1;
+            *started.names.entry(&process.comm).or_default() += 1;
+            started.loading_ns += loading;
+            started.lives_ns += life;
+            started.first_at_ns = started.first_at_ns.min(process.started_at_ns);
+            started.last_at_ns = started.last_at_ns.max(ended);
+            started.pids.insert(*pid);
+            if let Some(example) = &load.example {
+                started.examples.add_with(example.dur_ns, || example.clone());
+            }
+        }
+        for (pid, started) in by_starter {
+            let span = (started.last_at_ns - started.first_at_ns).max(1);
+            let at_once = (started.lives_ns as f64 / span as f64).max(1.0);
+            let lost = (started.loading_ns as f64 / at_once) as i64;
+            let part = lost as f64 / run.lifetime_ns(pid).max(1) as f64;
+            let of_theirs = started.loading_ns as f64 / started.lives_ns.max(1) as f64;
+            if started.count < MIN_PROCESSES || started.names.len() > MAX_NAMES {
+                continue;
+            }
+            if part < MIN_PART || of_theirs < MIN_PART || !run.matters(lost) {
+                continue;
+            }
+            let comm = run.comm(pid);
+            let count = i64::try_from(started.count).unwrap_or(i64::MAX);
+            let mut names: Vec<(&str, usize)> = started.names.into_iter().collect();
+            names.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+            let rest = names.len().saturating_sub(SHOWN);
+            let mut shown: Vec<String> = names.iter().take(SHOWN).map(|(name, _)| (*name).to_owned()).collect();
+            if rest > 0 {
+                shown.push("others".to_owned());
+            }
+            out.push(Found {
+                lost_ns: Some(lost),
+                // Of its own calls it is none: it waits for the processes.
+                costs: Costs::of(&[Kind::Other]).of_all_files(),
+                title: format!(
+                    "{comm} starts {} processes ({}); {} of its time passes until their programs are loaded",
+                    units::count(count),
+                    list(&shown),
+                    units::percent(part.min(1.0)),
+                ),
+                subject: Subject::process(pid, &comm),
+                evidence: vec![
+                    number("processes", count),
+                    number("mean_loading_ns", started.loading_ns / count.max(1)),
+                    number("mean_life_ns", started.lives_ns / count.max(1)),
+                    evidence("at_once", at_once),
+                ],
+                examples: started.examples.list(),
+                query: sql::calls(&format!(
+                    "pid BETWEEN {} AND {} AND comm IN ({}) AND path LIKE '%.so%'",
+                    started.pids.first().copied().unwrap_or(0),
+                    started.pids.last().copied().unwrap_or(0),
+                    names.iter().map(|(name, _)| sql::quote(name)).collect::<Vec<_>>().join(", "),
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    /// A script that starts so many processes, each of which works so long.
+    fn script(processes: i32, work_us: i64, between_us: i64) -> Scenario {
+        let mut s = Scenario::new();
+        s.process(100);
+        s.stat("/data/script");
+        for i in 0..processes {
+            s.process(1000 + i);
+            let began = s.now();
+            s.wait_us(300);
+            let fd = s.open_existing("/usr/lib/libc.so.6", "O_RDONLY|O_CLOEXEC", 1 << 20);
+            s.read(fd, 832);
+            s.mmap(fd);
+            s.close(fd);
+            s.wait_us(work_us);
+            s.child_ends(began, 100, "cut");
+            s.wait_us(between_us);
+        }
+        s.process(100);
+        s.stat("/data/script");
+        s
+    }
+
+    #[test]
+    fn fires_on_a_process_a_line() {
+        let found = fires("process-per-item", script(200, 100, 50));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].evidence[0].value, 200.0);
+        assert!(found[0].title.contains("starts 200 processes (cut)"), "{}", found[0].title);
+        assert_eq!(found[0].subject.pid, Some(100));
+    }
+
+    #[test]
+    fn silent_on_few_on_those_that_work_and_on_rare_ones() {
+        silent("process-per-item", script(50, 100, 50));
+        silent("process-per-item", script(200, 3000, 50));
+        silent("process-per-item", script(200, 100, 5000));
+    }
+}

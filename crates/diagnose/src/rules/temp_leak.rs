@@ -1,0 +1,205 @@
+//! `temp-leak`: temporary files stay behind.
+
+use std::collections::BTreeMap;
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{EXAMPLES, Example, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::names::{directory, is_temporary};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::Text;
+
+/// Files that stay behind.
+const MIN_FILES: usize = 100;
+/// Time since a file was closed after which its process, which still runs, does not need it: nanoseconds.
+const FORGOTTEN_NS: i64 = 10_000_000_000;
+/// Directories for what is temporary.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+static INFO: RuleInfo = RuleInfo {
+    id: "temp-leak",
+    name: "Temporary files that are not removed",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    about_calls: true,
+    what: "A program makes temporary files, closes them and forgets them. They fill the disk until no program can write, and a directory with very many of them makes each lookup slower.",
+    when: "100 or more files in one directory that one program made with O_EXCL and mode 0600, as mkstemp and its kin do, with a temporary name (tmp, temp, .part) or directly in /tmp, /var/tmp or /dev/shm, and closed; that nothing renamed, linked, removed or \
+           opened again; and whose process has ended, or closed them 10 seconds or more before the end of the recording.",
+    lost: "",
+    advice: "Remove each file when it is of no use any more, on every way out: `with TemporaryFile()` or O_TMPFILE, which have no name to be left behind; unlink right after open; in a shell `trap 'rm -f \"$file\"' EXIT`.",
+    not_when: "Not when another program, that was not recorded, takes them later.",
+    bad: "fd = mkstemp(name);\nwrite(fd, part, n);\nclose(fd);",
+    good: "fd = open(\"/tmp\", O_TMPFILE | O_RDWR, 0600);\nwrite(fd, part, n);\nclose(fd);",
+    reference: "mkstemp(3); open(2), O_TMPFILE; CWE-459",
+};
+
+/// A temporary file.
+#[derive(Debug, Default)]
+struct Temporary {
+    pid: i32,
+    comm: Text,
+    path: Text,
+    closed_at_ns: Option<i64>,
+    example: Option<Example>,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct TempLeak {
+    files: Bounded<FileId, Temporary>,
+}
+
+impl Default for TempLeak {
+    fn default() -> Self {
+        Self {
+            files: Bounded::new(|_| 0),
+        }
+    }
+}
+
+impl Rule for TempLeak {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        use Kind::*;
+        Kinds::of(&[Open, Close, Rename, Link, Unlink])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        match call.kind {
+            Kind::Open => {
+                let Some(id) = call.file else { return };
+                let made = call.has_flag("O_CREAT") && call.has_flag("O_EXCL");
+                let private = call.arg("mode") == Some("0600");
+                let path = call.path.filter(|path| is_temporary(path) || TEMPORARY.contains(&directory(path)));
+                match path {
+                    Some(_) if made && private => {
+                        *self.files.entry(id) = Temporary {
+                            pid: call.pid,
+                            comm: call.comm_text(),
+                            path: call.path_text(),
+                            closed_at_ns: None,
+                            example: Some(Example::of(call)),
+                        };
+                    }
+                    // Opened again.
+                    _ => drop(self.files.remove(&id)),
+                }
+            }
+            Kind::Close => {
+                if let Some(file) = call.file.and_then(|id| self.files.get_mut(&id)) {
+                    file.closed_at_ns = Some(call.ended_at_ns());
+                }
+            }
+            _ => {
+                let id = call.path_key().and_then(|path| context.state.files.at_key(path));
+                if let Some(id) = id.or(call.file) {
+                    self.files.remove(&id);
+                }
+            }
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        let mut places: BTreeMap<(&str, &str), Vec<(&FileId, &Temporary)>> = BTreeMap::new();
+        for (id, file) in self.files.iter() {
+            let known = run.state.files.get(*id);
+            let there = known.is_some_and(|file| file.is_regular() && !file.unlinked);
+            let ended = run.state.process(file.pid).is_some_and(|process| process.ended_at_ns.is_some());
+            let forgotten = |at: i64| ended || run.state.now_ns() - at >= FORGOTTEN_NS;
+            if there && file.closed_at_ns.is_some_and(forgotten) {
+                places.entry((&file.comm, directory(&file.path))).or_default().push((id, file));
+            }
+        }
+        for ((comm, place), mut files) in places.into_iter().filter(|(_, files)| files.len() >= MIN_FILES) {
+            files.sort_by_key(|(_, file)| file.example.as_ref().map(|example| example.rid));
+            let Some((_, first)) = files.first() else { continue };
+            let written: i64 = files.iter().filter_map(|(id, _)| run.state.files.get(**id)).map(|file| file.written).sum();
+            out.push(Found {
+                severity: Some(Severity::Low),
+                title: format!(
+                    "{comm} leaves {} temporary files with {} in {place}",
+                    units::count(files.len() as i64),
+                    units::bytes(written),
+                ),
+                subject: Subject::process(first.pid, comm).with_path(place),
+                evidence: vec![number("files", files.len() as i64), number("bytes_written", written)],
+                examples: files.iter().filter_map(|(_, file)| file.example.clone()).take(EXAMPLES).collect(),
+                query: sql::calls(&format!(
+                    "comm = {} AND starts_with(path, {}) AND flags LIKE '%O_EXCL%'",
+                    sql::quote(comm),
+                    sql::quote(&format!("{}/", place.trim_end_matches('/'))),
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    fn parts(mode: &str, name: fn(i32) -> String, after: fn(&mut Scenario, &str)) -> Scenario {
+        let mut s = Scenario::new();
+        for i in 0..150 {
+            let path = name(i);
+            let fd = s.open_mode(&path, "O_RDWR|O_CREAT|O_EXCL", mode);
+            s.write(fd, 1000);
+            s.close(fd);
+            after(&mut s, &path);
+        }
+        s.ends(0);
+        s
+    }
+
+    fn named(i: i32) -> String {
+        format!("/data/work/tmp{i:06x}")
+    }
+
+    #[test]
+    fn fires_on_files_that_stay() {
+        let found = fires("temp-leak", parts("0600", named, |_, _| {}));
+        assert_eq!(found[0].title, "program leaves 150 temporary files with 146 KiB in /data/work");
+        fires("temp-leak", parts("0600", |i| format!("/tmp/x{i:06x}"), |_, _| {}));
+    }
+
+    #[test]
+    fn silent_when_they_are_removed_renamed_or_opened() {
+        silent("temp-leak", parts("0600", named, |s, path| s.unlink(path)));
+        silent("temp-leak", parts("0600", named, |s, path| s.rename(path, &path.replace("tmp", "part-"))));
+        let reads = |s: &mut Scenario, path: &str| {
+            let fd = s.open(path, "O_RDONLY");
+            s.close(fd);
+        };
+        silent("temp-leak", parts("0600", named, reads));
+    }
+
+    #[test]
+    fn silent_on_files_that_are_meant_to_stay() {
+        // As an archive is unpacked.
+        silent("temp-leak", parts("0644", |i| format!("/data/templates/{i}.html"), |_, _| {}));
+        silent("temp-leak", parts("0600", |i| format!("/data/keys/{i}.pem"), |_, _| {}));
+    }
+
+    #[test]
+    fn silent_while_the_process_may_need_them() {
+        let mut s = Scenario::new();
+        for i in 0..150 {
+            let fd = s.open_mode(&named(i), "O_RDWR|O_CREAT|O_EXCL", "0600");
+            s.close(fd);
+        }
+        silent("temp-leak", s);
+    }
+}

@@ -1,0 +1,195 @@
+//! `write-past-truncation`: a file is emptied while a process writes to it at its old position.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Example, Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::{Text, times};
+
+static INFO: RuleInfo = RuleInfo {
+    id: "write-past-truncation",
+    name: "Write behind the end of a truncated file",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    about_calls: true,
+    what: "A process truncates a file that another process has open, and the writer goes on at the position that it had: its next write leaves a hole \
+           from the new end to this position, which reads as zero bytes. Log files that are rotated by copy and truncate (logrotate's `copytruncate`) become so: \
+           they have their old length again, and tools take them for binary.",
+    when: "A process cut a regular file (truncate, ftruncate, O_TRUNC), and the next write of another process, at the position where its last read or write had ended and without O_APPEND, began behind the \
+           end that the file then had. A process that moves (lseek) or gives the offset itself (pwrite) means that place.",
+    lost: "",
+    advice: "Open log files with O_APPEND, so that each write goes to the end that the file has; or rotate them by rename, and have the writer open the new file on a signal.",
+    not_when: "",
+    bad: "fd = open(\"log\", O_WRONLY | O_CREAT, 0644);\nwrite(fd, line, n);\n/* logrotate: ftruncate(\"log\", 0) */\nwrite(fd, line, n);",
+    good: "fd = open(\"log\", O_WRONLY | O_CREAT | O_APPEND, 0644);\nwrite(fd, line, n);\n/* logrotate: ftruncate(\"log\", 0) */\nwrite(fd, line, n);",
+    reference: "logrotate(8), copytruncate; open(2), O_APPEND",
+};
+
+/// One file.
+#[derive(Debug, Default)]
+struct Cut {
+    /// The process that cut it last, and the call.
+    by: i32,
+    by_comm: Text,
+    example: Option<Example>,
+    pid: i32,
+    comm: Text,
+    holes: u64,
+    bytes: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct WritePastTruncation {
+    files: Bounded<FileId, Cut>,
+}
+
+impl Default for WritePastTruncation {
+    fn default() -> Self {
+        Self {
+            files: Bounded::new(|cut| cut.holes),
+        }
+    }
+}
+
+impl Rule for WritePastTruncation {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Open, Kind::Truncate, Kind::Write])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
+        if call.kind == Kind::Truncate || call.kind == Kind::Open && call.has_flag("O_TRUNC") {
+            let cut = self.files.entry(id);
+            (cut.by, cut.by_comm) = (call.pid, call.comm_text());
+            cut.example = Some(Example::of(call));
+            return;
+        }
+        if call.kind != Kind::Write || call.positional {
+            return;
+        }
+        let Some(cut) = self.files.get_mut(&id).filter(|cut| cut.by != call.pid) else { return };
+        let Some((start, _)) = call.range() else { return };
+        let stays = context.open().is_some_and(|open| open.end == Some(start) && open.opened_with("O_APPEND") != Some(true));
+        let Some(file) = context.file(call).filter(|file| file.is_regular()) else { return };
+        let hole = start - file.size.unwrap_or(i64::MAX);
+        if !stays || hole <= 0 {
+            return;
+        }
+        // One hole a truncation.
+        let Some(example) = cut.example.take() else { return };
+        if cut.holes == 0 {
+            (cut.pid, cut.comm) = (call.pid, call.comm_text());
+            cut.examples.keep(example);
+        }
+        cut.holes += 1;
+        cut.bytes = cut.bytes.saturating_add(hole);
+        cut.examples.add_first(call);
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (id, cut) in self.files.iter().filter(|(_, cut)| cut.holes > 0) {
+            let path = run.state.files.get(*id).map_or("", |f| f.name());
+            out.push(Found {
+                severity: Some(Severity::Medium),
+                title: format!(
+                    "{} goes on to write to {path} at its old position after {} truncated it, {}: that leaves {} of zero bytes",
+                    cut.comm,
+                    match *cut.by_comm == *cut.comm {
+                        true => format!("process {}", cut.by),
+                        false => cut.by_comm.to_string(),
+                    },
+                    times(cut.holes as i64),
+                    units::bytes(cut.bytes),
+                ),
+                subject: Subject::process(cut.pid, &cut.comm).with_file(*id, path),
+                evidence: vec![number("holes", cut.holes as i64), number("bytes_of_holes", cut.bytes)],
+                examples: cut.examples.list(),
+                query: sql::calls(&format!(
+                    "file_id = {} AND (call_writes(syscall) OR syscall IN ('ftruncate', 'open', 'openat', 'creat')) \
+                     OR syscall = 'truncate' AND path = {}",
+                    id.0,
+                    sql::quote(path),
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    /// A log that another process empties: by its path, or by a descriptor.
+    fn rotated(flags: &str, by: i32, then: impl FnOnce(&mut Scenario, i32)) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open("/log/app", flags);
+        for _ in 0..10 {
+            s.write(fd, 100);
+        }
+        s.process(by);
+        let other = s.open("/log/app", "O_RDWR");
+        s.truncate(other, 0);
+        s.close(other);
+        s.process(100);
+        then(&mut s, fd);
+        s
+    }
+
+    #[test]
+    fn fires_on_the_old_position() {
+        let s = rotated("O_WRONLY|O_CREAT", 200, |s, fd| (0..5).for_each(|_| s.write(fd, 100)));
+        let found = fires("write-past-truncation", s);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].evidence[0].value, found[0].evidence[1].value), (1.0, 1000.0));
+        assert_eq!(
+            found[0].title,
+            "program goes on to write to /log/app at its old position after process 200 truncated it, once: that leaves 1000 B of zero bytes"
+        );
+        assert_eq!(found[0].examples[0].syscall.as_str(), "ftruncate");
+    }
+
+    #[test]
+    fn silent_when_it_moves_gives_the_offset_or_truncates_itself() {
+        silent("write-past-truncation", rotated("O_WRONLY|O_CREAT", 200, |s, fd| {
+            s.lseek(fd, 0);
+            s.write(fd, 100);
+        }));
+        silent("write-past-truncation", rotated("O_WRONLY|O_CREAT", 200, |s, fd| s.pwrite(fd, 100, 1000)));
+        silent("write-past-truncation", rotated("O_WRONLY|O_CREAT|O_APPEND", 200, |s, fd| s.write(fd, 100)));
+        let own = rotated("O_WRONLY|O_CREAT", 100, |s, fd| s.write(fd, 100));
+        silent("write-past-truncation", own);
+    }
+
+    #[test]
+    fn silent_when_it_is_cut_behind_the_position_or_filled_again() {
+        let mut s = Scenario::new();
+        let fd = s.open("/log/app", "O_WRONLY|O_CREAT");
+        s.write(fd, 100);
+        s.process(200);
+        let other = s.open("/log/app", "O_RDWR");
+        s.truncate(other, 1 << 20);
+        s.process(100);
+        s.write(fd, 100);
+        silent("write-past-truncation", s);
+        let filled = rotated("O_WRONLY|O_CREAT", 200, |s, fd| {
+            s.process(300);
+            let other = s.open("/log/app", "O_WRONLY");
+            s.write(other, 4096);
+            s.process(100);
+            s.write(fd, 100);
+        });
+        silent("write-past-truncation", filled);
+    }
+}
