@@ -272,8 +272,13 @@ impl Share {
 }
 
 /// Lets findings, the worst first, claim their time; those that say the same as another one are
-/// shown under it.
-pub(crate) fn settle(findings: &mut Vec<Finding>, times: Times, span_ns: i64) {
+/// shown under it. Minor notes have what is left: those that say the same go.
+pub(crate) fn settle(
+    findings: &mut Vec<Finding>,
+    minor: &mut Vec<Finding>,
+    times: Times,
+    span_ns: i64,
+) {
     let lost = |finding: &Finding| finding.lost_ns.unwrap_or(0);
     let mut order: Vec<(usize, i64)> = findings.iter().map(lost).enumerate().collect();
     order.retain(|(_, lost)| *lost > 0);
@@ -307,6 +312,19 @@ pub(crate) fn settle(findings: &mut Vec<Finding>, times: Times, span_ns: i64) {
             finding.severity = finding.severity.min(by_share(own, span_ns));
         }
     }
+    minor.retain_mut(|note| {
+        let lost = lost(note);
+        let Some(claim) = book.look(&note.scopes, lost) else {
+            return true;
+        };
+        let own = claim.ns();
+        let tells = (lost - own) as f64 <= lost as f64 * MOST;
+        if tells {
+            book.take(usize::MAX, &claim);
+            note.lost_ns = Some(own);
+        }
+        tells
+    });
     for (i, owner) in &under {
         let also = findings.get(*i).map(|finding| Also {
             rule: finding.rule,
