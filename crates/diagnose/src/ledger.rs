@@ -104,7 +104,13 @@ impl Ledger {
             true => Spent::default(),
             false => Spent {
                 ns: call.dur_ns.max(0),
-                waited_ns: below.io_wait_ns.saturating_add(below.lock_wait_ns),
+                // A sync waits for the journal as for a lock.
+                waited_ns: match call.kind {
+                    Kind::Sync | Kind::SyncAll | Kind::SyncRange | Kind::Msync => {
+                        below.io_wait_ns.saturating_add(below.lock_wait_ns)
+                    }
+                    _ => below.io_wait_ns,
+                },
                 calls: 1,
                 bytes: call.moved(),
             },
@@ -226,7 +232,7 @@ pub(crate) struct Claimable {
     pub(crate) left_ns: i64,
     /// The time that the thread spent in them: without asynchronous ones, nanoseconds.
     pub(crate) own_ns: i64,
-    /// Of which it waited for storage or the file system, as far as that was recorded.
+    /// Of which it waited for I/O, and in syncs for the file system too.
     pub(crate) waited_ns: i64,
     /// How many these are.
     pub(crate) calls: i64,

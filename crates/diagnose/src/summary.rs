@@ -16,7 +16,7 @@ use crate::ledger::{Claimable, FAULTS, Times};
 use crate::names::directory;
 use crate::state::State;
 use crate::state::files::FileState;
-use crate::text::counted;
+use crate::text::{counted, list};
 
 /// Below this share of the run storage does not hold a program up.
 const LITTLE: f64 = 0.05;
@@ -26,8 +26,14 @@ const SECOND: f64 = 0.10;
 const ONE_FILE: f64 = 0.99;
 /// With this share it is the one that most of the time is about.
 const MOST: f64 = 0.6;
-/// A thread that was off the CPU for this share of its calls waited.
-const WAITED: f64 = 0.5;
+/// Files up to which each is named.
+const NAMED: usize = 3;
+/// Files with this share of the time say where they all are.
+const NEARLY_ALL: f64 = 0.9;
+/// A thread that waited for this share of the time of its calls is said to have waited.
+const WAITED: f64 = 0.9;
+/// From here on most of the time was waiting.
+const WAITED_MOSTLY: f64 = 0.5;
 /// Calls are summed up by activity for this many programs.
 const MAX_PROGRAMS: usize = 256;
 /// Processes whose program is remembered.
@@ -65,13 +71,14 @@ pub struct Part {
     pub wall_ns: i64,
     /// Time that its threads did that together.
     pub thread_ns: i64,
-    /// Of which they waited for storage or the file system; null when waits were not recorded.
+    /// Of which they waited for I/O, and in syncs for the file system too; null when waits were not
+    /// recorded.
     pub waited_ns: Option<i64>,
     /// Calls, or page faults.
     pub calls: i64,
     /// Bytes that they moved.
     pub bytes: i64,
-    /// Files with time of it; those of calls by path are not known.
+    /// Names of files with time of it; those of calls by path are not known.
     pub files: i64,
     /// The file with most of the time.
     pub path: Option<String>,
@@ -268,12 +275,22 @@ pub(crate) struct Recorded {
     pub(crate) faults: bool,
 }
 
-/// Files of a part, with their sums.
+/// Files of a part, with their sums. By their names: one after the other has the same, as journals
+/// have.
 #[derive(Default)]
-struct Files {
-    sums: BTreeMap<FileId, Part>,
+struct Files<'a> {
+    sums: BTreeMap<&'a str, (FileId, Part)>,
     /// Of files that had no room, and calls without a file.
     others: bool,
+}
+
+impl<'a> Files<'a> {
+    /// The file with most of the time.
+    fn top(&self) -> Option<(&'a str, FileId, &Part)> {
+        let sums = self.sums.iter();
+        let top = sums.max_by_key(|(_, (_, sum))| sum.thread_ns);
+        top.map(|(name, (id, sum))| (*name, *id, sum))
+    }
 }
 
 pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Recorded) -> Summary {
@@ -293,7 +310,11 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
         files.others |= times.coarse;
         add(part, sum);
         match sum.key.file {
-            Some(id) => add(files.sums.entry(id).or_default(), sum),
+            Some(id) => {
+                let name = file.map_or("(unnamed file)", FileState::name);
+                let named = files.sums.entry(name).or_insert((id, Part::default()));
+                add(&mut named.1, sum);
+            }
             None => files.others = true,
         }
     }
@@ -301,10 +322,7 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
     let mut parts: Vec<(Part, Files)> = parts
         .into_iter()
         .map(|((comm, activity), (part, files))| {
-            let top = files.sums.iter().max_by_key(|(_, sum)| sum.thread_ns);
-            let path = top
-                .and_then(|(id, _)| state.files.get(*id))
-                .map(FileState::name);
+            let path = files.top().map(|(name, ..)| name);
             let part = Part {
                 comm: comm.to_owned(),
                 activity,
@@ -321,7 +339,7 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
     let mut summary = Summary {
         sentences: Vec::new(),
         took_ns: recorded.took_ns,
-        in_calls_ns: clock.all.ns(),
+        in_calls_ns: clock.all.ns().min(recorded.took_ns),
         asynchronous_ns: clock.asynchronous.ns(),
         thread_ns,
         parts: Vec::new(),
@@ -464,31 +482,39 @@ fn sentences(
 
 /// What a program did, with its name before it: `waited for the disk to make a durable, 3 calls`.
 fn phrase(part: &Part, files: &Files, state: &State) -> String {
-    let top = files.sums.iter().max_by_key(|(_, sum)| sum.thread_ns);
-    let file = top.and_then(|(id, _)| state.files.get(*id));
+    let top = files.top();
+    let file = top.and_then(|(_, id, _)| state.files.get(id));
     // Of one file its own numbers.
-    let one = top.filter(|(_, sum)| sum.thread_ns as f64 >= part.thread_ns as f64 * ONE_FILE);
+    let one = top.filter(|(.., sum)| sum.thread_ns as f64 >= part.thread_ns as f64 * ONE_FILE);
     let (calls, moved) = match one {
-        Some((_, sum)) => (sum.calls, sum.bytes),
+        Some((.., sum)) => (sum.calls, sum.bytes),
         None => (part.calls, part.bytes),
     };
-    let object = match (one.and(file), file) {
-        (Some(file), _) => file.name().to_owned(),
-        (None, Some(top)) => many(part, files, top, state),
+    let object = match (one, top) {
+        (Some((name, ..)), _) => name.to_owned(),
+        (None, Some(_)) => many(part, files, state),
         (None, None) => "files".to_owned(),
     };
     let local = file.is_some_and(|file| file.has_disk());
     let disk = if local { "the disk" } else { "storage" };
-    let waited = part
-        .waited_ns
-        .is_some_and(|ns| ns as f64 >= part.thread_ns as f64 * WAITED);
+    let waited = |share: f64| {
+        part.waited_ns
+            .is_some_and(|ns| ns as f64 >= part.thread_ns as f64 * share)
+    };
+    let comma = if object.contains(", mostly ") {
+        ","
+    } else {
+        ""
+    };
+    let mostly = waited(WAITED_MOSTLY) && !waited(WAITED);
+    let waited = waited(WAITED);
     let times = counted(calls, "call", "calls");
     let moved = bytes(moved);
-    match (part.activity, waited) {
+    let text = match (part.activity, waited) {
         (Activity::Sync, true) => {
-            format!("waited for {disk} to make {object} durable, in {times}")
+            format!("waited for {disk} to make {object}{comma} durable, in {times}")
         }
-        (Activity::Sync, false) => format!("made {object} durable, in {times}"),
+        (Activity::Sync, false) => format!("made {object}{comma} durable, in {times}"),
         (Activity::Read, true) => {
             format!("waited for {disk} to read {object} ({moved} in {times})")
         }
@@ -517,32 +543,53 @@ fn phrase(part: &Part, files: &Files, state: &State) -> String {
             counted(calls, "page fault", "page faults")
         ),
         (Activity::Other, _) => format!("was in other calls on {object}, {times}"),
+    };
+    match mostly {
+        true => format!("{text}, most of that time waiting for {disk}"),
+        false => text,
     }
 }
 
 /// Several files in words.
-fn many(part: &Part, files: &Files, top: &FileState, state: &State) -> String {
-    let n = files.sums.len() as i64;
-    let mostly = files
-        .sums
-        .values()
-        .any(|sum| sum.thread_ns as f64 >= part.thread_ns as f64 * MOST);
+fn many(part: &Part, files: &Files, state: &State) -> String {
+    let mut sums: Vec<_> = files.sums.iter().collect();
+    sums.sort_by_key(|(_, (_, sum))| std::cmp::Reverse(sum.thread_ns));
+    if sums.len() <= NAMED {
+        let names = sums.iter().map(|(name, _)| (**name).to_owned());
+        let others = files.others.then(|| "others".to_owned());
+        return list(&names.chain(others).collect::<Vec<_>>());
+    }
     let at_least = if files.others { "at least " } else { "" };
-    let number = format!("{at_least}{}", counted(n, "file", "files"));
-    if n == 1 {
-        return format!("{} and others", top.name());
+    let number = format!("{at_least}{}", counted(sums.len() as i64, "file", "files"));
+    if let Some((name, (_, top))) = sums.first()
+        && top.thread_ns as f64 >= part.thread_ns as f64 * MOST
+    {
+        return format!("{number}, mostly {name}");
     }
-    if mostly {
-        return format!("{number}, mostly {},", top.name());
+    // Those that have nearly all of the time: each program reads its libraries, too.
+    let (mut costly, mut ns) = (0, 0);
+    for (_, (_, sum)) in &sums {
+        if ns as f64 >= part.thread_ns as f64 * NEARLY_ALL {
+            break;
+        }
+        ns += sum.thread_ns;
+        costly += 1;
     }
-    let mut directories = BTreeSet::new();
-    for id in files.sums.keys() {
-        let file = state.files.get(*id);
-        directories.insert(file.map_or("", |file| directory(file.name())));
-    }
-    match common(&directories) {
-        Some(root) if directories.len() == 1 => format!("{number} in {root}"),
-        Some(root) => format!("{number} below {root}"),
+    let directories: Vec<&str> = sums
+        .iter()
+        .map(|(name, (id, _))| {
+            let name: &str = name;
+            let is_directory = state.files.get(*id).is_some_and(FileState::is_directory);
+            if is_directory { name } else { directory(name) }
+        })
+        .collect();
+    let all: BTreeSet<&str> = directories.iter().copied().collect();
+    let costly: BTreeSet<&str> = directories.iter().copied().take(costly).collect();
+    let root = common(&costly);
+    let mostly = if root == common(&all) { "" } else { ", mostly" };
+    match root {
+        Some(root) if costly.len() == 1 => format!("{number}{mostly} in {root}"),
+        Some(root) => format!("{number}{mostly} below {root}"),
         None => number,
     }
 }
@@ -614,6 +661,27 @@ mod tests {
             text.contains(
                 "program waited for the disk to read 30 files below /src (120 KiB in 30 calls)"
             ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn files_that_have_one_name_after_the_other_are_one() {
+        let mut s = Scenario::new();
+        let db = s.open("/data/x.db", "O_RDWR|O_CREAT");
+        for _ in 0..50 {
+            let fd = s.open("/data/x.db-journal", "O_RDWR|O_CREAT");
+            s.write(fd, 512);
+            s.fsync(fd);
+            s.fsync(fd);
+            s.close(fd);
+            s.fsync(db);
+            s.unlink("/data/x.db-journal");
+            s.new_file("/data/x.db-journal");
+        }
+        let text = text(&s.diagnose());
+        assert!(
+            text.contains("made /data/x.db-journal and /data/x.db durable, in 150 calls"),
             "{text}"
         );
     }

@@ -135,13 +135,16 @@ export type Part = {
   wall_ns: number,
   /** Time that its threads did that together. */
   thread_ns: number,
-  /** Of which they waited for storage or the file system; null when waits were not recorded. */
+  /**
+   * Of which they waited for I/O, and in syncs for the file system too; null when waits were not
+   * recorded.
+   */
   waited_ns: number | null,
   /** Calls, or page faults. */
   calls: number,
   /** Bytes that they moved. */
   bytes: number,
-  /** Files with time of it; those of calls by path are not known. */
+  /** Names of files with time of it; those of calls by path are not known. */
   files: number,
   /** The file with most of the time. */
   path: string | null,

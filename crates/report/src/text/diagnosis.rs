@@ -67,9 +67,9 @@ impl Page<'_> {
             n => self.style.bold(&format!("{} findings", count(n as i64))),
         };
         let line = format!(
-            "{findings} in {} by {}",
-            counted(diagnosis.calls as i64, "call"),
+            "{findings}: {} checked {}",
             counted(diagnosis.rules as i64, "rule"),
+            counted(diagnosis.calls as i64, "call"),
         );
         self.line(&line);
     }
@@ -182,8 +182,8 @@ impl Page<'_> {
     fn rest(&mut self, diagnosis: &Diagnosis) {
         for more in &diagnosis.more {
             self.line(&format!(
-                "\n{} more findings of {}",
-                count(more.findings as i64),
+                "\n{} of {}",
+                counted(more.findings as i64, "more finding"),
                 more.rule
             ));
         }

@@ -55,7 +55,9 @@ export function Findings({ after }: { after: boolean }) {
 						))}
 						{data.minor.length ? (
 							<details>
-								<summary className="quiet">Minor notes: {exact(data.minor.length)}, each costs less than a finding does</summary>
+								<summary className="quiet">
+									Minor notes: {exact(data.minor.length)}, each costs less than a finding does
+								</summary>
 								{data.minor.map((finding, i) => (
 									<Entry key={i} finding={finding} start={session.about.started_at_ns} />
 								))}
