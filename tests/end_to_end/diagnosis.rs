@@ -111,7 +111,7 @@ fn every_number_of_a_finding_can_be_counted() {
     let part = &summary["parts"][0];
     assert_eq!(
         (&part["activity"], &part["calls"]),
-        (&"sync".into(), &(counted as i64).into())
+        (&"sync".into(), &counted.into())
     );
     let rids: Vec<_> = recording
         .rows(query)

@@ -434,6 +434,30 @@ mod tests {
     }
 
     #[test]
+    fn what_costs_little_is_a_minor_note_and_no_finding() {
+        let misses = |wait_ms| {
+            let mut s = Scenario::new();
+            for i in 0..200 {
+                s.stat_missing(&format!("/lib/{i}"));
+            }
+            s.wait_ms(wait_ms);
+            s.stat_missing("/lib/200");
+            s.diagnose()
+        };
+        let notes = |diagnosis: &Diagnosis| {
+            let notes = diagnosis.minor.iter();
+            notes.filter(|note| note.rule == "lookup-storm").count()
+        };
+        // 0.2 ms of 40 ms, of 10 ms, and of 1 s.
+        let little = misses(40);
+        assert_eq!((of(&little, "lookup-storm").len(), notes(&little)), (0, 1));
+        let much = misses(10);
+        assert_eq!((of(&much, "lookup-storm").len(), notes(&much)), (1, 0));
+        let nothing = misses(1000);
+        assert_eq!(notes(&nothing), 0);
+    }
+
+    #[test]
     fn severity_comes_first() {
         let mut s = Scenario::new();
         commits(&mut s, "/data/aof", 300);
