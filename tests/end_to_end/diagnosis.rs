@@ -49,13 +49,19 @@ fn exit_statuses_tell_findings_from_none_and_from_bad_input() {
         page.contains("sync-storm") && page.contains("64 times"),
         "{page}"
     );
-    assert!(page.contains("fathom query"), "{page}");
+    assert!(page.starts_with("This run took "), "{page}");
+    assert!(page.contains("durable, in 64 calls"), "{page}");
+    assert!(page.contains("--finding 1"), "{page}");
 
     let scratch = Scratch::new();
     let healthy = Record::new(&scratch).command(["true"]).run().must_exit(0);
     let output = diagnose(&healthy.session, "text");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    assert!(text(&output.stdout).starts_with("No findings"));
+    let page = text(&output.stdout);
+    assert!(
+        page.starts_with("This run took ") && page.contains("\nNo findings"),
+        "{page}"
+    );
     let value: Value = serde_json::from_slice(&diagnose(&healthy.session, "json").stdout).unwrap();
     assert_eq!(value["findings"].as_array().map(Vec::len), Some(0));
 
@@ -83,6 +89,30 @@ fn every_number_of_a_finding_can_be_counted() {
     assert_eq!(syncs, Some(counted as f64));
     // The query lists all such calls, the examples are among them.
     let query = storm["query"].as_str().unwrap();
+    let number = findings
+        .iter()
+        .position(|f| f["rule"] == "sync-storm")
+        .unwrap()
+        + 1;
+    let by = |arguments: &[&str]| {
+        let mut command = Command::new(fathom());
+        command.arg("query").arg(&recording.session).args(arguments);
+        command.args(["--format", "csv"]).output().unwrap()
+    };
+    let by_number = by(&["--finding", &number.to_string()]);
+    assert!(!by_number.stdout.is_empty());
+    assert_eq!(text(&by_number.stdout), text(&by(&[query]).stdout));
+    let none = by(&["--finding", "999"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).contains("no finding 999"));
+    // The numbers of the summary are those of the calls.
+    let summary = &value["summary"];
+    assert!(summary["in_calls_ns"].as_i64() <= summary["took_ns"].as_i64());
+    let part = &summary["parts"][0];
+    assert_eq!(
+        (&part["activity"], &part["calls"]),
+        (&"sync".into(), &counted.into())
+    );
     let rids: Vec<_> = recording
         .rows(query)
         .iter()

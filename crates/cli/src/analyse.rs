@@ -4,6 +4,7 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use fathom_diagnose::Diagnosis;
+use fathom_query::escape::{self, shell_words};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::worker::{self, Form, Program, Statement, Worker};
 use fathom_query::{Batches, Db, Limits, QueryError};
@@ -21,6 +22,10 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let patience = Patience::new()?;
     let mut session = open(&args.session)?;
     let options = output_options(args.format, args.exact)?;
+    let sql = match (&args.sql, args.finding) {
+        (Some(sql), _) => sql.clone(),
+        (None, number) => query_of(&args.session, &mut session, number.unwrap_or(0))?,
+    };
     let limits = Limits {
         memory_bytes: args.memory_mib << 20,
         time: args.timeout,
@@ -29,13 +34,13 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let mut worker = Worker::start(&Program::itself(), limits).map_err(Failure::input)?;
     let watch = patience.watch(worker.killer())?;
     let failed = |error| watch.failure(error);
-    let findings = match fathom_query::names_findings(&args.sql) {
+    let findings = match fathom_query::names_findings(&sql) {
         true => Some(fathom_report::finding_rows(&findings(&mut session)?)),
         false => None,
     };
     worker.open(&args.session).map_err(failed)?;
     let statement = Statement {
-        sql: args.sql.clone(),
+        sql,
         form: Form::Output {
             format: args.format,
             width: options.width,
@@ -133,6 +138,7 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
             session.meta().clock.start_monotonic_ns,
             if terminal { width() } else { DEFAULT_WIDTH },
             terminal && color(),
+            args.all,
         ),
         DiagnosisFormat::Json => json(&diagnosis)?,
         DiagnosisFormat::Sarif => json(&fathom_report::to_sarif(&diagnosis))?,
@@ -154,6 +160,25 @@ fn findings(session: &mut Session) -> Result<Diagnosis, Failure> {
         eprintln!("fathom: {notice}");
     }
     Ok(told.diagnosis)
+}
+
+/// The SQL of the finding with a number in the list of `diagnose`; minor notes come behind the
+/// findings.
+fn query_of(path: &Path, session: &mut Session, number: u32) -> Result<String, Failure> {
+    let diagnosis = findings(session)?;
+    let all = diagnosis.findings.iter().chain(&diagnosis.minor);
+    let at = usize::try_from(number).unwrap_or(usize::MAX);
+    match all.clone().nth(at.saturating_sub(1)) {
+        Some(finding) => Ok(finding.query.clone()),
+        None => {
+            let words = ["fathom", "diagnose", &path.to_string_lossy(), "--all"].map(str::to_owned);
+            Err(Failure::input(anyhow::anyhow!(
+                "no finding {number}: the list has {}; see {}",
+                all.count(),
+                escape::text(&shell_words(&words))
+            )))
+        }
+    }
 }
 
 /// Something as JSON, with a line feed behind it.

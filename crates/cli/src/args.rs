@@ -348,6 +348,9 @@ pub struct DiagnoseArgs {
     /// Form of the findings
     #[arg(long, value_enum, default_value = "text")]
     pub format: DiagnosisFormat,
+    /// List patterns too that cost less than a finding does; JSON always has them
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// Options of `query`.
@@ -358,7 +361,11 @@ pub struct QueryArgs {
     /// Directory of the session
     pub session: PathBuf,
     /// One SQL statement (DuckDB's dialect)
-    pub sql: String,
+    #[arg(required_unless_present = "finding")]
+    pub sql: Option<String>,
+    /// Run the SQL of the finding with this number in the list of `fathom diagnose`
+    #[arg(long, value_name = "N", conflicts_with = "sql", value_parser = clap::value_parser!(u32).range(1..))]
+    pub finding: Option<u32>,
     /// Form of the result.
     #[arg(long, default_value = "table", value_name = "FORMAT", help = help::result_formats())]
     pub format: fathom_query::output::Format,

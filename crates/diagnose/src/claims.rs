@@ -272,8 +272,13 @@ impl Share {
 }
 
 /// Lets findings, the worst first, claim their time; those that say the same as another one are
-/// shown under it.
-pub(crate) fn settle(findings: &mut Vec<Finding>, times: Times, span_ns: i64) {
+/// shown under it. Minor notes have what is left: those that say the same go.
+pub(crate) fn settle(
+    findings: &mut Vec<Finding>,
+    minor: &mut Vec<Finding>,
+    times: Times,
+    span_ns: i64,
+) {
     let lost = |finding: &Finding| finding.lost_ns.unwrap_or(0);
     let mut order: Vec<(usize, i64)> = findings.iter().map(lost).enumerate().collect();
     order.retain(|(_, lost)| *lost > 0);
@@ -307,6 +312,19 @@ pub(crate) fn settle(findings: &mut Vec<Finding>, times: Times, span_ns: i64) {
             finding.severity = finding.severity.min(by_share(own, span_ns));
         }
     }
+    minor.retain_mut(|note| {
+        let lost = lost(note);
+        let Some(claim) = book.look(&note.scopes, lost) else {
+            return true;
+        };
+        let own = claim.ns();
+        let tells = (lost - own) as f64 <= lost as f64 * MOST;
+        if tells {
+            book.take(usize::MAX, &claim);
+            note.lost_ns = Some(own);
+        }
+        tells
+    });
     for (i, owner) in &under {
         let also = findings.get(*i).map(|finding| Also {
             rule: finding.rule,
@@ -413,6 +431,30 @@ mod tests {
         assert_eq!(copies.len(), 1, "{:#?}", diagnosis.findings);
         assert_eq!(also(copies[0]), ["small-sequential", "small-sequential"]);
         assert!(lost(&diagnosis) <= diagnosis.span_ns);
+    }
+
+    #[test]
+    fn what_costs_little_is_a_minor_note_and_no_finding() {
+        let misses = |wait_ms| {
+            let mut s = Scenario::new();
+            for i in 0..200 {
+                s.stat_missing(&format!("/lib/{i}"));
+            }
+            s.wait_ms(wait_ms);
+            s.stat_missing("/lib/200");
+            s.diagnose()
+        };
+        let notes = |diagnosis: &Diagnosis| {
+            let notes = diagnosis.minor.iter();
+            notes.filter(|note| note.rule == "lookup-storm").count()
+        };
+        // 0.2 ms of 40 ms, of 10 ms, and of 1 s.
+        let little = misses(40);
+        assert_eq!((of(&little, "lookup-storm").len(), notes(&little)), (0, 1));
+        let much = misses(10);
+        assert_eq!((of(&much, "lookup-storm").len(), notes(&much)), (1, 0));
+        let nothing = misses(1000);
+        assert_eq!(notes(&nothing), 0);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One pass over the rows of a session, or over those of a recording as they
 //! come.
 
+use std::collections::HashSet;
+
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS, Table};
 use fathom_model::{Batch, StrId, StringTable};
@@ -10,24 +12,33 @@ use crate::alike;
 use crate::call::{Call, Calls, FileId};
 use crate::claims;
 use crate::depth::{self, Depth};
-use crate::finding::{Finding, Group, NotObservable};
+use crate::finding::{Finding, Group, NotObservable, Subject};
 use crate::kind::Kind;
 use crate::layers::{self, Below, Layer, Layers, Row};
 use crate::ledger::{Ledger, Times};
-use crate::rule::{Input, Rule, Run};
+use crate::names::file_name;
+use crate::rule::{Found, Input, MIN_SHARE, MINOR_SHARE, Rule, Run};
 use crate::rules;
 use crate::state::{Context, Process, State};
+use crate::summary::{self, Clock, Recorded, Summary};
 
 /// Findings of one rule that are shown; the rest is counted.
 pub(crate) const MAX_PER_RULE: usize = 20;
+
+/// Minor notes that are shown.
+const MAX_MINOR: usize = 50;
 
 /// Everything that the rules say.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Diagnosis {
+    /// Where the time went.
+    pub summary: Summary,
     /// Findings, the worst first: by severity, of equal ones correctness before
     /// performance, then by time lost.
     pub findings: Vec<Finding>,
+    /// Patterns that cost less than a finding does, the most expensive first.
+    pub minor: Vec<Finding>,
     /// Rules that could not look.
     pub not_observable: Vec<NotObservable>,
     /// Further findings of rules that have very many.
@@ -61,7 +72,11 @@ pub struct Engine {
     layers: Layers,
     depth: Depth,
     /// Time that findings claim; `None` where another engine adds it up.
-    ledger: Option<Ledger>,
+    ledger: Option<(Ledger, Clock)>,
+    /// How long was recorded what ran before and goes on; `None`: a command.
+    recorded_ns: Option<i64>,
+    /// Whether patterns are wanted that cost little.
+    minor: bool,
     missing: Vec<(Input, String)>,
     calls: u64,
 }
@@ -111,7 +126,9 @@ impl Engine {
             of_kind,
             layers: Layers::default(),
             depth: Depth::default(),
-            ledger: Some(Ledger::default()),
+            ledger: Some((Ledger::default(), Clock::default())),
+            recorded_ns: None,
+            minor: true,
             missing: Vec::new(),
             calls: 0,
         }
@@ -135,6 +152,16 @@ impl Engine {
             list.retain(|i| !needs(*i));
         }
         of_layer.retain(|(_, i)| !needs(*i));
+    }
+
+    /// Only findings are wanted.
+    pub(crate) fn without_minor(&mut self) {
+        self.minor = false;
+    }
+
+    /// Says how long was recorded what ran before and goes on.
+    pub(crate) fn recorded(&mut self, ns: i64) {
+        self.recorded_ns = Some(ns);
     }
 
     /// Another engine adds up the time of the same requests.
@@ -198,8 +225,9 @@ impl Engine {
                 ..
             } = self;
             layers.feed(batch, |row| {
-                if let (Row::Fault(fault), Some(ledger)) = (row, ledger.as_mut()) {
+                if let (Row::Fault(fault), Some((ledger, clock))) = (row, ledger.as_mut()) {
                     ledger.fault(fault);
+                    clock.fault(fault, state);
                 }
                 for (_, i) in of_layer.iter().filter(|(layer, _)| *layer == row.layer()) {
                     if let Some(rule) = rules.get_mut(*i) {
@@ -239,6 +267,7 @@ impl Engine {
             let process = Process {
                 ppid: rows.ppid.get(i).copied().filter(|pid| *pid > 0),
                 comm: text(rows.comm.get(i)),
+                program: file_name(&text(rows.exe.get(i))).to_owned(),
                 started_at_ns: rows.started_at_ns.get(i).copied().unwrap_or(0),
                 ended_at_ns: rows.ended_at_ns.get(i).copied().filter(|n| *n != NULL_I64),
                 exit_status: rows.exit_status.get(i).copied().filter(|n| *n != NULL_I32),
@@ -249,9 +278,6 @@ impl Engine {
 
     fn call(&mut self, call: &Call, submitted_by: Option<i64>) {
         self.calls += 1;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.call(call);
-        }
         let description = self.state.arrive(call);
         // Calls that wait stay known for their operations, which may end later.
         let below = match call.kind == Kind::Other && depth::waits(call.syscall.as_bytes()) {
@@ -264,6 +290,10 @@ impl Engine {
             _ => below,
         };
         let context = Context::new(&self.state, call, description, below);
+        if let Some((ledger, clock)) = &mut self.ledger {
+            ledger.call(call, &below);
+            clock.call(call, context.file(call), &self.state);
+        }
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
             if let Some(rule) = self.rules.get_mut(*i) {
                 rule.call(call, &context);
@@ -282,8 +312,10 @@ impl Engine {
         let run = Run {
             state: &self.state,
             span_ns: self.state.span_ns(),
+            min_share: MIN_SHARE,
         };
         let (mut findings, mut not_observable, mut more) = (Vec::new(), Vec::new(), Vec::new());
+        let mut minor = Vec::new();
         for rule in &self.rules {
             let info = rule.info();
             let lacking = |(input, _): &&(Input, String)| info.needs.contains(input);
@@ -297,11 +329,26 @@ impl Engine {
             let mut found = Vec::new();
             rule.findings(&run, &mut found);
             let kinds = rule.kinds();
-            let own = found.into_iter().map(|f| f.finish(info, kinds, &run));
-            let mut own: Vec<_> = own.collect();
-            own.sort_by(rank);
-            let mut own = alike::together(own, &run);
-            own.sort_by(rank);
+            let told: HashSet<(String, Subject)> = found.iter().map(said_of).collect();
+            let finish = |found: Vec<Found>| {
+                let own = found.into_iter().map(|f| f.finish(info, kinds, &run));
+                let mut own: Vec<_> = own.collect();
+                own.sort_by(rank);
+                let mut own = alike::together(own, &run);
+                own.sort_by(rank);
+                own
+            };
+            let mut own = finish(found);
+            if self.minor && info.group == Group::Performance {
+                let run = Run {
+                    min_share: MINOR_SHARE,
+                    ..run
+                };
+                let mut found = Vec::new();
+                rule.findings(&run, &mut found);
+                found.retain(|found| found.lost_ns.is_some() && !told.contains(&said_of(found)));
+                minor.extend(finish(found).into_iter().take(MAX_PER_RULE));
+            }
             if own.len() > MAX_PER_RULE {
                 more.push(More {
                     rule: info.id,
@@ -312,18 +359,32 @@ impl Engine {
             findings.append(&mut own);
         }
         findings.sort_by(rank);
+        let times = self.ledger.as_ref();
+        let times = times.map(|(ledger, clock)| (ledger.times(&self.state), clock));
+        let measured = |input| !self.missing.iter().any(|(lacking, _)| *lacking == input);
+        let recorded = Recorded {
+            command: self.recorded_ns.is_none(),
+            took_ns: self.state.run_ns().max(self.recorded_ns.unwrap_or(0)),
+            calls: measured(Input::Calls),
+            waits: measured(Input::Waits),
+            faults: measured(Input::Faults),
+        };
+        let summary = times
+            .as_ref()
+            .map(|(times, clock)| summary::summary(times, clock, &self.state, recorded));
         let diagnosis = Diagnosis {
+            summary: summary.unwrap_or_default(),
             rules: self.rules.len() - not_observable.len(),
             findings,
+            minor,
             not_observable,
             more,
             calls: self.calls,
             span_ns: run.span_ns,
         };
-        let ledger = self.ledger.as_ref();
         Said {
             diagnosis,
-            times: ledger.map(|ledger| ledger.times(&self.state)),
+            times: times.map(|(times, _)| times),
         }
     }
 }
@@ -340,9 +401,13 @@ impl Said {
             .next()
             .unwrap_or_else(|| Engine::new(Vec::new()).said());
         for part in parts {
-            times = times.or(part.times);
+            let part_times = part.times;
             let part = part.diagnosis;
+            if part_times.is_some() {
+                (times, all.summary) = (part_times, part.summary);
+            }
             all.findings.extend(part.findings);
+            all.minor.extend(part.minor);
             all.not_observable.extend(part.not_observable);
             all.more.extend(part.more);
             all.rules += part.rules;
@@ -350,12 +415,21 @@ impl Said {
         let order = rules::catalogue();
         let place = |id: &str| order.iter().position(|rule| rule.id == id);
         all.findings.sort_by(rank);
-        claims::settle(&mut all.findings, times.unwrap_or_default(), all.span_ns);
+        all.minor.sort_by(rank);
+        let times = times.unwrap_or_default();
+        claims::settle(&mut all.findings, &mut all.minor, times, all.span_ns);
         all.findings.sort_by(rank);
+        all.minor.sort_by(rank);
+        all.minor.truncate(MAX_MINOR);
         all.not_observable.sort_by_key(|of| place(of.rule));
         all.more.sort_by_key(|of| place(of.rule));
         all
     }
+}
+
+/// What tells what a rule found from the rest.
+fn said_of(found: &Found) -> (String, Subject) {
+    (found.title.clone(), found.subject.clone())
 }
 
 /// The worst first. Of equal severity those about correctness: they have no time to compare.

@@ -20,6 +20,7 @@ use crate::finding::{
 use crate::rule::RuleInfo;
 use crate::rules;
 use crate::session::{DiagnoseError, diagnose_while};
+use crate::summary::Summary;
 
 /// Calls from which on findings are kept: fewer are looked at in half a second, and their
 /// session stays as it was recorded.
@@ -129,7 +130,9 @@ struct Head {
 
 #[derive(Deserialize)]
 struct ReadDiagnosis {
+    summary: Summary,
     findings: Vec<ReadFinding>,
+    minor: Vec<ReadFinding>,
     not_observable: Vec<ReadReason>,
     more: Vec<ReadMore>,
     rules: usize,
@@ -230,7 +233,8 @@ fn keep(session: &Session, before: u64, diagnosis: &Diagnosis, least: u64) {
     let Some(hash) = hash_of(diagnosis).filter(|_| makes_sense(diagnosis)) else {
         return;
     };
-    let evidence = diagnosis.findings.iter().flat_map(|f| &f.evidence);
+    let all = diagnosis.findings.iter().chain(&diagnosis.minor);
+    let evidence = all.flat_map(|f| &f.evidence);
     let made_of = MadeOf {
         fathom: FATHOM.to_owned(),
         session: hex(before),
@@ -257,9 +261,11 @@ fn makes_sense(diagnosis: &Diagnosis) -> bool {
             .iter()
             .all(|m| (m.findings as u64) < MOST >> 8)
         && diagnosis.findings.len() <= most * MAX_PER_RULE
+        && diagnosis.minor.len() <= most * MAX_PER_RULE
         && diagnosis
             .findings
             .iter()
+            .chain(&diagnosis.minor)
             .all(|f| f.lost_ns.is_none_or(duration))
 }
 
@@ -267,11 +273,14 @@ fn info(rule: &str) -> Option<&'static RuleInfo> {
     rules::catalogue().into_iter().find(|info| info.id == rule)
 }
 
+fn all(read: Vec<ReadFinding>, numbers: &mut impl Iterator<Item = f64>) -> Option<Vec<Finding>> {
+    read.into_iter().map(|read| read.finding(numbers)).collect()
+}
+
 impl ReadDiagnosis {
     /// The diagnosis, if it is the one that was written.
     fn diagnosis(self, made_of: &MadeOf) -> Option<Diagnosis> {
         let mut numbers = made_of.numbers.iter().map(|bits| f64::from_bits(*bits));
-        let findings = self.findings.into_iter();
         let reasons = self.not_observable.into_iter().map(|read| {
             Some(NotObservable {
                 rule: info(&read.rule)?.id,
@@ -285,9 +294,9 @@ impl ReadDiagnosis {
             })
         });
         let diagnosis = Diagnosis {
-            findings: findings
-                .map(|read| read.finding(&mut numbers))
-                .collect::<Option<_>>()?,
+            summary: self.summary,
+            findings: all(self.findings, &mut numbers)?,
+            minor: all(self.minor, &mut numbers)?,
             not_observable: reasons.collect::<Option<_>>()?,
             more: more.collect::<Option<_>>()?,
             rules: self.rules,

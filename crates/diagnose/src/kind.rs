@@ -18,6 +18,7 @@ macro_rules! kinds {
         impl Kind {
             /// How many there are.
             pub const COUNT: usize = Kind::Other as usize + 1;
+            const ALL: [Kind; Kind::COUNT] = [$(Kind::$kind,)* Kind::Other];
         }
 
         const NAMES: &[(&str, Kind)] = &[$($(($name, Kind::$kind),)*)*];
@@ -114,6 +115,11 @@ impl Kind {
         static INDEX: LazyLock<HashMap<&[u8], Kind>> =
             LazyLock::new(|| NAMES.iter().map(|(n, k)| (n.as_bytes(), *k)).collect());
         INDEX.get(name).copied().unwrap_or(Kind::Other)
+    }
+
+    /// The kind with an index.
+    pub(crate) fn at(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
     }
 
     /// Whether the kind moves bytes of files.

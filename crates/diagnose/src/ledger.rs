@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::kind::{Kind, Kinds};
-use crate::layers::Fault;
+use crate::layers::{Below, Fault};
 use crate::names::directory;
 use crate::state::State;
 use crate::text_key::key_of;
@@ -13,7 +13,7 @@ use crate::text_key::key_of;
 /// Sums that are kept at the same time.
 const CAPACITY: usize = 1 << 16;
 /// The index behind those of the kinds of calls: page faults.
-const FAULTS: usize = Kind::COUNT;
+pub(crate) const FAULTS: usize = Kind::COUNT;
 
 /// What requests are added up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,12 +30,36 @@ impl Key {
     pub(crate) fn is_of(&self, kinds: Kinds) -> bool {
         kinds.has_index(self.kind) || kinds == Kinds::ALL
     }
+
+    /// The index of its kind, or [`FAULTS`].
+    pub(crate) fn index(&self) -> usize {
+        self.kind
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     pid: i32,
     ns: i64,
+    spent: Spent,
+}
+
+/// What a thread itself spent: without asynchronous operations.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    ns: i64,
+    waited_ns: i64,
+    calls: i64,
+    bytes: i64,
+}
+
+impl Spent {
+    fn add(&mut self, other: Spent) {
+        self.ns = self.ns.saturating_add(other.ns);
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
+        self.calls += other.calls;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
 }
 
 /// A thread's first and last moment in the recording.
@@ -53,6 +77,8 @@ pub(crate) struct Ledger {
     sums: HashMap<Key, Sum>,
     lives: Bounded<i32, Life>,
     capacity: usize,
+    /// Whether some have lost their files.
+    coarse: bool,
 }
 
 impl Default for Ledger {
@@ -61,19 +87,35 @@ impl Default for Ledger {
             sums: HashMap::new(),
             lives: Bounded::new(|life| life.last_at_ns.abs_diff(life.first_at_ns)),
             capacity: CAPACITY,
+            coarse: false,
         }
     }
 }
 
 impl Ledger {
-    /// Adds a call.
-    pub(crate) fn call(&mut self, call: &Call) {
+    /// Adds a call with what was seen below it.
+    pub(crate) fn call(&mut self, call: &Call, below: &Below) {
         let key = Key {
             tid: call.tid,
             file: call.file,
             kind: call.kind as usize,
         };
-        self.add(key, call.pid, call.ts_ns, call.dur_ns);
+        let spent = match call.asynchronous {
+            true => Spent::default(),
+            false => Spent {
+                ns: call.dur_ns.max(0),
+                // A sync waits for the journal as for a lock.
+                waited_ns: match call.kind {
+                    Kind::Sync | Kind::SyncAll | Kind::SyncRange | Kind::Msync => {
+                        below.io_wait_ns.saturating_add(below.lock_wait_ns)
+                    }
+                    _ => below.io_wait_ns,
+                },
+                calls: 1,
+                bytes: call.moved(),
+            },
+        };
+        self.add(key, call.pid, (call.ts_ns, call.dur_ns), spent);
     }
 
     /// Adds a page fault.
@@ -83,10 +125,16 @@ impl Ledger {
             file: fault.file,
             kind: FAULTS,
         };
-        self.add(key, fault.pid, fault.ts_ns, fault.dur_ns);
+        let spent = Spent {
+            ns: fault.dur_ns.max(0),
+            waited_ns: 0,
+            calls: 1,
+            bytes: 0,
+        };
+        self.add(key, fault.pid, (fault.ts_ns, fault.dur_ns), spent);
     }
 
-    fn add(&mut self, key: Key, pid: i32, ts_ns: i64, dur_ns: i64) {
+    fn add(&mut self, key: Key, pid: i32, (ts_ns, dur_ns): (i64, i64), spent: Spent) {
         let dur_ns = dur_ns.max(0);
         let ended_at_ns = ts_ns.saturating_add(dur_ns);
         let life = self.lives.entry(key.tid);
@@ -102,9 +150,11 @@ impl Ledger {
         let sum = self.sums.entry(key).or_default();
         sum.pid = pid;
         sum.ns = sum.ns.saturating_add(dur_ns);
+        sum.spent.add(spent);
     }
 
     fn make_room(&mut self) {
+        self.coarse = true;
         let mut all: Vec<i64> = self.sums.values().map(|sum| sum.ns).collect();
         let middle = all.len() / 2;
         let (_, median, _) = all.select_nth_unstable(middle);
@@ -121,6 +171,7 @@ impl Ledger {
             let rest = self.sums.entry(Key { file: None, ..key }).or_default();
             rest.pid = sum.pid;
             rest.ns = rest.ns.saturating_add(sum.ns);
+            rest.spent.add(sum.spent);
         }
         // Very many threads: how long each lived is known all the same.
         if self.sums.len() > self.capacity / 4 * 3 {
@@ -141,6 +192,10 @@ impl Ledger {
                 key: *key,
                 pid: sum.pid,
                 left_ns: sum.ns,
+                own_ns: sum.spent.ns,
+                waited_ns: sum.spent.waited_ns,
+                calls: sum.spent.calls,
+                bytes: sum.spent.bytes,
                 directory: key
                     .file
                     .and_then(|id| state.files.get(id))
@@ -158,7 +213,11 @@ impl Ledger {
             })
             .collect();
         threads.sort_unstable_by_key(|thread| thread.tid);
-        Times { sums, threads }
+        Times {
+            sums,
+            threads,
+            coarse: self.coarse,
+        }
     }
 }
 
@@ -171,6 +230,14 @@ pub(crate) struct Claimable {
     pub(crate) pid: i32,
     /// Their time that no finding has claimed, nanoseconds.
     pub(crate) left_ns: i64,
+    /// The time that the thread spent in them: without asynchronous ones, nanoseconds.
+    pub(crate) own_ns: i64,
+    /// Of which it waited for I/O, and in syncs for the file system too.
+    pub(crate) waited_ns: i64,
+    /// How many these are.
+    pub(crate) calls: i64,
+    /// Bytes that they moved.
+    pub(crate) bytes: i64,
     /// Number of the directory that the file is in.
     pub(crate) directory: Option<u64>,
 }
@@ -193,6 +260,8 @@ pub(crate) struct Times {
     pub(crate) sums: Vec<Claimable>,
     /// Threads, by their numbers.
     pub(crate) threads: Vec<Thread>,
+    /// Whether some sums have lost their files.
+    pub(crate) coarse: bool,
 }
 
 #[cfg(test)]
@@ -212,7 +281,7 @@ mod tests {
                 kind: 0,
             };
             let ns = if i % 10_000 == 0 { 1_000_000 } else { 10 };
-            ledger.add(key, 7, i * 1_000_000, ns);
+            ledger.add(key, 7, (i * 1_000_000, ns), Spent::default());
         }
         assert!(ledger.sums.len() <= 1000, "{}", ledger.sums.len());
         let times = ledger.times(&State::default());
@@ -234,7 +303,7 @@ mod tests {
                 file: Some(FileId(1)),
                 kind: 0,
             };
-            ledger.add(key, tid, i64::from(tid) * 1000, 10);
+            ledger.add(key, tid, (i64::from(tid) * 1000, 10), Spent::default());
         }
         assert!(ledger.sums.len() <= 1000, "{}", ledger.sums.len());
     }

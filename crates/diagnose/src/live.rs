@@ -41,6 +41,7 @@ impl Live {
     pub fn new(meta: &SessionMeta) -> Self {
         let mut engine = Engine::default();
         prepare(&mut engine, meta);
+        engine.without_minor();
         Self {
             engine,
             seen: HashMap::new(),

@@ -8,6 +8,11 @@ pub(crate) fn directory(path: &str) -> &str {
     }
 }
 
+/// The last part of a path.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// What the names of threads have in common that do the same: `rocksdb:low` of
 /// `rocksdb:low3`, `worker` of `worker-12`.
 pub(crate) fn role(comm: &str) -> &str {

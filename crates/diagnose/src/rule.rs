@@ -4,6 +4,7 @@ use crate::call::{Call, FileId};
 use crate::claims::{Files, Scope};
 use crate::finding::{Confidence, Evidence, Example, Finding, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::known::known;
 use crate::layers::{Layer, Row};
 use crate::state::{Context, State};
 use crate::text_key::key_of;
@@ -96,16 +97,26 @@ pub struct Run<'a> {
     pub state: &'a State,
     /// How long was recorded, nanoseconds.
     pub span_ns: i64,
+    /// Share of that from which on a loss is worth a word.
+    pub min_share: f64,
 }
 
 /// Below this share of the recorded time a performance finding is not worth a
 /// word.
 pub const MIN_SHARE: f64 = 0.01;
+/// Below this share it is not even a minor note.
+pub(crate) const MINOR_SHARE: f64 = 0.001;
 
 impl Run<'_> {
     /// Whether a loss is worth a word: 1 % of the recorded time.
     pub fn matters(&self, lost_ns: i64) -> bool {
-        lost_ns > 0 && lost_ns as f64 >= self.span_ns as f64 * MIN_SHARE
+        self.matters_from(lost_ns, MIN_SHARE)
+    }
+
+    /// The same of a rule whose findings begin at another share of the recorded time.
+    pub fn matters_from(&self, lost_ns: i64, share: f64) -> bool {
+        let share = share * self.min_share / MIN_SHARE;
+        lost_ns > 0 && lost_ns as f64 >= self.span_ns as f64 * share
     }
 
     /// How long a process ran within the recording, nanoseconds.
@@ -238,10 +249,22 @@ impl Found {
                     .to_owned(),
             );
         }
-        let mut advice = self.advice.unwrap_or_else(|| info.advice.to_owned());
-        if !info.not_when.is_empty() {
-            advice.push(' ');
-            advice.push_str(info.not_when);
+        let known = known(info.id, &self.subject, &self.examples, run);
+        let mut advice = match known {
+            Some(known) => format!("{}: {}", known.name, known.text),
+            None => String::new(),
+        };
+        if !known.is_some_and(|known| known.alone) {
+            let own = self.advice.unwrap_or_else(|| info.advice.to_owned());
+            let in_general = known.map(|_| "In general:".to_owned());
+            let parts = [
+                Some(advice),
+                in_general,
+                Some(own),
+                Some(info.not_when.to_owned()),
+            ];
+            let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+            advice = parts.collect::<Vec<_>>().join(" ");
         }
         Finding {
             rule: info.id,

@@ -56,6 +56,21 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
     if meta.totals.lost > 0 || meta.options.leave_calls_out() {
         engine.has_gaps();
     }
+    if meta.command.is_empty() {
+        let clock = &meta.clock;
+        let from = meta
+            .history
+            .keep
+            .as_ref()
+            .and_then(|keep| keep.complete_from_ns);
+        let from = from.unwrap_or(clock.start_monotonic_ns);
+        let ns = clock
+            .end_monotonic_ns
+            .map_or(0, |end| end.saturating_sub(from));
+        // The clock of an imported log is not that of its calls.
+        let ns = if meta.source.is_some() { 0 } else { ns.max(0) };
+        engine.recorded(ns);
+    }
     if meta.options.detail == "counters" {
         engine.lacks(
             Input::Calls,

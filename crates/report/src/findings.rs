@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group, Kept, kept};
+use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group, Kept, Summary, kept};
 use fathom_model::units::count;
 use fathom_query::FindingRow;
 use fathom_session::Session;
@@ -17,6 +17,8 @@ const MAX_CALLS: u64 = 1_000_000;
 /// What the diagnosis found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
+    /// Where the time went.
+    pub summary: Summary,
     /// Those that matter most.
     pub top: Vec<Finding>,
     /// All of them.
@@ -69,6 +71,7 @@ impl Findings {
         let all = &diagnosis.findings;
         let more: usize = diagnosis.more.iter().map(|more| more.findings).sum();
         Self {
+            summary: diagnosis.summary.clone(),
             top: all.iter().take(TOP).cloned().collect(),
             count: all.len() + more,
             correctness: all.iter().filter(|f| f.group == Group::Correctness).count(),

@@ -29,8 +29,8 @@ fn answers() -> String {
 /// What is wrong, as `fathom diagnose --format json` says it.
 fn diagnosis() -> String {
     use fathom_diagnose::{
-        Also, Confidence, Diagnosis, Evidence, Example, Finding, Group, More, NotObservable,
-        Severity, Site, Subject,
+        Activity, Also, Confidence, Diagnosis, Evidence, Example, Finding, Group, More,
+        NotObservable, Part, Severity, Site, Subject, Summary,
     };
     file(
         "",
@@ -46,6 +46,9 @@ fn diagnosis() -> String {
             Finding::decl(),
             NotObservable::decl(),
             More::decl(),
+            Activity::decl(),
+            Part::decl(),
+            Summary::decl(),
             Diagnosis::decl(),
         ],
     )

@@ -124,12 +124,63 @@ export type More = {
   findings: number,
 };
 
+export type Activity = "sync" | "read" | "write" | "transfer" | "find" | "remove" | "change" | "lock" | "fault" | "other";
+
+export type Part = {
+  /** Name of its processes. */
+  comm: string,
+  /** What it did. */
+  activity: Activity,
+  /** In how much of the run one of its threads at least did that, nanoseconds. */
+  wall_ns: number,
+  /** Time that its threads did that together. */
+  thread_ns: number,
+  /**
+   * Of which they waited for I/O, and in syncs for the file system too; null when waits were not
+   * recorded.
+   */
+  waited_ns: number | null,
+  /** Calls, or page faults. */
+  calls: number,
+  /** Bytes that they moved. */
+  bytes: number,
+  /** Names of files with time of it; those of calls by path are not known. */
+  files: number,
+  /** The file with most of the time. */
+  path: string | null,
+};
+
+export type Summary = {
+  /** Three sentences at most. Hold paths and names as they are: not escaped. */
+  sentences: Array<string>,
+  /** How long the run took, or the recording of what ran before, nanoseconds. */
+  took_ns: number,
+  /**
+   * In how much of that one thread at least was in a storage call, or in a page fault on a
+   * file.
+   */
+  in_calls_ns: number,
+  /**
+   * In how much of that an asynchronous request to storage was under way that no thread waited
+   * for alone.
+   */
+  asynchronous_ns: number,
+  /** Time that all threads together were in storage calls and page faults on files. */
+  thread_ns: number,
+  /** The same by program and activity, the longest first. */
+  parts: Array<Part>,
+};
+
 export type Diagnosis = {
+  /** Where the time went. */
+  summary: Summary,
   /**
    * Findings, the worst first: by severity, of equal ones correctness before
    * performance, then by time lost.
    */
   findings: Array<Finding>,
+  /** Patterns that cost less than a finding does, the most expensive first. */
+  minor: Array<Finding>,
   /** Rules that could not look. */
   not_observable: Array<NotObservable>,
   /** Further findings of rules that have very many. */

@@ -9,7 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text::Text;
+use crate::text::{Text, counted};
 
 static INFO: RuleInfo = RuleInfo {
     id: "content-mismatch",
@@ -149,10 +149,10 @@ impl Rule for ContentMismatch {
             out.push(Found {
                 severity: Some(Severity::High),
                 title: format!(
-                    "{} read {} of {path} that differ from what was written there, in {} reads",
+                    "{} read {} of {path} that differ from what was written there, in {}",
                     file.comm,
                     units::bytes(file.bytes),
-                    units::count(file.mismatches as i64),
+                    counted(file.mismatches as i64, "read", "reads"),
                 ),
                 subject: Subject::process(file.pid, &file.comm).with_file(*id, path),
                 evidence: vec![

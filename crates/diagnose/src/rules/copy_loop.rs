@@ -35,7 +35,8 @@ static INFO: RuleInfo = RuleInfo {
     lost: "the shorter of the time of the reads and that of the writes: one of the two copies. Of pieces below 4 KiB both: there the calls \
            take longer than the bytes",
     advice: "copy_file_range between files (which shares the blocks on btrfs and xfs), sendfile or splice from a file to a \
-             socket.",
+             socket. shutil.copyfile in Python, FileChannel.transferTo in Java, io.Copy between two os.File in Go, fs.copyFile in \
+             Node.js and std::fs::copy in Rust use them where they can.",
     not_when: "Not when the program looks at the bytes (checksums, compression), and not between file systems on kernels \
                before 5.19.",
     bad: "while ((n = read(in, buffer, sizeof buffer)) > 0)\n    write(out, buffer, n);",

@@ -1,6 +1,5 @@
 //! `direct-misaligned`: O_DIRECT that the device cannot do as asked.
 
-use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
@@ -9,7 +8,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text::Text;
+use crate::text::{Text, counted, times};
 
 /// Both ways through one file: calls of each from which on they count.
 const MIN_MIXED: u64 = 16;
@@ -119,20 +118,19 @@ impl Rule for DirectMisaligned {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, file), usage) in self.files.iter() {
             let path = run.state.files.get(*file).map_or("", |f| f.name());
-            let count = |n: u64| units::count(n as i64);
             let cases = [
                 (
                     usage.refused,
                     Severity::High,
-                    format!("{} reads or writes of {path} with O_DIRECT failed with EINVAL", count(usage.refused)),
+                    format!("{} of {path} with O_DIRECT failed with EINVAL", counted(usage.refused as i64, "read or write", "reads or writes")),
                     &usage.refused_examples,
                 ),
                 (
                     usage.misaligned,
                     Severity::Medium,
                     format!(
-                        "{} direct reads or writes of {path} have an offset or length that is no multiple of 512",
-                        count(usage.misaligned)
+                        "{} of {path} with an offset or length that is no multiple of 512",
+                        counted(usage.misaligned as i64, "direct read or write", "direct reads or writes")
                     ),
                     &usage.misaligned_examples,
                 ),
@@ -140,8 +138,8 @@ impl Rule for DirectMisaligned {
                     usage.mixed,
                     Severity::Medium,
                     format!(
-                        "{path} is used through O_DIRECT and through the page cache at once, {} times each in a second",
-                        count(usage.mixed)
+                        "{path} is used through O_DIRECT and through the page cache at once, {} each in a second",
+                        times(usage.mixed as i64)
                     ),
                     &usage.mixed_examples,
                 ),

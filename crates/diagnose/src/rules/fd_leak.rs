@@ -10,7 +10,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::descriptors::Opened;
-use crate::text::Text;
+use crate::text::{Text, counted};
 
 /// Descriptors that are left open from which on they count.
 const MIN_OPEN: usize = 100;
@@ -174,8 +174,8 @@ impl Rule for FdLeak {
             }
             if process.refused > 0 {
                 title.push_str(&format!(
-                    "; {} opens failed with {}",
-                    units::count(process.refused as i64),
+                    "; {} failed with {}",
+                    counted(process.refused as i64, "open", "opens"),
                     process.errno
                 ));
             }

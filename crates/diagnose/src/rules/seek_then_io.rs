@@ -30,7 +30,8 @@ static INFO: RuleInfo = RuleInfo {
            Below that, seeks belong to opening (looking for a trailer, finding the size).",
     lost: "the time that these calls of lseek took",
     advice: "Use pread and pwrite (preadv, pwritev), which take the offset with them; keep the position in \
-             the program instead of asking for it.",
+             the program instead of asking for it. os.pread in Python, FileChannel.read with a position in Java, ReadAt and WriteAt in \
+             Go, fs.read with a position in Node.js and FileExt::read_at in Rust call them.",
     not_when: "",
     bad: "lseek(fd, block * 4096, SEEK_SET);\nread(fd, buffer, 4096);",
     good: "pread(fd, buffer, 4096, block * 4096);",

@@ -42,8 +42,9 @@ static INFO: RuleInfo = RuleInfo {
            time, not 1 %: without a buffer a piece is visible at once and survives the program, which is worth as much to a log. \
            Reads and writes of one file are two findings.",
     lost: "calls beyond those that a buffer of 64 KiB would have needed, times their median duration",
-    advice: "Put a buffer in front: stdio with setvbuf, BufferedWriter, io.BufferedReader, writev for \
-             pieces that lie apart in memory; 64 KiB is enough.",
+    advice: "Put a buffer of 64 KiB in front: stdio with setvbuf in C, open with buffering= in Python, BufferedOutputStream in Java, \
+             bufio.NewWriterSize in Go, BufWriter in Rust, a stream with highWaterMark in Node.js; or writev for pieces that are \
+             apart in memory.",
     not_when: "Not when each piece must be visible to readers at once, as lines of a log that somebody \
                follows.",
     bad: "for (i = 0; i < n; i++)\n    write(fd, &record[i], sizeof record[i]);",
@@ -261,7 +262,7 @@ impl Together {
 
 /// Whether a loss is worth a buffer.
 fn matters(lost_ns: i64, run: &Run) -> bool {
-    run.matters(lost_ns) && lost_ns as f64 >= run.span_ns as f64 * MIN_PART
+    run.matters(lost_ns) && run.matters_from(lost_ns, MIN_PART)
 }
 
 /// The calls that have the time.

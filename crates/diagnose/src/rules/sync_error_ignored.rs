@@ -1,7 +1,5 @@
 //! `sync-error-ignored`: fsync failed, and the program goes on as if it had not.
 
-use fathom_model::units;
-
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Severity, Subject};
@@ -9,7 +7,7 @@ use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text::Text;
+use crate::text::{Text, counted, list};
 
 static INFO: RuleInfo = RuleInfo {
     id: "sync-error-ignored",
@@ -108,15 +106,20 @@ impl Rule for SyncErrorIgnored {
             if failure.syncs_after + failure.writes_after == 0 {
                 continue;
             }
+            let after = [
+                (failure.writes_after as i64, "write", "writes"),
+                (failure.syncs_after as i64, "successful sync", "successful syncs"),
+            ];
+            let after = after.iter().filter(|(n, ..)| *n > 0);
+            let after: Vec<String> = after.map(|(n, one, more)| counted(*n, one, more)).collect();
             let path = run.state.files.get(*file).map_or("", |f| f.name());
             out.push(Found {
                 severity: Some(Severity::High),
                 title: format!(
-                    "fsync of {path} failed with {} in {}, which went on with {} writes and {} successful syncs",
+                    "fsync of {path} failed with {} in {}, which went on with {}",
                     failure.errno,
                     failure.comm,
-                    units::count(failure.writes_after as i64),
-                    units::count(failure.syncs_after as i64),
+                    list(&after),
                 ),
                 subject: Subject::process(*pid, &failure.comm).with_file(*file, path),
                 evidence: vec![

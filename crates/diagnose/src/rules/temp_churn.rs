@@ -12,7 +12,7 @@ use crate::kind::{Kind, Kinds};
 use crate::names::directory;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::state::Context;
-use crate::text::Text;
+use crate::text::{Text, counted};
 
 /// Files of a process in a directory from which on they count.
 const MIN_FILES: u64 = 10;
@@ -195,12 +195,12 @@ impl Rule for TempChurn {
             }
             let synced = match churn.syncs {
                 0 => String::new(),
-                n => format!(", with {} syncs", units::count(n as i64)),
+                n => format!("syncs them ({}), ", counted(n as i64, "sync", "syncs")),
             };
             out.push(Found {
                 lost_ns: Some(churn.time_ns),
                 title: format!(
-                    "{} creates {} files in {directory}, writes {} to each{synced} and removes them; nobody else opens them",
+                    "{} creates {} files in {directory}, writes {} to each, {synced}and removes them; no other process opens them",
                     churn.comm,
                     units::count(churn.files as i64),
                     units::bytes(churn.bytes / files),

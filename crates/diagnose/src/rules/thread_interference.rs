@@ -47,7 +47,7 @@ static INFO: RuleInfo = RuleInfo {
            Silent for a process that gets a quarter more done with several calls under way than with one: whose calls in company would have taken 1.25 times \
            as long or more one after the other, each by the median of alike ones alone. Reads that jump and wait for the device are left to \
            random-access, which wants several of them under way.",
-    lost: "the time that the thread lost so",
+    lost: "the time by which the thread's calls took longer while calls of other threads were under way",
     advice: "Give each thread its own file or directory; let one thread do the calls for all, or as many as the device works on at a time; share one sync (group commit) instead \
              of one in each thread; spread files over several directories.",
     not_when: "Not when the work needs the threads for something else than these calls.",

@@ -125,7 +125,7 @@ impl Rule for TruncateRewrite {
             out.push(Found {
                 severity: Some(Severity::Medium),
                 title: format!(
-                    "{} empties {path} and writes it anew {} times: until it is done, up to {} exist nowhere",
+                    "{} empties {path} and writes it again {} times: a crash before it is done would lose up to {}",
                     rewrites.comm,
                     units::count(rewrites.rewrites as i64),
                     units::bytes(rewrites.lost_bytes),

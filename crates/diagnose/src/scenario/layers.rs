@@ -1,7 +1,7 @@
 //! Rows of the layers below the calls of a made-up recording.
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{BioRows, BlockRows, FaultRows, IrqRows};
+use fathom_model::tables::{BioRows, BlockRows, FaultRows, IrqRows, WaitRows};
 use fathom_model::{StrId, StringTable};
 
 use super::{GAP_NS, Scenario};
@@ -31,6 +31,7 @@ pub(crate) struct LayerRows {
     bios: (BioRows, StringTable),
     faults: (FaultRows, StringTable),
     irqs: (IrqRows, StringTable),
+    waits: (WaitRows, StringTable),
 }
 
 impl LayerRows {
@@ -143,6 +144,7 @@ impl LayerRows {
             self.bios.0.into_batch(self.bios.1),
             self.faults.0.into_batch(self.faults.1),
             self.irqs.0.into_batch(self.irqs.1),
+            self.waits.0.into_batch(self.waits.1),
         ];
         engine.feed_together(&batches);
     }
@@ -163,7 +165,25 @@ impl Scenario {
         self.missed = Some((bytes, wait_ns, "read"));
     }
 
-    /// The same where the kernel takes all of it for readahead.
+    /// The next call is off the CPU for so long, for I/O.
+    pub(crate) fn off_cpu(&mut self, wait_ns: i64) {
+        let (rid, now, pid) = (self.next_rid(), self.now, self.pid);
+        let (rows, strings) = &mut self.layers.waits;
+        rows.rid.push(rid);
+        rows.ts_ns.push(now);
+        rows.dur_ns.push(wait_ns);
+        rows.pid.push(pid);
+        rows.tid.push(pid);
+        rows.comm.push(StrId::NULL);
+        rows.cpu.push(NULL_I32);
+        rows.reason.push(strings.intern(b"io"));
+        rows.woken_at_ns.push(NULL_I64);
+        rows.run_queue_ns.push(NULL_I64);
+        rows.waker.push(StrId::NULL);
+        rows.waker_tid.push(NULL_I32);
+    }
+
+    /// As `missed` where the kernel takes all of it for readahead.
     pub(crate) fn missed_ahead(&mut self, bytes: i64, wait_ns: i64) {
         self.missed = Some((bytes, wait_ns, "readahead"));
     }

@@ -560,7 +560,7 @@ impl Scenario {
         self.engine().said().diagnosis.findings
     }
 
-    fn engine(self) -> Engine {
+    pub(crate) fn engine(self) -> Engine {
         let mut engine = Engine::default();
         if !self.content {
             engine.lacks(Input::Content, "not recorded");
@@ -587,8 +587,21 @@ pub(crate) fn fires(rule: &str, scenario: Scenario) -> Vec<Finding> {
     for finding in &found {
         assert!(!finding.examples.is_empty(), "{rule} without an example");
         assert!(!finding.title.is_empty() && !finding.query.is_empty());
+        grammatical(&finding.title);
     }
     found
+}
+
+/// A title must be right for one and for many: no `1 times`, no `0.0 reads`.
+fn grammatical(title: &str) {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    for pair in words.windows(2) {
+        let noun = pair[1].trim_end_matches([',', ';', ':', '.']);
+        let several = noun.len() > 3 && noun.ends_with('s') && !noun.ends_with("ss");
+        assert!(!(pair[0] == "1" && several), "1 {noun}: {title}");
+        let none = matches!(pair[0], "0" | "0.0") && noun.ends_with('s');
+        assert!(!none, "{} {noun}: {title}", pair[0]);
+    }
 }
 
 /// A rule must have nothing to say.

@@ -33,6 +33,11 @@ const MADE_UP: &[&str] = &[
 /// File systems that have no device.
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 
+/// File systems on disks of this machine.
+const ON_DISK: &[&str] = &[
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3",
+];
+
 /// File systems whose fsync of a file makes the names durable that it has by then, as the names go
 /// to the same log as the inode. `overlay` hands fsync on to its upper layer, which is one of them
 /// almost everywhere.
@@ -101,6 +106,11 @@ impl FileState {
     /// Whether it lives in memory only, so that nothing makes it durable.
     pub fn is_volatile(&self) -> bool {
         self.volatile
+    }
+
+    /// Whether its file system is one on disks of this machine.
+    pub fn has_disk(&self) -> bool {
+        ON_DISK.contains(&&*self.fs_type)
     }
 
     /// Whether an fsync of it makes the names durable that it has by then.

@@ -23,6 +23,8 @@ pub struct Process {
     pub ppid: Option<i32>,
     /// Name.
     pub comm: String,
+    /// Name of the executable.
+    pub program: String,
     /// When it began, nanoseconds.
     pub started_at_ns: i64,
     /// When it ended; `None` when it had not.
@@ -58,6 +60,14 @@ impl State {
     pub fn span_ns(&self) -> i64 {
         self.last_at_ns
             .saturating_sub(self.first_at_ns.unwrap_or(self.last_at_ns))
+    }
+
+    /// From the first call's entry to the last one's return, or the end of the last process,
+    /// nanoseconds.
+    pub(crate) fn run_ns(&self) -> i64 {
+        let ends = self.processes.values().filter_map(|p| p.ended_at_ns);
+        let last = ends.fold(self.last_at_ns, i64::max);
+        last.saturating_sub(self.first_at_ns.unwrap_or(last))
     }
 
     /// The return of the last call so far, nanoseconds.

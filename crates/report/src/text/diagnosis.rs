@@ -12,14 +12,15 @@ use super::{MAX_WIDTH, MIN_WIDTH};
 const LABEL: usize = 10;
 
 /// Findings as text, at most `width` characters wide. `session` is how the user
-/// names the session; `started_at_ns` its beginning, from which times are counted. What
-/// the recorded program controls is escaped.
+/// names the session; `started_at_ns` its beginning, from which times are counted; `minor` adds
+/// the minor notes. What the recorded program controls is escaped.
 pub fn diagnosis_to_text(
     diagnosis: &Diagnosis,
     session: &str,
     started_at_ns: i64,
     width: usize,
     color: bool,
+    minor: bool,
 ) -> String {
     let mut page = Page {
         out: String::new(),
@@ -32,6 +33,9 @@ pub fn diagnosis_to_text(
     page.head(diagnosis);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         page.finding(i + 1, finding);
+    }
+    if minor {
+        page.minor(diagnosis);
     }
     page.rest(diagnosis);
     page.out
@@ -53,18 +57,44 @@ impl Page<'_> {
     }
 
     fn head(&mut self, diagnosis: &Diagnosis) {
+        let summary = diagnosis.summary.sentences.join(" ");
+        for line in wrap(&escape::text(&summary), self.width) {
+            self.line(&line);
+        }
         let findings = match diagnosis.findings.len() {
             0 => self.style.good("No findings"),
             1 => self.style.bold("1 finding"),
             n => self.style.bold(&format!("{} findings", count(n as i64))),
         };
         let line = format!(
-            "{findings} in {} of recording: {} calls, {} rules",
-            duration(diagnosis.span_ns),
-            count(diagnosis.calls as i64),
-            diagnosis.rules,
+            "{findings}: {} checked {}",
+            counted(diagnosis.rules as i64, "rule"),
+            counted(diagnosis.calls as i64, "call"),
         );
         self.line(&line);
+    }
+
+    /// Patterns that cost little, numbered on from the findings.
+    fn minor(&mut self, diagnosis: &Diagnosis) {
+        if diagnosis.minor.is_empty() {
+            return;
+        }
+        let title = self.style.bold("Minor notes");
+        self.line(&format!(
+            "\n{title}: patterns that cost less than a finding does"
+        ));
+        for (i, finding) in diagnosis.minor.iter().enumerate() {
+            let number = diagnosis.findings.len() + i + 1;
+            let lost = finding.lost_ns.map_or(String::new(), duration);
+            let text = format!("{number}. {}, {lost}: {}", finding.rule, finding.title);
+            for (i, line) in wrap(&escape::text(&text), self.width - 3)
+                .iter()
+                .enumerate()
+            {
+                let indent = if i == 0 { "" } else { "   " };
+                self.line(&format!("{indent}{line}"));
+            }
+        }
     }
 
     /// A part of a finding: its name at the left, the text broken beside it.
@@ -142,7 +172,9 @@ impl Page<'_> {
         self.part("instead", &finding.advice);
         // Not broken: it is there to be copied.
         let label = self.style.dim(&format!("{:<LABEL$}", "all calls"));
-        let command = ["fathom", "query", self.session, &finding.query].map(str::to_owned);
+        let number = number.to_string();
+        let words = ["fathom", "query", self.session, "--finding", &number];
+        let command = words.map(str::to_owned);
         let command = escape::text(&shell_words(&command)).into_owned();
         self.line(&format!("   {label}  {command}"));
     }
@@ -150,8 +182,8 @@ impl Page<'_> {
     fn rest(&mut self, diagnosis: &Diagnosis) {
         for more in &diagnosis.more {
             self.line(&format!(
-                "\n{} more findings of {}",
-                count(more.findings as i64),
+                "\n{} of {}",
+                counted(more.findings as i64, "more finding"),
                 more.rule
             ));
         }
@@ -181,6 +213,11 @@ fn also(finding: &Finding) -> String {
         }
     }
     parts.join(", ")
+}
+
+/// `1 rule`, `2 rules`.
+fn counted(n: i64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// A number with its name: the unit stands at the name's end.

@@ -1,6 +1,6 @@
 //! The findings of a report.
 
-use fathom_diagnose::Severity;
+use fathom_diagnose::{Severity, Summary};
 use fathom_model::units::count;
 use fathom_query::escape::{self, shell_words};
 
@@ -11,6 +11,13 @@ use super::lines::wrap;
 const LABEL: usize = 8;
 
 impl Page<'_> {
+    fn sentences(&mut self, summary: &Summary) {
+        let text = summary.sentences.join(" ");
+        for line in wrap(&escape::text(&text), self.width - 2) {
+            self.line(&format!("  {line}"));
+        }
+    }
+
     pub(super) fn findings(&mut self) {
         let Some(findings) = &self.report.findings else {
             return;
@@ -31,6 +38,7 @@ impl Page<'_> {
         };
         if findings.count == 0 {
             self.title("Findings", &looked);
+            self.sentences(&findings.summary);
             let none = self.style.good("none");
             self.line(&format!("  {none}"));
             return;
@@ -44,6 +52,7 @@ impl Page<'_> {
             ),
         };
         self.title("Findings", &note);
+        self.sentences(&findings.summary);
         for finding in &findings.top {
             let name = finding.severity.name();
             let label = format!("{name:<LABEL$}");

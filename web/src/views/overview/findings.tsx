@@ -35,12 +35,16 @@ export function Findings({ after }: { after: boolean }) {
 			<Shown
 				of={findings}
 				height={60}
-				empty={(data) => data.findings.length === 0}
-				emptyTitle="No rule has anything to say"
-				emptyText="None of the known patterns of slow or faulty I/O is in this session."
+				empty={(data) => data.calls === 0}
+				emptyTitle="No calls"
+				emptyText="There is nothing for the rules to look at."
 			>
 				{(data) => (
 					<div className="findings-list">
+						<p className="findings-summary">{visible(data.summary.sentences.join(" "))}</p>
+						{data.findings.length === 0 ? (
+							<p className="quiet">No findings: none of the known patterns of slow or faulty I/O is in this session.</p>
+						) : null}
 						{data.findings.map((finding, i) => (
 							<Entry key={i} finding={finding} start={session.about.started_at_ns} />
 						))}
@@ -49,6 +53,16 @@ export function Findings({ after }: { after: boolean }) {
 								and {exact(more.findings)} more of rule {more.rule}
 							</p>
 						))}
+						{data.minor.length ? (
+							<details>
+								<summary className="quiet">
+									Minor notes: {exact(data.minor.length)}, each costs less than a finding does
+								</summary>
+								{data.minor.map((finding, i) => (
+									<Entry key={i} finding={finding} start={session.about.started_at_ns} />
+								))}
+							</details>
+						) : null}
 					</div>
 				)}
 			</Shown>

@@ -1,0 +1,740 @@
+//! Where the time of a recording went, in a few sentences.
+//!
+//! Times in the sentences are of the clock: calls that several threads make at once count once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fathom_model::units::{bytes, duration, percent};
+use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Call, FileId};
+use crate::covered::Covered;
+use crate::kind::Kind;
+use crate::layers::Fault;
+use crate::ledger::{Claimable, FAULTS, Times};
+use crate::names::directory;
+use crate::state::State;
+use crate::state::files::FileState;
+use crate::text::{counted, list};
+
+/// Below this share of the run storage does not hold a program up.
+const LITTLE: f64 = 0.05;
+/// A second program or activity is named from this share of the run on.
+const SECOND: f64 = 0.10;
+/// A file with this share of the time is the one that the time is about.
+const ONE_FILE: f64 = 0.99;
+/// With this share it is the one that most of the time is about.
+const MOST: f64 = 0.6;
+/// Files up to which each is named.
+const NAMED: usize = 3;
+/// Files with this share of the time say where they all are.
+const NEARLY_ALL: f64 = 0.9;
+/// A thread that waited for this share of the time of its calls is said to have waited.
+const WAITED: f64 = 0.9;
+/// From here on most of the time was waiting.
+const WAITED_MOSTLY: f64 = 0.5;
+/// Calls are summed up by activity for this many programs.
+const MAX_PROGRAMS: usize = 256;
+/// Processes whose program is remembered.
+const MAX_PROCESSES: usize = 1 << 16;
+
+/// Where the time of a recording went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Summary {
+    /// Three sentences at most. Hold paths and names as they are: not escaped.
+    pub sentences: Vec<String>,
+    /// How long the run took, or the recording of what ran before, nanoseconds.
+    pub took_ns: i64,
+    /// In how much of that one thread at least was in a storage call, or in a page fault on a
+    /// file.
+    pub in_calls_ns: i64,
+    /// In how much of that an asynchronous request to storage was under way that no thread waited
+    /// for alone.
+    pub asynchronous_ns: i64,
+    /// Time that all threads together were in storage calls and page faults on files.
+    pub thread_ns: i64,
+    /// The same by program and activity, the longest first.
+    pub parts: Vec<Part>,
+}
+
+/// What a program did with storage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Part {
+    /// Name of its processes.
+    pub comm: String,
+    /// What it did.
+    pub activity: Activity,
+    /// In how much of the run one of its threads at least did that, nanoseconds.
+    pub wall_ns: i64,
+    /// Time that its threads did that together.
+    pub thread_ns: i64,
+    /// Of which they waited for I/O, and in syncs for the file system too; null when waits were not
+    /// recorded.
+    pub waited_ns: Option<i64>,
+    /// Calls, or page faults.
+    pub calls: i64,
+    /// Bytes that they moved.
+    pub bytes: i64,
+    /// Names of files with time of it; those of calls by path are not known.
+    pub files: i64,
+    /// The file with most of the time.
+    pub path: Option<String>,
+}
+
+/// What calls are for, in words of their time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// Makes files durable.
+    Sync,
+    /// Reads.
+    Read,
+    /// Writes, reserves or frees room.
+    Write,
+    /// Moves bytes from file to file.
+    Transfer,
+    /// Finds, opens and lists files.
+    Find,
+    /// Removes names.
+    Remove,
+    /// Makes names, and changes them and attributes.
+    Change,
+    /// Takes locks.
+    Lock,
+    /// Page faults.
+    Fault,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl Activity {
+    const COUNT: usize = Activity::Other as usize + 1;
+
+    /// That of the calls of a kind.
+    fn of(kind: Kind) -> Self {
+        use Kind::*;
+        match kind {
+            Sync | SyncAll | SyncRange | Msync => Activity::Sync,
+            Read | Advise => Activity::Read,
+            Write | Allocate | Truncate => Activity::Write,
+            Transfer => Activity::Transfer,
+            Open | Close | CloseRange | Stat | Access | Readlink | Statfs | ReadDir | Chdir
+            | GetXattr | Seek => Activity::Find,
+            Unlink | Rmdir => Activity::Remove,
+            Rename | SetAttr | Link | Symlink | Mkdir | Mknod | SetXattr => Activity::Change,
+            Flock | Fcntl => Activity::Lock,
+            Dup | Ioctl | Mmap | Munmap | Madvise | Other => Activity::Other,
+        }
+    }
+
+    fn of_index(index: usize) -> Self {
+        match index {
+            FAULTS => Activity::Fault,
+            index => Kind::at(index).map_or(Activity::Other, Self::of),
+        }
+    }
+}
+
+/// Whether a call of a kind on a file is one to storage; pipes, sockets and terminals are not.
+fn is_storage(kind: Kind, file: Option<&FileState>) -> bool {
+    match file.filter(|file| !file.file_type.is_empty()) {
+        Some(file) => matches!(
+            &*file.file_type,
+            "regular" | "directory" | "symlink" | "block"
+        ),
+        // Of calls by path.
+        None => {
+            let of_descriptor = matches!(kind, Kind::Close | Kind::CloseRange | Kind::Seek);
+            kind == Kind::SyncAll || kind.is_metadata() && !of_descriptor
+        }
+    }
+}
+
+/// Time of the clock that calls took, as they come.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    all: Covered,
+    asynchronous: Covered,
+    /// By program, with its name: by activity.
+    programs: Vec<(String, [Covered; Activity::COUNT])>,
+    /// Indexes of the programs by process; the latest one again.
+    processes: HashMap<i32, Option<usize>>,
+    latest: Option<(i32, Option<usize>)>,
+    /// Time of calls on descriptors of which it is not known what they are.
+    unknown_ns: i64,
+}
+
+impl Clock {
+    /// Adds a call.
+    pub(crate) fn call(&mut self, call: &Call, file: Option<&FileState>, state: &State) {
+        if !is_storage(call.kind, file) {
+            if call.file.is_none() && call.kind.is_data() {
+                self.unknown_ns = self.unknown_ns.saturating_add(call.dur_ns.max(0));
+            }
+            return;
+        }
+        let (from, to) = (call.ts_ns, call.ended_at_ns());
+        if call.asynchronous {
+            self.asynchronous.add(from, to);
+            return;
+        }
+        self.add(
+            call.pid,
+            call.comm,
+            Activity::of(call.kind),
+            (from, to),
+            state,
+        );
+    }
+
+    /// Adds a page fault.
+    pub(crate) fn fault(&mut self, fault: &Fault, state: &State) {
+        let span = (fault.ts_ns, fault.ts_ns.saturating_add(fault.dur_ns));
+        self.add(fault.pid, fault.comm, Activity::Fault, span, state);
+    }
+
+    fn add(&mut self, pid: i32, comm: &str, activity: Activity, span: (i64, i64), state: &State) {
+        self.all.add(span.0, span.1);
+        let program = match self.latest.filter(|(latest, _)| *latest == pid) {
+            Some((_, program)) => program,
+            None => {
+                let program = self.program(pid, comm, state);
+                self.latest = Some((pid, program));
+                program
+            }
+        };
+        let program = program.and_then(|at| self.programs.get_mut(at));
+        if let Some(covered) = program.and_then(|(_, of)| of.get_mut(activity as usize)) {
+            covered.add(span.0, span.1);
+        }
+    }
+
+    fn program(&mut self, pid: i32, comm: &str, state: &State) -> Option<usize> {
+        if let Some(known) = self.processes.get(&pid) {
+            return *known;
+        }
+        if self.processes.len() >= MAX_PROCESSES {
+            self.processes.clear();
+        }
+        let name = name_of(pid, state).unwrap_or(comm);
+        let program = match self.at(name) {
+            Some(at) => Some(at),
+            None if self.programs.len() < MAX_PROGRAMS => {
+                self.programs.push((name.to_owned(), Default::default()));
+                Some(self.programs.len() - 1)
+            }
+            None => None,
+        };
+        self.processes.insert(pid, program);
+        program
+    }
+
+    /// The program with a name.
+    fn at(&self, name: &str) -> Option<usize> {
+        self.programs.iter().position(|(known, _)| known == name)
+    }
+
+    /// The name that a process's time is added up by.
+    fn comm(&self, pid: i32) -> Option<&str> {
+        let program = (*self.processes.get(&pid)?)?;
+        self.programs.get(program).map(|(name, _)| name.as_str())
+    }
+
+    fn wall_ns(&self, comm: &str, activity: Activity) -> i64 {
+        let program = self.at(comm).and_then(|at| self.programs.get(at));
+        let covered = program.and_then(|(_, of)| of.get(activity as usize));
+        covered.map_or(0, Covered::ns)
+    }
+}
+
+/// Name of a process, where table `processes` has it.
+fn name_of(pid: i32, state: &State) -> Option<&str> {
+    let name = state.process(pid).map(|process| process.comm.as_str());
+    name.filter(|name| !name.is_empty())
+}
+
+/// What a summary says besides numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    /// Whether a command was recorded, from its beginning to its end.
+    pub(crate) command: bool,
+    /// How long the run or the recording took, nanoseconds.
+    pub(crate) took_ns: i64,
+    /// Whether single calls were recorded.
+    pub(crate) calls: bool,
+    /// Whether times off the CPU were.
+    pub(crate) waits: bool,
+    /// Whether page faults were.
+    pub(crate) faults: bool,
+}
+
+/// Files of a part, with their sums. By their names: one after the other has the same, as journals
+/// have.
+#[derive(Default)]
+struct Files<'a> {
+    sums: BTreeMap<&'a str, (FileId, Part)>,
+    /// Of files that had no room, and calls without a file.
+    others: bool,
+}
+
+impl<'a> Files<'a> {
+    /// The file with most of the time.
+    fn top(&self) -> Option<(&'a str, FileId, &Part)> {
+        let sums = self.sums.iter();
+        let top = sums.max_by_key(|(_, (_, sum))| sum.thread_ns);
+        top.map(|(name, (id, sum))| (*name, *id, sum))
+    }
+}
+
+pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Recorded) -> Summary {
+    let mut parts: BTreeMap<(&str, Activity), (Part, Files)> = BTreeMap::new();
+    for sum in &times.sums {
+        let file = sum.key.file.and_then(|id| state.files.get(id));
+        let index = sum.key.index();
+        let storage = match Kind::at(index) {
+            Some(kind) => is_storage(kind, file),
+            None => true,
+        };
+        let Some(comm) = clock.comm(sum.pid).filter(|_| storage && sum.calls > 0) else {
+            continue;
+        };
+        let activity = Activity::of_index(index);
+        let (part, files) = parts.entry((comm, activity)).or_default();
+        files.others |= times.coarse;
+        add(part, sum);
+        match sum.key.file {
+            Some(id) => {
+                let name = file.map_or("(unnamed file)", FileState::name);
+                let named = files.sums.entry(name).or_insert((id, Part::default()));
+                add(&mut named.1, sum);
+            }
+            None => files.others = true,
+        }
+    }
+    let thread_ns = parts.values().map(|(part, _)| part.thread_ns).sum();
+    let mut parts: Vec<(Part, Files)> = parts
+        .into_iter()
+        .map(|((comm, activity), (part, files))| {
+            let path = files.top().map(|(name, ..)| name);
+            let part = Part {
+                comm: comm.to_owned(),
+                activity,
+                wall_ns: clock.wall_ns(comm, activity),
+                waited_ns: part.waited_ns.filter(|_| recorded.waits),
+                files: files.sums.len() as i64,
+                path: path.map(str::to_owned),
+                ..part
+            };
+            (part, files)
+        })
+        .collect();
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse((part.wall_ns, part.thread_ns)));
+    let mut summary = Summary {
+        sentences: Vec::new(),
+        took_ns: recorded.took_ns,
+        in_calls_ns: clock.all.ns().min(recorded.took_ns),
+        asynchronous_ns: clock.asynchronous.ns(),
+        thread_ns,
+        parts: Vec::new(),
+    };
+    summary.sentences = sentences(&summary, &parts, clock.unknown_ns, state, recorded);
+    let parts = parts.into_iter().map(|(part, _)| part);
+    summary.parts = parts.filter(|part| part.wall_ns > 0).take(10).collect();
+    summary
+}
+
+fn add(part: &mut Part, sum: &Claimable) {
+    part.thread_ns = part.thread_ns.saturating_add(sum.own_ns);
+    let waited = part.waited_ns.unwrap_or(0).saturating_add(sum.waited_ns);
+    part.waited_ns = Some(waited);
+    part.calls += sum.calls;
+    part.bytes = part.bytes.saturating_add(sum.bytes);
+}
+
+fn sentences(
+    summary: &Summary,
+    parts: &[(Part, Files)],
+    unknown_ns: i64,
+    state: &State,
+    recorded: Recorded,
+) -> Vec<String> {
+    let took = summary.took_ns;
+    let run = match recorded.command {
+        true => "This run",
+        false => "The recording",
+    };
+    let missing = match (recorded.calls, state.has_gaps()) {
+        (false, _) => Some("Single calls were not recorded: what the time went into is not known."),
+        (true, true) => Some(
+            "Some calls were lost or left out by filters, or their rows cannot be read: their time \
+             is not in these numbers.",
+        ),
+        (true, false) => None,
+    };
+    if took <= 0 || !recorded.calls {
+        let none = match recorded.calls {
+            true => "No calls were recorded.",
+            false => "",
+        };
+        let all = [Some(none).filter(|none| !none.is_empty()), missing];
+        return all.into_iter().flatten().map(str::to_owned).collect();
+    }
+    let of_run = |ns: i64| percent(ns as f64 / took as f64);
+    let much = |ns: i64, share: f64| ns as f64 >= took as f64 * share;
+    let mut out = Vec::new();
+    let took_text = duration(took);
+    let waiting = much(summary.in_calls_ns, LITTLE);
+    let first = parts.first().filter(|_| waiting);
+    if let Some((part, files)) = first {
+        let what = phrase(part, files, state);
+        let wall = part.wall_ns;
+        let mut text = format!(
+            "{run} took {took_text}; for {} ({}) {} {what}",
+            duration(wall),
+            of_run(wall),
+            part.comm
+        );
+        // Threads at once.
+        if part.thread_ns as f64 > wall as f64 * 1.5 {
+            text.push_str(&format!(
+                "; its threads spent {} in total on that",
+                duration(part.thread_ns)
+            ));
+        }
+        text.push('.');
+        out.push(text);
+        let second = parts.get(1).filter(|(part, _)| much(part.wall_ns, SECOND));
+        if let Some((second, files)) = second {
+            let who = match second.comm == part.comm {
+                true => "it",
+                false => &second.comm,
+            };
+            out.push(format!(
+                "For {} ({}) {who} {}.",
+                duration(second.wall_ns),
+                of_run(second.wall_ns),
+                phrase(second, files, state)
+            ));
+        }
+        let named = part.wall_ns + second.map_or(0, |(part, _)| part.wall_ns);
+        if named as f64 * 1.25 < summary.in_calls_ns as f64 {
+            out.push(format!(
+                "Storage calls of all kinds took {} ({}).",
+                duration(summary.in_calls_ns),
+                of_run(summary.in_calls_ns)
+            ));
+        }
+    }
+    if much(summary.asynchronous_ns, LITTLE) {
+        let text = format!(
+            "synchronous calls aside, asynchronous requests to storage were under way for {} ({})",
+            duration(summary.asynchronous_ns),
+            of_run(summary.asynchronous_ns)
+        );
+        let text = match out.is_empty() {
+            true => format!(
+                "{run} took {took_text}, {} of it ({}) in storage calls; {}.",
+                of_run(summary.in_calls_ns),
+                duration(summary.in_calls_ns),
+                text.trim_start_matches("synchronous calls aside, ")
+            ),
+            false => format!("S{}.", text.trim_start_matches('s')),
+        };
+        out.push(text);
+    }
+    let unknown = much(unknown_ns, LITTLE);
+    if out.is_empty() {
+        let sure = missing.is_none() && !unknown;
+        let why = match (sure, recorded.faults) {
+            (false, _) => "",
+            (true, true) => ": storage does not hold it up",
+            (true, false) => ": calls to storage do not hold it up",
+        };
+        let faults = if recorded.faults {
+            " and page faults"
+        } else {
+            ""
+        };
+        out.push(format!(
+            "{run} took {took_text}, {} of it ({}) in storage calls{faults}{why}.",
+            of_run(summary.in_calls_ns),
+            duration(summary.in_calls_ns)
+        ));
+    }
+    let unknown = unknown.then(|| {
+        format!(
+            "Reads and writes of {} are left out: what they were made on was not recorded.",
+            duration(unknown_ns)
+        )
+    });
+    let last = missing.map(str::to_owned).or(unknown);
+    out.truncate(if last.is_some() { 2 } else { 3 });
+    out.extend(last);
+    out
+}
+
+/// What a program did, with its name before it: `waited for the disk to make a durable, 3 calls`.
+fn phrase(part: &Part, files: &Files, state: &State) -> String {
+    let top = files.top();
+    let file = top.and_then(|(_, id, _)| state.files.get(id));
+    // Of one file its own numbers.
+    let one = top.filter(|(.., sum)| sum.thread_ns as f64 >= part.thread_ns as f64 * ONE_FILE);
+    let (calls, moved) = match one {
+        Some((.., sum)) => (sum.calls, sum.bytes),
+        None => (part.calls, part.bytes),
+    };
+    let object = match (one, top) {
+        (Some((name, ..)), _) => name.to_owned(),
+        (None, Some(_)) => many(part, files, state),
+        (None, None) => "files".to_owned(),
+    };
+    let local = file.is_some_and(|file| file.has_disk());
+    let disk = if local { "the disk" } else { "storage" };
+    let waited = |share: f64| {
+        part.waited_ns
+            .is_some_and(|ns| ns as f64 >= part.thread_ns as f64 * share)
+    };
+    let comma = if object.contains(", mostly ") {
+        ","
+    } else {
+        ""
+    };
+    let mostly = waited(WAITED_MOSTLY) && !waited(WAITED);
+    let waited = waited(WAITED);
+    let times = counted(calls, "call", "calls");
+    let moved = bytes(moved);
+    let text = match (part.activity, waited) {
+        (Activity::Sync, true) => {
+            format!("waited for {disk} to make {object}{comma} durable, in {times}")
+        }
+        (Activity::Sync, false) => format!("made {object}{comma} durable, in {times}"),
+        (Activity::Read, true) => {
+            format!("waited for {disk} to read {object} ({moved} in {times})")
+        }
+        (Activity::Read, false) => format!("read {object} ({moved} in {times})"),
+        (Activity::Write, true) => {
+            format!("waited for {disk} as it wrote {object} ({moved} in {times})")
+        }
+        (Activity::Write, false) => format!("wrote {object} ({moved} in {times})"),
+        (Activity::Transfer, true) => {
+            format!("waited for {disk} as it moved bytes of {object} ({moved} in {times})")
+        }
+        (Activity::Transfer, false) => format!("moved bytes of {object} ({moved} in {times})"),
+        (Activity::Find, true) => {
+            format!("waited for {disk} as it looked up, opened and listed files, in {times}")
+        }
+        (Activity::Find, false) => format!("looked up, opened and listed files, in {times}"),
+        (Activity::Remove, true) => format!("waited for {disk} as it removed files, in {times}"),
+        (Activity::Remove, false) => format!("removed files, in {times}"),
+        (Activity::Change, true) => {
+            format!("waited for {disk} as it made, renamed and changed files, in {times}")
+        }
+        (Activity::Change, false) => format!("made, renamed and changed files, in {times}"),
+        (Activity::Lock, _) => format!("was in calls that lock {object}, {times}"),
+        (Activity::Fault, _) => format!(
+            "was in {} on {object}, which it has mapped",
+            counted(calls, "page fault", "page faults")
+        ),
+        (Activity::Other, _) => format!("was in other calls on {object}, {times}"),
+    };
+    match mostly {
+        true => format!("{text}, most of that time waiting for {disk}"),
+        false => text,
+    }
+}
+
+/// Several files in words.
+fn many(part: &Part, files: &Files, state: &State) -> String {
+    let mut sums: Vec<_> = files.sums.iter().collect();
+    sums.sort_by_key(|(_, (_, sum))| std::cmp::Reverse(sum.thread_ns));
+    if sums.len() <= NAMED {
+        let names = sums.iter().map(|(name, _)| (**name).to_owned());
+        let others = files.others.then(|| "others".to_owned());
+        return list(&names.chain(others).collect::<Vec<_>>());
+    }
+    let at_least = if files.others { "at least " } else { "" };
+    let number = format!("{at_least}{}", counted(sums.len() as i64, "file", "files"));
+    if let Some((name, (_, top))) = sums.first()
+        && top.thread_ns as f64 >= part.thread_ns as f64 * MOST
+    {
+        return format!("{number}, mostly {name}");
+    }
+    // Those that have nearly all of the time: each program reads its libraries, too.
+    let (mut costly, mut ns) = (0, 0);
+    for (_, (_, sum)) in &sums {
+        if ns as f64 >= part.thread_ns as f64 * NEARLY_ALL {
+            break;
+        }
+        ns += sum.thread_ns;
+        costly += 1;
+    }
+    let directories: Vec<&str> = sums
+        .iter()
+        .map(|(name, (id, _))| {
+            let name: &str = name;
+            let is_directory = state.files.get(*id).is_some_and(FileState::is_directory);
+            if is_directory { name } else { directory(name) }
+        })
+        .collect();
+    let all: BTreeSet<&str> = directories.iter().copied().collect();
+    let costly: BTreeSet<&str> = directories.iter().copied().take(costly).collect();
+    let root = common(&costly);
+    let mostly = if root == common(&all) { "" } else { ", mostly" };
+    match root {
+        Some(root) if costly.len() == 1 => format!("{number}{mostly} in {root}"),
+        Some(root) => format!("{number}{mostly} below {root}"),
+        None => number,
+    }
+}
+
+/// The deepest directory that has all of these in or below it; `None` when that is the root.
+fn common<'a>(directories: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let (first, last) = (directories.first()?, directories.last()?);
+    let mut end = 0;
+    for (at, byte) in first.bytes().enumerate() {
+        match last.as_bytes().get(at) {
+            Some(other) if *other == byte => {}
+            _ => break,
+        }
+        let next = |text: &str| matches!(text.as_bytes().get(at + 1), None | Some(b'/'));
+        if next(first) && next(last) {
+            end = at + 1;
+        }
+    }
+    first.get(..end).filter(|root| root.len() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Diagnosis;
+    use crate::scenario::Scenario;
+
+    fn text(diagnosis: &Diagnosis) -> String {
+        diagnosis.summary.sentences.join(" ")
+    }
+
+    #[test]
+    fn the_file_that_a_run_makes_durable_is_named_with_the_time() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/aof", "O_WRONLY|O_CREAT");
+        for _ in 0..300 {
+            s.write(fd, 100);
+            s.fsync(fd);
+        }
+        let diagnosis = s.diagnose();
+        let text = text(&diagnosis);
+        let part = &diagnosis.summary.parts[0];
+        assert_eq!(
+            (part.activity, part.calls, part.path.as_deref()),
+            (Activity::Sync, 300, Some("/data/aof"))
+        );
+        assert_eq!((part.wall_ns, part.thread_ns), (300_000_000, 300_000_000));
+        assert!(diagnosis.summary.in_calls_ns <= diagnosis.summary.took_ns);
+        assert!(
+            text.starts_with("This run took 301 ms; for 300 ms (100 %) program made /data/aof durable, in 300 calls."),
+            "{text}"
+        );
+        assert!(!text.contains("hold it up"), "{text}");
+    }
+
+    #[test]
+    fn waits_for_many_files_are_told_with_or_without_a_finding() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let fd = s.open_existing(&format!("/src/{}/f{i}", i % 3), "O_RDONLY", 4096);
+            s.missed(4096, 2_000_000);
+            s.off_cpu(1_900_000);
+            s.read(fd, 4096);
+            s.close(fd);
+        }
+        let diagnosis = s.diagnose();
+        let text = text(&diagnosis);
+        assert!(
+            text.contains(
+                "program waited for the disk to read 30 files below /src (120 KiB in 30 calls)"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn files_that_have_one_name_after_the_other_are_one() {
+        let mut s = Scenario::new();
+        let db = s.open("/data/x.db", "O_RDWR|O_CREAT");
+        for _ in 0..50 {
+            let fd = s.open("/data/x.db-journal", "O_RDWR|O_CREAT");
+            s.write(fd, 512);
+            s.fsync(fd);
+            s.fsync(fd);
+            s.close(fd);
+            s.fsync(db);
+            s.unlink("/data/x.db-journal");
+            s.new_file("/data/x.db-journal");
+        }
+        let text = text(&s.diagnose());
+        assert!(
+            text.contains("made /data/x.db-journal and /data/x.db durable, in 150 calls"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_healthy_program_is_said_to_be_healthy() {
+        let healthy = || {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/a", "O_RDONLY", 1 << 20);
+            for _ in 0..10 {
+                s.read(fd, 4096);
+                s.wait_ms(10);
+            }
+            s.close(fd);
+            s
+        };
+        let all = text(&healthy().diagnose());
+        assert!(
+            all.starts_with("This run took 100 ms, <0.1 % of it"),
+            "{all}"
+        );
+        assert!(all.ends_with("in storage calls and page faults: storage does not hold it up."));
+        // Nothing is said of page faults that were not recorded.
+        let mut s = healthy();
+        s.no_layers();
+        let calls = text(&s.diagnose());
+        assert!(
+            calls.ends_with("in storage calls: calls to storage do not hold it up."),
+            "{calls}"
+        );
+    }
+
+    #[test]
+    fn what_was_lost_is_not_judged() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/a", "O_RDONLY", 1 << 20);
+        s.read(fd, 4096);
+        s.wait_ms(10);
+        s.close(fd);
+        let mut engine = s.engine();
+        engine.has_gaps();
+        let text = text(&engine.diagnosis());
+        assert!(
+            !text.contains("hold it up") && text.contains("Some calls were lost"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn directories_that_files_share() {
+        let of = |all: &[&'static str]| common(&all.iter().copied().collect());
+        assert_eq!(of(&["/a/b", "/a/bc", "/a/d"]), Some("/a"));
+        assert_eq!(of(&["/a/b", "/a/b/c"]), Some("/a/b"));
+        assert_eq!(of(&["/a", "/b"]), None);
+    }
+}
