@@ -12,8 +12,9 @@ use crate::layout::LOCK_FILE;
 use crate::owner::{Access, is_ours};
 
 /// How often, and how long, a recorder tries: readers hold the lock for an
-/// instant when they look whether a session is live.
-const TRIES: u32 = 20;
+/// instant when they look whether a session is live, and so does a process that this one
+/// starts until it runs its program.
+const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held by a recorder; the kernel releases it when the recorder ends, however
