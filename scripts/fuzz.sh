@@ -28,5 +28,5 @@ fuzz() {
 		done
 	fi
 	build_fuzz || return
-	FATHOM_BIN=$root/target/release/fathom target/release/fathom-fuzz --corpus "$root/target/fuzz" "${arguments[@]}"
+	FATHOM_BIN=$root/target/release/fathom target/release/fathom-fuzz "${arguments[@]}"
 }

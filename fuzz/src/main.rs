@@ -20,6 +20,7 @@ mod worker;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use fathom_model::tables::SCHEMA_VERSION;
 use targets::TARGETS;
 
 const USAGE: &str = "usage: fathom-fuzz [OPTIONS] [TARGET...]
@@ -27,7 +28,8 @@ const USAGE: &str = "usage: fathom-fuzz [OPTIONS] [TARGET...]
 
   --seconds N     how long each target runs (45)
   --seed N        the seed; without it one is drawn, and printed
-  --corpus DIR    inputs to mutate; made when DIR is not there (target/fuzz)
+  --corpus DIR    inputs to mutate; made when DIR is not there (target/fuzz-VERSION,
+                  by the version of the tables)
 
 FATHOM_BIN names the program where it is not the one that was built with this.
 ";
@@ -65,7 +67,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
     let mut options = Options {
         seconds: 45,
         seed: fastrand::u64(..1 << 32),
-        corpus: fathom_tests::environment::build_dir().join("fuzz"),
+        corpus: fathom_tests::environment::build_dir().join(format!("fuzz-{SCHEMA_VERSION}")),
         targets: Vec::new(),
         replay: None,
         worker: None,

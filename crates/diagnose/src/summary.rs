@@ -121,9 +121,10 @@ impl Activity {
     fn of(kind: Kind) -> Self {
         use Kind::*;
         match kind {
-            Sync | SyncAll | SyncRange | Msync => Activity::Sync,
+            Sync | SyncAll | Msync => Activity::Sync,
             Read | Advise => Activity::Read,
-            Write | Allocate | Truncate => Activity::Write,
+            // sync_file_range waits for write-back, and makes nothing durable.
+            Write | SyncRange | Allocate | Truncate => Activity::Write,
             Transfer => Activity::Transfer,
             Open | Close | CloseRange | Stat | Access | Readlink | Statfs | ReadDir | Chdir
             | GetXattr | Seek => Activity::Find,

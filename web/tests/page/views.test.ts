@@ -149,7 +149,7 @@ onStage(
 				const id = await fileId("/data.bin");
 				const [sums] = await sql(
 					`SELECT sum(bytes) FILTER (syscall LIKE '%read%')::DOUBLE AS r, sum(bytes) FILTER (syscall LIKE '%write%')::DOUBLE AS w
-				FROM syscalls WHERE file_id = ${id} AND "offset" IS NOT NULL`,
+				FROM syscalls WHERE file_id = ${id} AND file_offset IS NOT NULL`,
 				);
 				const figure = async (at: number) => {
 					const title = await tab.page.locator(".file-figures > div").nth(at).getAttribute("title");
@@ -204,7 +204,7 @@ onStage(
 				await settled(tab.page);
 				const [row] = await sql(
 					`SELECT count(*)::DOUBLE AS n FROM syscalls WHERE file_id = ${await fileId("/data.bin")} AND bytes > 0
-					AND "offset" < ${high} AND "offset" + bytes > ${low}`,
+					AND file_offset < ${high} AND file_offset + bytes > ${low}`,
 				);
 				const note = () => tab.page.locator(".file-plot .note").innerText();
 				await expect.poll(async () => Number((await note()).split(" acc")[0]?.replace(/\D/g, ""))).toBe(row?.["n"]);
@@ -316,7 +316,7 @@ onStage(
 			});
 			it("filters by a layer, and opens a request by keys and by a click", async () => {
 				await open(tab, server, { ...session, view: "layers", order: "dur" });
-				await tab.page.locator(".layers-sums tbody tr", { hasText: "device" }).click();
+				await tab.page.locator(".layers-sums tbody tr", { hasText: "the device at work" }).click();
 				await expect.poll(() => tab.page.locator(".chip").innerText()).toContain("device");
 				await settled(tab.page);
 				await tab.page.keyboard.press("]");

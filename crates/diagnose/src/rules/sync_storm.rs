@@ -73,6 +73,8 @@ struct Syncs {
     busy_ns: i64,
     /// How much was dirty, in buckets as of durations.
     amounts: Durations,
+    /// Those that wait for write-back and make nothing durable.
+    ranges: u64,
     first_at_ns: i64,
     last_at_ns: i64,
     /// Those right after a sync of another name by the same process.
@@ -199,6 +201,7 @@ impl Rule for SyncStorm {
             }
             return;
         }
+        syncs.ranges += u64::from(synced == Synced::Range);
         syncs.add(call, amount);
         let process = self.processes.entry(call.pid);
         process.busy_ns += (call.ended_at_ns() - call.ts_ns.max(process.until_ns)).max(0);
@@ -232,10 +235,14 @@ impl Rule for SyncStorm {
             let query = sql::calls(&query);
             if syncs.is_storm(run) && !in_turn.contains(&(*pid, syncs.name)) {
                 let amount = syncs.amounts.median_ns();
+                let what = match syncs.ranges == syncs.dirty.count {
+                    true => format!("waits for the write-back of {path}"),
+                    false => format!("makes {path} durable"),
+                };
                 out.push(Found {
                     lost_ns: Some(syncs.lost()),
                     title: format!(
-                        "{} makes {path} durable {} times, each time after about {}; that takes {} of the {}'s time",
+                        "{} {what} {} times, each time after about {}; that takes {} of the {}'s time",
                         syncs.comm,
                         units::count(syncs.dirty.count as i64),
                         units::bytes(amount),

@@ -25,11 +25,19 @@ describe("cells", () => {
 		expect([...sortedRows(DATA, { name: "who", down: true })]).toEqual([0, 2, 1]);
 	});
 	it("are copied with tabs between and none within", () => {
-		expect(tsv(result({ a: ["x\ty", "p\nq"] }), [0, 1])).toBe("a\nx y\np q\n");
+		expect(tsv(result({ a: ["x\ty", "p\nq", "=1+2"] }), [0, 1, 2])).toBe("a\nx y\np q\n'=1+2\n");
 	});
 	it("are written as CSV that a spreadsheet does not run", () => {
-		const text = csv(result({ name: ['=HYPERLINK("x")', 'say "hi", you', "-1.5", "+cmd"] }));
-		expect(text.split("\r\n")).toEqual(["name", '"\'=HYPERLINK(""x"")"', '"say ""hi"", you"', "-1.5", "'+cmd", ""]);
+		const text = csv(result({ name: ['=HYPERLINK("x")', 'say "hi", you', "-1.5", "+cmd", "-1+cmd|' /C calc'!A0"] }));
+		expect(text.split("\r\n")).toEqual([
+			"name",
+			'"\'=HYPERLINK(""x"")"',
+			'"say ""hi"", you"',
+			"-1.5",
+			"'+cmd",
+			"'-1+cmd|' /C calc'!A0",
+			"",
+		]);
 	});
 	it("have columns as wide as they need, within bounds", () => {
 		const [narrow = 0, wide = 0] = widths(result({ a: ["1"], b: ["x".repeat(500)] }));

@@ -55,9 +55,18 @@ export function widths(data: CellColumns): number[] {
 	});
 }
 
+/**
+ * Spreadsheets run what begins like a formula: names of traced programs must not become one. The same rule as in
+ * `fathom query --format csv`; the wide forms count for spreadsheets in East Asian languages.
+ */
+function harmless(text: string): string {
+	const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+	return /^[=+\-@＝＋－＠\t\r]/.test(text) && !number.test(text) ? `'${text}` : text;
+}
+
 /** Rows as text for the clipboard: a tab between cells, none within one. */
 export function tsv(data: CellColumns, rows: Iterable<number>): string {
-	const clean = (text: string) => text.replace(/[\t\r\n]/g, " ");
+	const clean = (text: string) => harmless(text).replace(/[\t\r\n]/g, " ");
 	const lines = [data.names.map(clean).join("\t")];
 	for (const row of rows) lines.push(data.names.map((name) => clean(cellText(data, name, row) ?? "")).join("\t"));
 	return `${lines.join("\n")}\n`;
@@ -66,8 +75,7 @@ export function tsv(data: CellColumns, rows: Iterable<number>): string {
 /** All rows as a file for other programs, as RFC 4180 has it. */
 export function csv(data: CellColumns): string {
 	const quoted = (text: string) => {
-		// Programs for tables run what begins like a formula: names of traced programs must not become one.
-		const safe = /^[=+\-@\t\r]/.test(text) && !/^-?[\d.]/.test(text) ? `'${text}` : text;
+		const safe = harmless(text);
 		return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 	};
 	const lines = [data.names.map(quoted).join(",")];

@@ -51,6 +51,11 @@ fn fires_on_synchronous_writes_and_mappings() {
     }
     let found = fires("sync-storm", s);
     assert!((found[0].evidence[1].value - 200.0).abs() < 30.0, "{found:?}");
+    // Waits for data, not for what makes them durable.
+    assert!(
+        found[0].title.contains("waits for the write-back of /data/log 100 times"),
+        "{found:?}"
+    );
 }
 
 #[test]
