@@ -24,6 +24,38 @@ def two_files_by_turns_buffered():
         file.close()
 
 
+@setup("hole-reads/bad", "hole-reads/good")
+def an_image_with_little_in_it():
+    fd = os.open("disk.img", os.O_CREAT | os.O_WRONLY, 0o644)
+    os.ftruncate(fd, 512 << 20)
+    for at in range(0, 512 << 20, 64 << 20):
+        os.pwrite(fd, os.urandom(1 << 20), at)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+@program("hole-reads/bad")
+def backs_up_all_of_it():
+    fd = os.open("disk.img", os.O_RDONLY)
+    while os.read(fd, 1 << 16):
+        pass
+
+
+@program("hole-reads/good")
+def backs_up_the_data():
+    fd = os.open("disk.img", os.O_RDONLY)
+    at, size = 0, os.fstat(fd).st_size
+    while at < size:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:
+            break
+        end = os.lseek(fd, at, os.SEEK_HOLE)
+        while at < end:
+            at += len(os.pread(fd, min(1 << 20, end - at), at))
+
+
 RECORDS = 20000
 
 

@@ -133,6 +133,7 @@ mod tests {
         };
         for input in [
             Input::Content,
+            Input::Cache,
             Input::Faults,
             Input::Block,
             Input::Interrupts,

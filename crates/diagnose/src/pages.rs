@@ -84,6 +84,7 @@ fn need(input: Input) -> &'static str {
     match input {
         Input::Calls => "calls (always recorded)",
         Input::Content => "hashes of content (`--content hash`)",
+        Input::Cache => "lookups in the page cache (`--layers pagecache`)",
         Input::Faults => "page faults (`--layers pagecache`)",
         Input::Block => "requests to devices (`--layers block`)",
         Input::Waits => "waits (`--layers sched`)",

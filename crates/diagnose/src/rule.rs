@@ -16,6 +16,8 @@ pub enum Input {
     Calls,
     /// Hashes of what calls moved.
     Content,
+    /// Lookups in the page cache.
+    Cache,
     /// Page faults.
     Faults,
     /// Requests to devices.

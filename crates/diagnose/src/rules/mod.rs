@@ -61,6 +61,7 @@ rules! {
     noisy_neighbor::NoisyNeighbor,
     cold_small_files::ColdSmallFiles,
     direct_shallow::DirectShallow,
+    hole_reads::HoleReads,
     process_per_item::ProcessPerItem,
     online_discard::OnlineDiscard,
 }
