@@ -11,6 +11,7 @@ pub mod bytes;
 pub mod container;
 pub mod errno;
 pub mod escape;
+pub mod kind;
 pub mod layers;
 pub mod meta;
 pub mod perf_counters;

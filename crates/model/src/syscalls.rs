@@ -2,11 +2,15 @@
 //! `bpf/syscalls.def` and `bpf/operations.def`, and how each is laid out in a
 //! record.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::abi::{
     AIO_OPERATIONS, CallDesc, DESC_CHDIR, DESC_POSITION, DESC_RENAMES, DESC_RET_ADDR,
     DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, RESULT_ARG, SIGNED_ARG,
     WATCH_CALL,
 };
+use crate::kind::Kind;
 
 /// What kind of work a call asks for (papers: DIO, table 1; `memory` and
 /// `async` are ours).
@@ -193,10 +197,14 @@ pub struct Syscall {
     pub all_types: bool,
     /// Kind of work.
     pub class: Class,
+    /// What it is for.
+    pub kind: Kind,
     /// Meaning of the return value.
     pub returns: Returns,
     /// Roles of the arguments, in order.
     pub args: &'static [Arg],
+    /// Whether a null path means the file behind the descriptor.
+    pub null_path: bool,
     /// How the size is taken, [`Arg::Size`] or [`Arg::Length`].
     pub size: Number,
     /// How the position is taken, [`Arg::Offset`].
@@ -271,6 +279,13 @@ impl Syscall {
         SYSCALLS.iter().position(|s| s.name == name)
     }
 
+    /// The call that column `syscall` of the tables names.
+    pub fn named(name: &[u8]) -> Option<&'static Syscall> {
+        static INDEX: LazyLock<HashMap<&[u8], &Syscall>> =
+            LazyLock::new(|| SYSCALLS.iter().map(|s| (s.name.as_bytes(), s)).collect());
+        INDEX.get(name).copied()
+    }
+
     /// Number on the machine that this is built for.
     pub fn number(&self) -> Option<u16> {
         if cfg!(target_arch = "aarch64") {
@@ -295,33 +310,31 @@ impl Syscall {
         self.args.iter().position(|a| *a == role)
     }
 
-    /// Whether the call moves data into the file: by its name, for O_APPEND.
+    /// Whether the call moves data into the file or to a peer.
     pub fn writes(&self) -> bool {
-        ["write", "WRITE", "_SEND"]
-            .iter()
-            .any(|word| self.name.contains(word))
+        self.kind == Kind::Write || self.name.contains("_SEND")
+    }
+
+    /// Whether the call says itself where in the file it works (`pread64` and its
+    /// siblings), rather than at the position of the descriptor.
+    pub fn is_positional(&self) -> bool {
+        let says = |arg: &Arg| matches!(arg, Arg::Offset | Arg::OffsetPtr);
+        self.args.iter().any(says)
     }
 
     /// Whether the call gives names to files, or mounts to directories.
     fn renames(&self) -> bool {
-        if ["mount", "umount2", "move_mount", "pivot_root"].contains(&self.name) {
-            return true;
-        }
-        // By an operation.
-        if self.name == "io_uring_enter" {
-            return true;
-        }
-        let verb = self.name.strip_prefix("IORING_OP_").unwrap_or(self.name);
-        ["rename", "link", "RENAMEAT", "LINKAT"]
-            .iter()
-            .any(|word| verb.starts_with(word))
+        matches!(self.kind, Kind::Rename | Kind::Link)
+            || ["mount", "umount2", "move_mount", "pivot_root"].contains(&self.name)
+            // By an operation.
+            || self.name == "io_uring_enter"
     }
 
     /// Position of the address whose mapping tells the file of the call: of
     /// calls that leave the mapping as it is.
     fn mapped_address(&self) -> u8 {
         // That of a mapping that was moved is where it is now.
-        if self.name == "mremap" {
+        if self.returns == Returns::Addr && self.position(Arg::Fd).is_none() {
             return RESULT_ARG as u8;
         }
         self.args
@@ -371,7 +384,9 @@ impl Syscall {
     /// Whether the I/O takes place at the position of the descriptor and
     /// moves it.
     pub fn uses_position(&self) -> bool {
-        matches!(self.name, "read" | "write" | "readv" | "writev")
+        self.api == Api::Syscall
+            && matches!(self.kind, Kind::Read | Kind::Write)
+            && !self.is_positional()
     }
 
     /// The numeric arguments and their places: flags in aux if there are any,
@@ -444,7 +459,9 @@ impl Syscall {
         set(DESC_WIDE, wide);
         set(DESC_RENAMES, self.renames());
         set(DESC_WRITES, self.writes());
-        set(DESC_CHDIR, ["chdir", "chroot"].contains(&self.name));
+        let by_path = self.position(Arg::Path).is_some();
+        let chroots = self.name == "chroot";
+        set(DESC_CHDIR, chroots || self.kind == Kind::Chdir && by_path);
         CallDesc {
             selected: WATCH_CALL as u8,
             syscall: index as u8,
@@ -467,9 +484,9 @@ impl Syscall {
             stat: either(at(Arg::Stat), at(Arg::Stat64)),
             statx: at(Arg::Statx),
             how: at(Arg::How),
-            path1: u8::from(self.position(Arg::Path).is_some()),
+            path1: by_path.into(),
             path2: u8::from(self.position(Arg::Path2).is_some()),
-            releases: u8::from(self.name == "close"),
+            releases: u8::from(self.api == Api::Syscall && self.kind == Kind::Close),
             seeks: u8::from(self.position(Arg::Seek).is_some()),
             offset_hi: at(Arg::OffsetHi),
             offset_shift: if at(Arg::Pages) == none { 0 } else { 12 },
@@ -489,10 +506,8 @@ impl Syscall {
             structure_out: structure_out.into(),
             credentials: 0,
             string3: self.text(1),
-            null_path: ["utimensat", "futimesat", "fanotify_mark"]
-                .contains(&self.name)
-                .into(),
-            chroots: u8::from(self.name == "chroot"),
+            null_path: self.null_path.into(),
+            chroots: chroots.into(),
             signed_extra,
             value: at(Arg::AttrValue),
             reserved: [0; 3],
@@ -551,6 +566,52 @@ mod tests {
                 .filter(|v| matches!(v.place, Place::Extra(_)))
                 .count();
             assert!(extras <= MAX_EXTRA as usize, "{}", call.name);
+        }
+    }
+
+    #[test]
+    fn what_kind_and_arguments_tell() {
+        let names = |is: fn(&Syscall) -> bool| -> Vec<&str> {
+            SYSCALLS.iter().filter(|s| is(s)).map(|s| s.name).collect()
+        };
+        let own_position = names(Syscall::uses_position);
+        assert_eq!(own_position, ["read", "write", "readv", "writev"]);
+        let null_path = names(|s| s.null_path);
+        assert_eq!(null_path, ["futimesat", "utimensat", "fanotify_mark"]);
+        let moved = names(|s| s.mapped_address() == RESULT_ARG as u8);
+        assert_eq!(moved, ["mremap"]);
+        let releases = names(|s| s.desc(0).releases != 0);
+        assert_eq!(releases, ["close"]);
+        let enters = names(|s| u32::from(s.desc(0).flags) & DESC_CHDIR != 0);
+        assert_eq!(enters, ["chdir", "chroot"]);
+        assert_eq!(
+            names(Syscall::renames),
+            [
+                "rename",
+                "renameat",
+                "renameat2",
+                "link",
+                "linkat",
+                "mount",
+                "umount2",
+                "move_mount",
+                "pivot_root",
+                "io_uring_enter",
+                "IORING_OP_RENAMEAT",
+                "IORING_OP_LINKAT",
+            ]
+        );
+        for name in ["pread64", "pwritev2", "IORING_OP_READ"] {
+            assert!(
+                Syscall::named(name.as_bytes()).unwrap().is_positional(),
+                "{name}"
+            );
+        }
+        for name in ["read", "writev", "lseek"] {
+            assert!(
+                !Syscall::named(name.as_bytes()).unwrap().is_positional(),
+                "{name}"
+            );
         }
     }
 
