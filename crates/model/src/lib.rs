@@ -8,6 +8,7 @@
 pub mod abi;
 pub mod batch;
 pub mod bytes;
+pub mod choice;
 pub mod container;
 pub mod errno;
 pub mod escape;
