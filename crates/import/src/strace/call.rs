@@ -373,8 +373,8 @@ fn without_comments(text: &str) -> String {
     out + rest
 }
 
-/// The words of the command line in `["a", "b"]`, quoted for a shell; `None` when
-/// strace cut it.
+/// The words of the command line in `["a", "b"]`, quoted for a shell as bytes: what is no text is
+/// made printable with the row. `None` when strace cut it.
 pub fn command_line(argv: &[u8]) -> Option<Vec<u8>> {
     let words = inside(without_comment(argv))?;
     let mut out = Vec::new();
