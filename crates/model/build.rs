@@ -300,7 +300,7 @@ struct Calls {
 }
 
 /// Turns the columns between name and arguments into members of `Syscall`:
-/// numbers, class and what is returned.
+/// numbers, class, kind and what is returned.
 type Row = fn(&str, &mut dyn FnMut(&str) -> Result<String>) -> Result<String>;
 
 impl Calls {
@@ -316,6 +316,7 @@ impl Calls {
                 Ok(word.to_string())
             };
             let members = row(name, &mut next).map_err(|e| at(&e.to_string()))?;
+            let null_path = line.ends_with("path?") || line.contains("path? ");
             let mut args = String::new();
             let (mut size, mut offset) = ("Unsigned", "Signed");
             for word in words {
@@ -331,7 +332,7 @@ impl Calls {
             writeln!(
                 self.rows,
                 "    Syscall {{ name: {name:?}, {members}, args: &[{args}], \
-                 size: Number::{size}, offset: Number::{offset} }},"
+                 null_path: {null_path}, size: Number::{size}, offset: Number::{offset} }},"
             )?;
             self.count += 1;
         }
@@ -357,33 +358,38 @@ fn syscall(_: &str, next: &mut dyn FnMut(&str) -> Result<String>) -> Result<Stri
         })
     };
     let (x86_64, arm64) = (nr("number")?, nr("arm64 number")?);
-    let (class, returns) = (next("class")?, next("return")?);
-    let (all_types, class) = match class.strip_prefix("all:") {
-        Some(class) => (true, camel(class)),
-        None => (false, camel(&class)),
-    };
     Ok(format!(
-        "api: Api::Syscall, x86_64: {x86_64}, arm64: {arm64}, all_types: {all_types}, \
-         class: Class::{class}, returns: Returns::{}",
-        camel(&returns)
+        "api: Api::Syscall, x86_64: {x86_64}, arm64: {arm64}, {}",
+        meaning(next, "all:")?
     ))
 }
 
 fn operation(name: &str, next: &mut dyn FnMut(&str) -> Result<String>) -> Result<String> {
     let number = next("number")?.parse::<u16>()?;
-    let (class, returns) = (next("class")?, next("return")?);
     let api = if name.starts_with("IORING_OP_") {
         "IoUring"
     } else {
         "Aio"
     };
-    let (all_types, class) = match class.strip_prefix("socket:") {
-        Some(class) => (true, camel(class)),
-        None => (false, camel(&class)),
-    };
     Ok(format!(
-        "api: Api::{api}, x86_64: Some({number}), arm64: Some({number}), \
-         all_types: {all_types}, class: Class::{class}, returns: Returns::{}",
+        "api: Api::{api}, x86_64: Some({number}), arm64: Some({number}), {}",
+        meaning(next, "socket:")?
+    ))
+}
+
+/// The columns that both tables have: class, kind and what is returned. A class with the
+/// prefix `all` is recorded with all types of files only.
+fn meaning(next: &mut dyn FnMut(&str) -> Result<String>, all: &str) -> Result<String> {
+    let (class, kind, returns) = (next("class")?, next("kind")?, next("return")?);
+    let (all_types, class) = match class.strip_prefix(all) {
+        Some(class) => (true, class),
+        None => (false, class.as_str()),
+    };
+    let kind = if kind == "-" { "other" } else { &kind };
+    Ok(format!(
+        "all_types: {all_types}, class: Class::{}, kind: Kind::{}, returns: Returns::{}",
+        camel(class),
+        camel(kind),
         camel(&returns)
     ))
 }
@@ -436,6 +442,7 @@ fn number_kind(kind: &str) -> Option<&'static str> {
 
 fn argument(word: &str) -> Option<String> {
     let role = match word {
+        "path?" => "Path".to_string(),
         "-" => "Ignored".to_string(),
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
         | "iov" | "iovcnt" | "offset" | "offset2" | "offset_ptr" | "offset_ptr2" | "how"

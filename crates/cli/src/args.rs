@@ -567,7 +567,8 @@ fn moment(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-/// A time with its unit.
+/// A time with its unit. A fraction is allowed, which crates for times refuse, and no chain
+/// (`1m30s`), which they take.
 pub fn time(text: &str) -> Result<std::time::Duration, String> {
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -69,6 +69,8 @@ pub struct RepairArgs {
     pub dry_run: bool,
 }
 
+/// A size or a time: a number of M is MiB and one of m minutes, so that crates for either, which
+/// do not mind the case, would take one for the other.
 fn keep_limit(text: &str) -> Result<KeepLimit, String> {
     const BYTES: [(&str, u32); 7] = [
         ("KiB", 10),

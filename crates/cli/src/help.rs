@@ -78,7 +78,7 @@ pub fn sort() -> String {
 
 /// Help of `import --format`.
 pub fn import_formats() -> String {
-    let names = fathom_import::Format::ALL.map(fathom_import::Format::name);
+    let names = fathom_import::Format::ALL.iter().map(|f| f.name());
     format!(
         "Format of the log: {} [default: detected]",
         list(names, "or")

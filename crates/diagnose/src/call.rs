@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::syscalls::Syscall;
 use fathom_model::{Batch, StrId};
 
 use crate::columns::Columns;
 use crate::depth::{self, Depth, Operation, Wait};
-use crate::kind::{Kind, is_positional};
+use crate::kind::Kind;
 use crate::text::{Text, Texts};
 
 /// The columns that rules see; the others need not be read.
@@ -359,11 +360,11 @@ impl<'a> Calls<'a> {
             return other;
         };
         known.get().unwrap_or_else(|| {
-            let name = self.columns.strings().get(id);
-            let named = Named {
-                kind: Kind::of(name),
-                positional: is_positional(name),
-            };
+            let named =
+                Syscall::named(self.columns.strings().get(id)).map_or(other, |call| Named {
+                    kind: call.kind,
+                    positional: call.is_positional(),
+                });
             known.set(Some(named));
             named
         })

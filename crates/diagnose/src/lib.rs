@@ -22,7 +22,6 @@ mod depth;
 mod engine;
 mod finding;
 mod kept;
-mod kind;
 mod known;
 mod layers;
 mod ledger;
@@ -47,11 +46,12 @@ mod workers;
 pub use call::{Call, FileId};
 pub use code::Site;
 pub use engine::{Diagnosis, Engine, More};
+use fathom_model::kind;
+pub use fathom_model::kind::{Kind, Kinds};
 pub use finding::{
     Also, Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
 };
 pub use kept::{Kept, Told, diagnose_latest, diagnose_once, kept};
-pub use kind::{Kind, Kinds};
 pub use layers::{Below, Bio, Fault, Interrupt, Layer, Origin, Request, Row};
 pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};

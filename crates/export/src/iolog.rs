@@ -8,7 +8,8 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use fathom_model::syscalls::{SYSCALLS, Syscall};
+use fathom_model::kind::Kind;
+use fathom_model::syscalls::{Class, Returns, Syscall};
 
 use crate::error::Result;
 use crate::row::{Layer, Row};
@@ -68,43 +69,26 @@ fn fault_action(flags: &str) -> &'static str {
 
 /// What fio does for a call; `None` when it moves no data and syncs none.
 fn action(row: &Row<'_>) -> Option<&'static str> {
-    let name = row.name?;
-    match name {
-        "fsync" | "IORING_OP_FSYNC" | "IOCB_CMD_FSYNC" => {
-            return Some(match row.flags {
-                Some(flags) if flags.contains("DATASYNC") => "datasync",
-                _ => "sync",
-            });
-        }
-        "fdatasync" | "IOCB_CMD_FDSYNC" => return Some("datasync"),
-        _ => {}
+    match known(row)?.kind {
+        Kind::Sync => match row.flags {
+            Some(flags) if flags.contains("DATASYNC") => Some("datasync"),
+            _ if matches!(row.name, Some("fdatasync" | "IOCB_CMD_FDSYNC")) => Some("datasync"),
+            _ => Some("sync"),
+        },
+        Kind::Read => Some("read"),
+        Kind::Write => Some("write"),
+        _ => None,
     }
-    let stem = name
-        .trim_start_matches("IORING_OP_")
-        .trim_start_matches("IOCB_CMD_")
-        .to_ascii_lowercase();
-    let stem = stem.trim_start_matches('p');
-    if stem.starts_with("readlink") || stem.starts_with("readahead") {
-        None
-    } else if stem.starts_with("read") {
-        Some("read")
-    } else if stem.starts_with("write") {
-        Some("write")
-    } else {
-        None
-    }
+}
+
+fn known(row: &Row<'_>) -> Option<&'static Syscall> {
+    Syscall::named(row.name?.as_bytes())
 }
 
 /// Whether the call moves data, but not in a way that fio's log has.
 fn moves_otherwise(row: &Row<'_>) -> bool {
-    let known = row
-        .name
-        .and_then(Syscall::index_of)
-        .and_then(|index| SYSCALLS.get(index));
-    known.is_some_and(|call| {
-        call.class == fathom_model::syscalls::Class::Data
-            && call.returns == fathom_model::syscalls::Returns::Bytes
-    }) && row.bytes.unwrap_or(0) > 0
+    known(row).is_some_and(|call| call.class == Class::Data && call.returns == Returns::Bytes)
+        && row.bytes.unwrap_or(0) > 0
 }
 
 impl Exporter for Iolog {

@@ -1,4 +1,5 @@
-//! JSON text, written piece by piece.
+//! JSON text, written piece by piece. serde_json escapes what JSON demands and no more, and has no
+//! numbers with a fixed count of decimals: a formatter for both would be longer than this.
 
 use std::fmt::Write as _;
 

@@ -2,7 +2,8 @@
 //!
 //! [`export`] writes rows as they come from the database: memory does not grow
 //! with their number (only with that of threads, and of files for fio's log).
-//! Each format is a file of this crate and implements the trait `Exporter`. What
+//! Each format is a row of [`Format::ALL`] and a file of this crate that implements the trait
+//! `Exporter`. What
 //! a format cannot hold is counted and told ([`Outcome::notes`]).
 //!
 //! Everything that a traced program controls (names, contents) is encoded as the
@@ -28,8 +29,9 @@ mod time;
 use std::io::Write;
 use std::str::FromStr;
 
+use fathom_model::choice::format_named;
 use fathom_model::meta::SessionMeta;
-use fathom_query::Db;
+use fathom_query::{Db, output};
 
 pub use error::{ExportError, Result};
 pub use source::Selection;
@@ -38,78 +40,106 @@ pub use time::parse as parse_time;
 use row::Row;
 use source::{Source, Tables};
 
-/// A format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Perfetto's trace packets, for its page, trace_processor and its SQL.
-    Perfetto,
-    /// JSON trace events of Chrome's tracing, which many viewers read.
-    Chrome,
-    /// What strace prints.
-    Strace,
-    /// DIO's JSON documents, one a line.
-    Dio,
-    /// fio's log of I/O, version 2: to replay reads and writes.
-    Iolog,
-    /// The same, version 3: with times.
-    Iolog3,
-    /// Table syscalls, comma-separated.
-    Csv,
-    /// Table syscalls as one JSON array.
-    Json,
-    /// Table syscalls as JSON, an object a line.
-    Ndjson,
+/// A format: a row of [`Format::ALL`], from which `--format` and its help derive.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    name: &'static str,
+    what: &'static str,
+    binary: bool,
+    make: Make,
+}
+
+/// What writes a format.
+#[derive(Clone, Copy, Debug)]
+enum Make {
+    /// An exporter of its own.
+    Exporter(for<'a> fn(&Export<'a>) -> Result<Box<dyn Exporter + 'a>>),
+    /// The writer of `fathom query`, for table syscalls.
+    Table(output::Format),
+}
+
+/// What an exporter is made for.
+struct Export<'a> {
+    db: &'a Db,
+    meta: &'a SessionMeta,
+    text: Text,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 9] = [
-        Format::Perfetto,
-        Format::Chrome,
-        Format::Strace,
-        Format::Dio,
-        Format::Iolog,
-        Format::Iolog3,
-        Format::Csv,
-        Format::Json,
-        Format::Ndjson,
+    pub const ALL: &[Format] = &[
+        Format {
+            name: "perfetto",
+            what: "slices, flows and counters for ui.perfetto.dev and trace_processor",
+            binary: true,
+            make: Make::Exporter(|e| {
+                let flows = !e.db.columns("block")?.is_empty();
+                Ok(Box::new(perfetto::Perfetto::new(e.meta, flows)))
+            }),
+        },
+        Format {
+            name: "chrome",
+            what: "JSON trace events for chrome://tracing and viewers like it",
+            binary: false,
+            make: Make::Exporter(|e| Ok(Box::new(chrome::Chrome::new(e.meta)))),
+        },
+        Format {
+            name: "strace",
+            what: "text as by strace -f -y -s 0 with nanoseconds",
+            binary: false,
+            make: Make::Exporter(|e| Ok(Box::new(strace::Strace::new(e.db, e.meta)?))),
+        },
+        Format {
+            name: "dio",
+            what: "DIO's JSON documents, one a line",
+            binary: false,
+            make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta)?))),
+        },
+        Format {
+            name: "iolog",
+            what: "fio's log of I/O, version 2, to replay",
+            binary: false,
+            make: Make::Exporter(|e| Ok(Box::new(iolog::Iolog::new(false, e.text.terminal)))),
+        },
+        Format {
+            name: "iolog3",
+            what: "the same, version 3: with times",
+            binary: false,
+            make: Make::Exporter(|e| Ok(Box::new(iolog::Iolog::new(true, e.text.terminal)))),
+        },
+        Format {
+            name: "csv",
+            what: "table syscalls, comma-separated",
+            binary: false,
+            make: Make::Table(output::Format::Csv),
+        },
+        Format {
+            name: "json",
+            what: "table syscalls, one array of objects",
+            binary: false,
+            make: Make::Table(output::Format::Json),
+        },
+        Format {
+            name: "ndjson",
+            what: "table syscalls, an object a line",
+            binary: false,
+            make: Make::Table(output::Format::Ndjson),
+        },
     ];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Perfetto => "perfetto",
-            Format::Chrome => "chrome",
-            Format::Strace => "strace",
-            Format::Dio => "dio",
-            Format::Iolog => "iolog",
-            Format::Iolog3 => "iolog3",
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::Ndjson => "ndjson",
-        }
+        self.name
     }
 
     /// What it is, for the help.
     pub fn what(self) -> &'static str {
-        match self {
-            Format::Perfetto => {
-                "slices, flows and counters for ui.perfetto.dev and trace_processor"
-            }
-            Format::Chrome => "JSON trace events for chrome://tracing and viewers like it",
-            Format::Strace => "text as by strace -f -y -s 0 with nanoseconds",
-            Format::Dio => "DIO's JSON documents, one a line",
-            Format::Iolog => "fio's log of I/O, version 2, to replay",
-            Format::Iolog3 => "the same, version 3: with times",
-            Format::Csv => "table syscalls, comma-separated",
-            Format::Json => "table syscalls, one array of objects",
-            Format::Ndjson => "table syscalls, an object a line",
-        }
+        self.what
     }
 
     /// Whether the output is no text: nothing for a terminal.
     pub fn is_binary(self) -> bool {
-        self == Format::Perfetto
+        self.binary
     }
 }
 
@@ -117,16 +147,7 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> std::result::Result<Self, String> {
-        Format::ALL
-            .into_iter()
-            .find(|f| f.name() == name)
-            .ok_or_else(|| {
-                let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
-                format!(
-                    "there is no format {name:?}; there are {}",
-                    names.join(", ")
-                )
-            })
+        format_named(Format::ALL, Format::name, name)
     }
 }
 
@@ -192,19 +213,9 @@ pub fn export(
     out: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
-    let mut exporter: Box<dyn Exporter + '_> = match format {
-        Format::Csv | Format::Json | Format::Ndjson => {
-            return table::write(db, format, selection, text, out, progress);
-        }
-        Format::Perfetto => Box::new(perfetto::Perfetto::new(
-            meta,
-            !db.columns("block")?.is_empty(),
-        )),
-        Format::Chrome => Box::new(chrome::Chrome::new(meta)),
-        Format::Strace => Box::new(strace::Strace::new(db, meta)?),
-        Format::Dio => Box::new(dio::Dio::new(db, meta)?),
-        Format::Iolog => Box::new(iolog::Iolog::new(false, text.terminal)),
-        Format::Iolog3 => Box::new(iolog::Iolog::new(true, text.terminal)),
+    let mut exporter = match format.make {
+        Make::Table(format) => return table::write(db, format, selection, text, out, progress),
+        Make::Exporter(make) => make(&Export { db, meta, text })?,
     };
     let source = Source::new(db, selection, exporter.tables())?;
     let total = source.total();

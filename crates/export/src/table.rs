@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use fathom_query::output::{self, Options};
+use fathom_query::output::{self, Format, Options};
 use fathom_query::{Batches, Db, QueryError, Rows};
 
 use crate::error::{ExportError, Result};
 use crate::source::{Source, Tables};
-use crate::{Format, Outcome, Selection, Text};
+use crate::{Outcome, Selection, Text};
 
 pub(crate) fn write(
     db: &Db,
@@ -23,11 +23,6 @@ pub(crate) fn write(
     let source = Source::new(db, selection, Tables::Calls)?;
     let total = source.total();
     let rows = Ordered::new(db, selection, source.windows()?)?;
-    let format = match format {
-        Format::Csv => output::Format::Csv,
-        Format::Ndjson => output::Format::Ndjson,
-        _ => output::Format::Json,
-    };
     let options = Options {
         terminal: text.terminal,
         exact: text.exact,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fathom_session::SessionError;
 
+use crate::Format;
+
 /// Why a log could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -23,8 +25,9 @@ pub enum ImportError {
     },
     /// The file is of no format that is known.
     #[error(
-        "{} is neither a log of strace nor JSON of DIO; if it is one of them, name it with --format",
-        .0.display()
+        "{} is neither {}; if it is one of them, name it with --format",
+        .0.display(),
+        Format::ALL.iter().map(|f| f.log()).collect::<Vec<_>>().join(" nor ")
     )]
     Unknown(PathBuf),
     /// The log has no times.

@@ -7,19 +7,20 @@
 //! never ends the import. Memory grows with what is open at a time (threads,
 //! descriptors, files), not with the log.
 //!
-//! Each format is a module: [`strace`] and DIO's JSON.
+//! Each format is a row of [`Format::ALL`] and a module.
 
 mod builder;
 mod dio;
 mod error;
-pub mod strace;
+mod strace;
 mod text;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use fathom_model::meta::Source;
+use fathom_model::choice::format_named;
+use fathom_model::meta::{SessionMeta, Source};
 use fathom_session::{SessionWriter, WriterOptions};
 
 pub use error::ImportError;
@@ -29,25 +30,47 @@ use builder::Builder;
 /// Bytes of a file that tell its format.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// A format that can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// What strace prints.
-    Strace,
-    /// DIO's JSON: an array or a document a line.
-    Dio,
+/// A format that can be imported: a row of [`Format::ALL`], from which `--format`, its help and
+/// the detection derive.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    name: &'static str,
+    log: &'static str,
+    looks_like: fn(&str) -> bool,
+    /// Looks through the files before a session is made, so that a log without times makes none.
+    survey: fn(&[PathBuf]) -> Result<ReadLogs, ImportError>,
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Format; 2] = [Format::Strace, Format::Dio];
+    /// Every format, in the order in which they are tried on a log.
+    pub const ALL: &[Format] = &[
+        Format {
+            name: "strace",
+            log: "a log of strace",
+            looks_like: strace::looks_like,
+            survey: |files| {
+                let survey = strace::survey(files)?;
+                Ok(Box::new(move |files, builder, meta, progress| {
+                    strace::read(files, &survey, builder, meta, progress)
+                }))
+            },
+        },
+        Format {
+            name: "dio",
+            log: "JSON of DIO",
+            looks_like: dio::looks_like,
+            survey: |_| Ok(Box::new(dio::read)),
+        },
+    ];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Strace => "strace",
-            Format::Dio => "dio",
-        }
+        self.name
+    }
+
+    /// What a file of this format is called in sentences.
+    pub fn log(self) -> &'static str {
+        self.log
     }
 }
 
@@ -55,12 +78,21 @@ impl std::str::FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Format::ALL
-            .into_iter()
-            .find(|f| f.name() == name)
-            .ok_or_else(|| format!("there is no format {name:?}; there are strace, dio"))
+        format_named(Format::ALL, Format::name, name)
     }
 }
+
+/// Reads files into a builder, and tells in the metadata what became of them and to the last
+/// argument the bytes that are read. Returns the first lines that were not understood, fit for a
+/// terminal.
+type ReadLogs = Box<
+    dyn FnOnce(
+        &[PathBuf],
+        &mut Builder,
+        &mut SessionMeta,
+        &mut dyn FnMut(u64),
+    ) -> Result<Vec<String>, ImportError>,
+>;
 
 /// What an import made.
 #[derive(Clone, Debug)]
@@ -101,19 +133,12 @@ pub fn import(
         let info = std::fs::metadata(file).map_err(ImportError::io("read", file))?;
         total += info.len();
     }
-    // Before a session is made: a log without times makes none.
-    let survey = match format {
-        Format::Strace => Some(strace::survey(&files)?),
-        Format::Dio => None,
-    };
+    let read = (format.survey)(&files)?;
     let mut meta = builder::meta(format, &files);
     let writer = SessionWriter::create(output, meta.clone(), options)?;
     let mut builder = Builder::new(writer);
     let mut done = |bytes| progress(bytes, total);
-    let bad_examples = match survey {
-        Some(survey) => strace::read(&files, &survey, &mut builder, &mut meta, &mut done)?,
-        None => dio::read(&files, &mut builder, &mut meta, &mut done)?,
-    };
+    let bad_examples = read(&files, &mut builder, &mut meta, &mut done)?;
     let source = meta.source.clone().unwrap_or_default();
     let calls = builder.finish(meta)?;
     Ok(Outcome {
@@ -169,13 +194,10 @@ fn detect(file: &Path) -> Result<Format, ImportError> {
         .read_to_end(&mut head)
         .map_err(ImportError::io("read", file))?;
     let text = String::from_utf8_lossy(&head);
-    if dio::looks_like(&text) {
-        return Ok(Format::Dio);
-    }
-    if strace::looks_like(&text) {
-        return Ok(Format::Strace);
-    }
-    Err(ImportError::Unknown(file.to_owned()))
+    let found = Format::ALL.iter().find(|f| (f.looks_like)(&text));
+    found
+        .copied()
+        .ok_or_else(|| ImportError::Unknown(file.to_owned()))
 }
 
 /// Longest line that is kept; the rest of a longer one is skipped.

@@ -8,6 +8,10 @@ use fathom_import::{Format, ImportError, import};
 use fathom_session::WriterOptions;
 use proptest::prelude::*;
 
+fn format(name: &str) -> Format {
+    name.parse().unwrap()
+}
+
 /// Imports a text; none where it has no times.
 fn imported(text: &[u8], format: Format) -> Option<fathom_import::Outcome> {
     let dir = tempfile::tempdir().unwrap();
@@ -51,8 +55,9 @@ proptest! {
 
     #[test]
     fn any_bytes(text in proptest::collection::vec(any::<u8>(), 0..400)) {
-        imported(&text, Format::Strace);
-        imported(&text, Format::Dio);
+        for format in Format::ALL {
+            imported(&text, *format);
+        }
     }
 
     /// Real lines in any order, with a few bytes changed.
@@ -67,7 +72,7 @@ proptest! {
             let at = at.index(text.len());
             text[at] = byte;
         }
-        if let Some(outcome) = imported(&text, Format::Strace) {
+        if let Some(outcome) = imported(&text, format("strace")) {
             let source = &outcome.source;
             // A beginning without its end is a row beside the line that it has.
             let most = source.lines + 1;
@@ -93,7 +98,7 @@ proptest! {
             let at = at.index(text.len());
             text[at] = byte;
         }
-        let outcome = imported(&text, Format::Dio);
+        let outcome = imported(&text, format("dio"));
         if whole {
             prop_assert_eq!(outcome.map(|o| (o.calls, o.source.bad_lines)), Some((2, 0)));
         }

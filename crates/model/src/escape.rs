@@ -68,7 +68,9 @@ fn escaped(text: &str, keep: fn(char) -> bool) -> String {
     out
 }
 
-/// `words` as one would type them in a shell.
+/// `words` as one would type them in a shell. Command lines of processes are another matter: bytes
+/// that may be no text, in table `processes` (`fathom_enrich`) or as a log has them
+/// (`fathom_import`).
 pub fn shell_words(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
     let quoted: Vec<String> = words

@@ -8,9 +8,11 @@
 pub mod abi;
 pub mod batch;
 pub mod bytes;
+pub mod choice;
 pub mod container;
 pub mod errno;
 pub mod escape;
+pub mod kind;
 pub mod layers;
 pub mod meta;
 pub mod perf_counters;

@@ -2,11 +2,15 @@
 //! `bpf/syscalls.def` and `bpf/operations.def`, and how each is laid out in a
 //! record.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::abi::{
     AIO_OPERATIONS, CallDesc, DESC_CHDIR, DESC_POSITION, DESC_RENAMES, DESC_RET_ADDR,
     DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, RESULT_ARG, SIGNED_ARG,
     WATCH_CALL,
 };
+use crate::kind::Kind;
 
 /// What kind of work a call asks for (papers: DIO, table 1; `memory` and
 /// `async` are ours).
@@ -193,10 +197,14 @@ pub struct Syscall {
     pub all_types: bool,
     /// Kind of work.
     pub class: Class,
+    /// What it is for.
+    pub kind: Kind,
     /// Meaning of the return value.
     pub returns: Returns,
     /// Roles of the arguments, in order.
     pub args: &'static [Arg],
+    /// Whether a null path means the file behind the descriptor.
+    pub null_path: bool,
     /// How the size is taken, [`Arg::Size`] or [`Arg::Length`].
     pub size: Number,
     /// How the position is taken, [`Arg::Offset`].
@@ -271,6 +279,13 @@ impl Syscall {
         SYSCALLS.iter().position(|s| s.name == name)
     }
 
+    /// The call that column `syscall` of the tables names.
+    pub fn named(name: &[u8]) -> Option<&'static Syscall> {
+        static INDEX: LazyLock<HashMap<&[u8], &Syscall>> =
+            LazyLock::new(|| SYSCALLS.iter().map(|s| (s.name.as_bytes(), s)).collect());
+        INDEX.get(name).copied()
+    }
+
     /// Number on the machine that this is built for.
     pub fn number(&self) -> Option<u16> {
         if cfg!(target_arch = "aarch64") {
@@ -295,33 +310,31 @@ impl Syscall {
         self.args.iter().position(|a| *a == role)
     }
 
-    /// Whether the call moves data into the file: by its name, for O_APPEND.
+    /// Whether the call moves data into the file or to a peer.
     pub fn writes(&self) -> bool {
-        ["write", "WRITE", "_SEND"]
-            .iter()
-            .any(|word| self.name.contains(word))
+        self.kind == Kind::Write || self.name.contains("_SEND")
+    }
+
+    /// Whether the call says itself where in the file it works (`pread64` and its
+    /// siblings), rather than at the position of the descriptor.
+    pub fn is_positional(&self) -> bool {
+        let says = |arg: &Arg| matches!(arg, Arg::Offset | Arg::OffsetPtr);
+        self.args.iter().any(says)
     }
 
     /// Whether the call gives names to files, or mounts to directories.
     fn renames(&self) -> bool {
-        if ["mount", "umount2", "move_mount", "pivot_root"].contains(&self.name) {
-            return true;
-        }
-        // By an operation.
-        if self.name == "io_uring_enter" {
-            return true;
-        }
-        let verb = self.name.strip_prefix("IORING_OP_").unwrap_or(self.name);
-        ["rename", "link", "RENAMEAT", "LINKAT"]
-            .iter()
-            .any(|word| verb.starts_with(word))
+        matches!(self.kind, Kind::Rename | Kind::Link)
+            || ["mount", "umount2", "move_mount", "pivot_root"].contains(&self.name)
+            // By an operation.
+            || self.name == "io_uring_enter"
     }
 
     /// Position of the address whose mapping tells the file of the call: of
     /// calls that leave the mapping as it is.
     fn mapped_address(&self) -> u8 {
         // That of a mapping that was moved is where it is now.
-        if self.name == "mremap" {
+        if self.returns == Returns::Addr && self.position(Arg::Fd).is_none() {
             return RESULT_ARG as u8;
         }
         self.args
@@ -371,7 +384,9 @@ impl Syscall {
     /// Whether the I/O takes place at the position of the descriptor and
     /// moves it.
     pub fn uses_position(&self) -> bool {
-        matches!(self.name, "read" | "write" | "readv" | "writev")
+        self.api == Api::Syscall
+            && matches!(self.kind, Kind::Read | Kind::Write)
+            && !self.is_positional()
     }
 
     /// The numeric arguments and their places: flags in aux if there are any,
@@ -444,7 +459,9 @@ impl Syscall {
         set(DESC_WIDE, wide);
         set(DESC_RENAMES, self.renames());
         set(DESC_WRITES, self.writes());
-        set(DESC_CHDIR, ["chdir", "chroot"].contains(&self.name));
+        let by_path = self.position(Arg::Path).is_some();
+        let chroots = self.name == "chroot";
+        set(DESC_CHDIR, chroots || self.kind == Kind::Chdir && by_path);
         CallDesc {
             selected: WATCH_CALL as u8,
             syscall: index as u8,
@@ -467,9 +484,9 @@ impl Syscall {
             stat: either(at(Arg::Stat), at(Arg::Stat64)),
             statx: at(Arg::Statx),
             how: at(Arg::How),
-            path1: u8::from(self.position(Arg::Path).is_some()),
+            path1: by_path.into(),
             path2: u8::from(self.position(Arg::Path2).is_some()),
-            releases: u8::from(self.name == "close"),
+            releases: u8::from(self.api == Api::Syscall && self.kind == Kind::Close),
             seeks: u8::from(self.position(Arg::Seek).is_some()),
             offset_hi: at(Arg::OffsetHi),
             offset_shift: if at(Arg::Pages) == none { 0 } else { 12 },
@@ -489,10 +506,8 @@ impl Syscall {
             structure_out: structure_out.into(),
             credentials: 0,
             string3: self.text(1),
-            null_path: ["utimensat", "futimesat", "fanotify_mark"]
-                .contains(&self.name)
-                .into(),
-            chroots: u8::from(self.name == "chroot"),
+            null_path: self.null_path.into(),
+            chroots: chroots.into(),
             signed_extra,
             value: at(Arg::AttrValue),
             reserved: [0; 3],
@@ -501,77 +516,4 @@ impl Syscall {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn calls_of_32_bit_programs_are_known_calls() {
-        let mut numbers = HashSet::new();
-        for call in &I386 {
-            let (index, desc) = call.desc().unwrap_or_else(|| panic!("{}", call.name));
-            assert!(numbers.insert(call.number), "{} twice", call.number);
-            assert!(u32::from(call.number) < crate::abi::MAX_NUMBERS);
-            let native = SYSCALLS[index].desc(index);
-            // What is recorded is laid out as for the call itself.
-            assert_eq!(desc.flags, native.flags, "{}", call.name);
-            let values = |d: &CallDesc| (d.aux != 255, d.extra.map(|e| e != 255));
-            assert_eq!(values(&desc), values(&native), "{}", call.name);
-            assert_eq!(desc.size == 255, native.size == 255, "{}", call.name);
-        }
-        let recorded: HashSet<_> = I386.iter().map(|call| call.name).collect();
-        for call in SYSCALLS.iter().filter(|call| call.api == Api::Syscall) {
-            assert!(recorded.contains(call.name), "{}", call.name);
-        }
-    }
-
-    #[test]
-    fn rows_are_unique_and_fit_a_record() {
-        let mut seen = HashSet::new();
-        for call in &SYSCALLS {
-            assert!(seen.insert(call.name), "{} twice", call.name);
-            let numbers = [call.x86_64.map(|n| (0, n)), call.arm64.map(|n| (1, n))];
-            for (arch, n) in numbers.into_iter().flatten() {
-                let key = format!("{}:{arch}:{n}", call.api.name());
-                assert!(seen.insert(Box::leak(key.into_boxed_str())));
-                assert!(u32::from(n) < crate::abi::MAX_NUMBERS);
-            }
-            let most = match call.operation() {
-                None => 6,
-                Some(place) => {
-                    assert!(u32::from(place) < crate::abi::MAX_OPERATIONS);
-                    assert!(call.api == Api::Aio || u32::from(place) < AIO_OPERATIONS);
-                    7
-                }
-            };
-            assert!(call.args.len() <= most, "{}", call.name);
-            let extras = call
-                .values()
-                .iter()
-                .filter(|v| matches!(v.place, Place::Extra(_)))
-                .count();
-            assert!(extras <= MAX_EXTRA as usize, "{}", call.name);
-        }
-    }
-
-    #[test]
-    fn layout_of_some_calls() {
-        let desc = |name: &str| {
-            let i = Syscall::index_of(name).unwrap();
-            SYSCALLS[i].desc(i)
-        };
-        let read = desc("read");
-        assert_eq!((read.fd, read.size, read.offset), (0, 2, NO_ARG as u8));
-        assert_eq!(read.flags as u32, DESC_RET_BYTES | DESC_POSITION);
-        let openat = desc("openat");
-        assert_eq!((openat.dirfd1, openat.string1, openat.aux), (0, 1, 2));
-        assert_eq!(openat.extra[0], 3);
-        let mmap = desc("mmap");
-        assert_eq!((mmap.fd, mmap.size, mmap.offset, mmap.aux), (4, 1, 5, 3));
-        assert_eq!(mmap.extra, [0, 2, NO_ARG as u8]);
-        let dup2 = desc("dup2");
-        assert_eq!(dup2.flags as u32 & DESC_WIDE, 0);
-        let sendfile = desc("sendfile");
-        assert_eq!((sendfile.fd, sendfile.fd2, sendfile.offset_ptr), (1, 0, 2));
-    }
-}
+mod tests;

@@ -7,11 +7,11 @@ use crate::error::message;
 use crate::{Db, QueryError};
 
 /// What creates the table; its comments document it.
-pub(crate) const SQL: &str = include_str!("../sql/findings.sql");
+pub(crate) const SQL: &str = include_str!("../sql/tables/findings.sql");
 
 /// A row of the table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // The columns, which sql/findings.sql documents.
+#[allow(missing_docs)] // The columns, which sql/tables/findings.sql documents.
 pub struct FindingRow {
     pub rule: String,
     pub severity: String,

@@ -6,7 +6,7 @@ use fathom_model::meta::{SessionMeta, State};
 use crate::escape;
 
 /// What creates the table; its comments document it.
-pub(crate) const SQL: &str = include_str!("../sql/session.sql");
+pub(crate) const SQL: &str = include_str!("../sql/tables/session.sql");
 
 /// Creates and fills the table.
 pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Result<()> {

@@ -1,4 +1,4 @@
-//! The named views: one file each in `sql/`.
+//! The named views: one file each in `sql/`, found by the build.
 //!
 //! A file begins with comments: what a row is, then `name: meaning` for each
 //! column in order, long ones continued on lines that are indented further.
@@ -11,37 +11,7 @@ pub(crate) struct View {
     pub sql: &'static str,
 }
 
-macro_rules! views {
-    ($($name:literal),* $(,)?) => {
-        /// Every view, in an order in which each uses earlier ones only.
-        pub(crate) static VIEWS: &[View] = &[
-            $(View { name: $name, sql: include_str!(concat!("../sql/", $name, ".sql")) }),*
-        ];
-    };
-}
-
-views![
-    "by_syscall",
-    "by_class",
-    "by_file",
-    "by_process",
-    "by_thread",
-    "by_second",
-    "by_error",
-    "by_latency",
-    "by_mapped_file",
-    "all_slices",
-    "by_layer",
-    "by_device",
-    "device_queue",
-    "by_wait",
-    "by_interrupt",
-    "by_perf_counters",
-    "by_cached_file",
-    "readahead",
-    "contention",
-    "events",
-];
+include!(concat!(env!("OUT_DIR"), "/views.rs"));
 
 /// Names of the views, those of tables `session` and `findings`, which have no parts, included.
 pub fn view_names() -> impl Iterator<Item = &'static str> {

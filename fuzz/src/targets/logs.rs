@@ -23,11 +23,12 @@ impl Logs {
     /// Reads the logs of a corpus.
     pub fn new(dir: &Path) -> Self {
         let seeds = corpus::files(dir, "logs").into_iter().map(|path| {
-            let format = match path.to_string_lossy().ends_with("dio") {
-                true => Format::Dio,
-                false => Format::Strace,
-            };
-            (format, fs::read(path).expect("a log"))
+            let name = path.to_string_lossy();
+            let format = Format::ALL.iter().find(|f| name.ends_with(f.name()));
+            (
+                *format.expect("a name that ends with the format"),
+                fs::read(path).expect("a log"),
+            )
         });
         Self {
             seeds: seeds.collect(),
@@ -54,11 +55,7 @@ impl Target for Logs {
         let (format, text) = self.excerpt(rng);
         let (_, other) = self.excerpt(rng);
         self.input = mutate::lines(rng, text, other);
-        let format = match rng.u8(..32) {
-            0 => Format::Strace,
-            1 => Format::Dio,
-            _ => format,
-        };
+        let format = *Format::ALL.get(rng.usize(..32)).unwrap_or(&format);
         let dir = super::scratch();
         let (log, session) = (dir.path().join("log"), dir.path().join("s.fathom"));
         fs::write(&log, &self.input).expect("the log");

@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Result, RunOptions } from "axe-core";
 import { describe, expect, it } from "vitest";
-import { open, openTab, type Tab } from "./harness.ts";
+import { VIEWS } from "../../src/views/index.ts";
+import { open, opened, openTab, type Tab } from "./harness.ts";
 import { browser, HOSTILE, onStage, server, tab } from "./stage.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -69,24 +70,18 @@ onStage(
 	() => {
 		const s = "work.fathom";
 		const sql = "SELECT syscall, count(*) AS calls FROM syscalls GROUP BY ALL ORDER BY calls DESC";
-		const views: [string, Record<string, string | number>][] = [
-			["sessions", { view: "sessions" }],
-			["overview", { s, view: "overview" }],
+		// Those that show something only with more in the address, or more than as they open.
+		const prepared: [string, Record<string, string | number>][] = [
 			["overview, filtered", { s, view: "overview", f: '{"syscall":["write"]}' }],
-			["timeline", { s, view: "timeline" }],
 			["timeline, a request", { s, view: "timeline", rid: 5 }],
 			["request", { s, view: "request", rid: 5 }],
-			["table", { s, view: "table" }],
-			["file", { s, view: "file" }],
-			["threads", { s, view: "threads" }],
 			["threads, lanes", { s, view: "threads", as: "lanes" }],
-			["layers", { s, view: "layers" }],
-			["devices", { s, view: "devices" }],
 			["sql", { s, view: "sql", sql }],
 			["sql, drawn", { s, view: "sql", sql, form: "line" }],
-			["panels", { s, view: "panels" }],
 			["compare", { view: "compare", before: s, after: "again.fathom" }],
 		];
+		const plain = VIEWS.filter(({ id }) => !prepared.some(([name]) => name === id));
+		const views = [...plain.map((view) => [view.id, opened(view, s)] as const), ...prepared];
 		describe.each(views)("%s", (_, state) => {
 			it.each(["dark", "light"] as const)("breaks no rule, %s", async (theme) => {
 				const own = await openTab(browser, server, { theme });

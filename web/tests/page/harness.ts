@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { View } from "../../src/views/view.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../../..");
 
@@ -161,6 +162,11 @@ export async function openTab(browser: Browser, server: Server, look: Look = {})
 		if (!request.url().startsWith(server.origin) && !request.url().startsWith("blob:")) strangers.push(request.url());
 	});
 	return { page, context, faults, strangers, close: () => context.close() };
+}
+
+/** The state of a view as its tab opens it, of session `s` where it needs one. */
+export function opened({ id, scope }: View, s: string): Record<string, string> {
+	return scope === "session" ? { s, view: id } : { view: id };
 }
 
 /** Opens a state of the page by its address. */

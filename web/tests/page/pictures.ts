@@ -5,7 +5,19 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { ask, type Look, open, openTab, type Server, serve, settled, startBrowser, type Tab } from "./harness.ts";
+import { VIEWS } from "../../src/views/index.ts";
+import {
+	ask,
+	type Look,
+	open,
+	opened,
+	openTab,
+	type Server,
+	serve,
+	settled,
+	startBrowser,
+	type Tab,
+} from "./harness.ts";
 
 const LOOKS: readonly (Look & { name: string })[] = [
 	{ name: "dark-1280", width: 1280, height: 800, theme: "dark" },
@@ -73,9 +85,8 @@ GROUP BY ALL ORDER BY ALL`;
 
 const at = (view: string) => async (_: Server, s: string) => ({ s, view });
 
-const SHOTS: readonly Shot[] = [
-	{ name: "sessions", state: async () => ({ view: "sessions" }) },
-	{ name: "overview", state: at("overview") },
+/** Those of views of which more is to be seen than as they open. */
+const PREPARED: readonly Shot[] = [
 	{
 		name: "overview-filter",
 		state: async (_, s) => ({ s, view: "overview", f: JSON.stringify({ class: ["data"], not_comm: ["sh"] }) }),
@@ -85,7 +96,6 @@ const SHOTS: readonly Shot[] = [
 			await page.waitForTimeout(600);
 		},
 	},
-	{ name: "timeline", state: at("timeline") },
 	{
 		name: "timeline-calls",
 		state: async (server, s) => {
@@ -116,12 +126,10 @@ const SHOTS: readonly Shot[] = [
 	},
 	{ name: "timeline-layers-sums", state: async (_, s) => ({ s, view: "timeline", layers: 1 }) },
 	{ name: "request", state: async (server, s) => ({ s, view: "request", rid: (await slowest(server, s)).rid }) },
-	{ name: "table", state: at("table") },
 	{
 		name: "table-sorted",
 		state: async (server, s) => ({ s, view: "table", sort: "-dur_ns", rid: (await slowest(server, s)).rid }),
 	},
-	{ name: "file", state: at("file") },
 	{
 		name: "file-latency",
 		state: async (server, s) => ({ s, view: "file", colour: "latency", ...(await middle(server, s, 0.06)) }),
@@ -130,9 +138,7 @@ const SHOTS: readonly Shot[] = [
 			await page.waitForTimeout(600);
 		},
 	},
-	{ name: "threads", state: at("threads") },
 	{ name: "threads-lanes", state: async (_, s) => ({ s, view: "threads", as: "lanes" }) },
-	{ name: "layers", state: at("layers") },
 	{
 		name: "layers-request",
 		state: async (server, s) => ({
@@ -144,7 +150,6 @@ const SHOTS: readonly Shot[] = [
 			rid: (await slowest(server, s)).rid,
 		}),
 	},
-	{ name: "devices", state: at("devices") },
 	{ name: "sql", state: async (_, s) => ({ s, view: "sql", sql: SLOWEST, name: "The slowest calls" }) },
 	{ name: "sql-plot", state: async (_, s) => ({ s, view: "sql", sql: OVER_TIME, form: "stack" }) },
 	{
@@ -204,6 +209,14 @@ const SHOTS: readonly Shot[] = [
 			await page.keyboard.press("?");
 		},
 	},
+];
+
+const SHOTS: readonly Shot[] = [
+	...VIEWS.filter(({ id }) => !PREPARED.some(({ name }) => name === id)).map((view) => ({
+		name: view.id,
+		state: async (_: Server, s: string) => opened(view, s),
+	})),
+	...PREPARED,
 ];
 
 async function main([sessions, pictures, session, ...names]: readonly string[]): Promise<void> {

@@ -2,6 +2,7 @@
 //! as for recordings (`fathom_model::syscalls`).
 
 use fathom_model::bytes::{angle_like_strace, lossless};
+use fathom_model::kind::Kind;
 use fathom_model::syscalls::{Api, Arg, Returns, SYSCALLS, Syscall};
 
 use super::line::find;
@@ -72,17 +73,14 @@ pub fn reorder(name: &[u8], args: &mut Vec<&[u8]>) {
 /// Whether the call moves the position of its first descriptor.
 pub fn moves_position(call: &Syscall) -> bool {
     call.uses_position()
-        || matches!(
-            call.name,
-            "lseek"
-                | "sendfile"
-                | "splice"
-                | "copy_file_range"
-                | "getdents"
-                | "getdents64"
-                | "preadv2"
-                | "pwritev2"
-        )
+        || offset_may_be_none(call)
+        || matches!(call.kind, Kind::Seek | Kind::Transfer | Kind::ReadDir)
+}
+
+/// Whether -1 as offset means the position of the descriptor (`preadv2`).
+pub fn offset_may_be_none(call: &Syscall) -> bool {
+    let flags = |arg: &Arg| matches!(arg, Arg::Value { kind: "RWF", .. });
+    call.args.iter().any(flags)
 }
 
 /// The row of a call, without what needs the descriptors' positions.
@@ -205,7 +203,7 @@ fn paths(
     row.path_arg = at(Arg::Path).or(at(Arg::Target)).and_then(string);
     row.path_arg2 = at(Arg::Path2).and_then(string);
     // The file behind the descriptor itself.
-    let own = matches!(call.name, "utimensat" | "futimesat") && at(Arg::Path) == Some(b"NULL");
+    let own = call.kind == Kind::SetAttr && call.null_path && at(Arg::Path) == Some(b"NULL");
     let path = row.path_arg.as_deref().or(own.then_some(b"".as_slice()));
     if let (Some(arg), true) = (path, call.position(Arg::Path).is_some()) {
         row.path = full(directory(Arg::Dirfd), arg);
@@ -221,18 +219,11 @@ fn paths(
     {
         row.path = Some(path.clone());
     }
-    let finds = matches!(
-        call.name,
-        "open"
-            | "openat"
-            | "openat2"
-            | "creat"
-            | "io_uring_setup"
-            | "stat"
-            | "lstat"
-            | "newfstatat"
-            | "statx"
-    );
+    let by_path = call.position(Arg::Fd).is_none();
+    let finds = match call.kind {
+        Kind::Open | Kind::Stat => by_path,
+        _ => call.name == "io_uring_setup",
+    };
     if let (true, false, Some(path)) = (finds, failed, &row.path) {
         let kind = args.iter().find_map(|a| mode_kind(a)).unwrap_or_else(|| {
             let directory = args.iter().any(|a| find(a, b"O_DIRECTORY").is_some());
@@ -382,8 +373,8 @@ fn without_comments(text: &str) -> String {
     out + rest
 }
 
-/// The words of the command line in `["a", "b"]`, quoted for a shell; `None` when
-/// strace cut it.
+/// The words of the command line in `["a", "b"]`, quoted for a shell as bytes: what is no text is
+/// made printable with the row. `None` when strace cut it.
 pub fn command_line(argv: &[u8]) -> Option<Vec<u8>> {
     let words = inside(without_comment(argv))?;
     let mut out = Vec::new();

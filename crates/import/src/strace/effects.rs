@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fathom_model::kind::Kind;
 use fathom_model::syscalls::{Arg, Syscall};
 
 use super::Reader;
-use super::call::{self, kind_of_name, mode_kind, moves_position, pointed};
+use super::call::{self, kind_of_name, mode_kind, moves_position, offset_may_be_none, pointed};
 use super::line::find;
 use super::tasks::{Description, Pending, Shared, Task, clone_flags};
 use super::value::{Answer, descriptor, integer, split_unfinished, string};
@@ -97,7 +98,7 @@ impl Reader<'_> {
         let append = description.borrow().append && known.writes();
         let pointer = known.position(Arg::OffsetPtr).and_then(|at| args.get(at));
         let own_position = known.uses_position()
-            || matches!(known.name, "preadv2" | "pwritev2") && row.offset == Some(-1)
+            || offset_may_be_none(known) && row.offset == Some(-1)
             || pointer.is_some_and(|p| *p == b"NULL");
         if own_position {
             row.offset = position.filter(|_| !append || failed);
@@ -109,12 +110,12 @@ impl Reader<'_> {
             // The kernel takes no notice of the offset that was passed.
             row.offset = None;
         }
-        match known.name {
-            "lseek" if !failed => {
+        match known.kind {
+            Kind::Seek if !failed => {
                 let device = !has_position(description.borrow().path.as_deref());
                 description.borrow_mut().position = row.ret.filter(|_| certain && !device);
             }
-            "getdents" | "getdents64" => description.borrow_mut().position = None,
+            Kind::ReadDir => description.borrow_mut().position = None,
             _ => {}
         }
         self.second_moves(tid, known, args, row);
@@ -156,20 +157,20 @@ impl Reader<'_> {
         let Some(ret) = row.ret else {
             return;
         };
-        if known.name == "close"
+        if known.kind == Kind::Close
             && ret != -9
             && let (Some(task), Some(fd)) = (self.tasks.known(tid), row.fd)
         {
             task.close(fd);
         }
-        if ret < 0 && known.name != "mmap" {
+        if ret < 0 && known.kind != Kind::Mmap {
             return;
         }
         let flags = row.flags.as_deref().unwrap_or("");
         let has = |flag: &str| flags.split('|').any(|f| f == flag);
         let new_fd = i32::try_from(ret).unwrap_or(-1);
-        match known.name {
-            "rename" | "renameat" | "renameat2" => {
+        match known.kind {
+            Kind::Rename => {
                 if let (Some(from), Some(to)) = (&row.path, &row.path2) {
                     if has("RENAME_EXCHANGE") {
                         self.builder.removed(from);
@@ -180,13 +181,13 @@ impl Reader<'_> {
                 }
                 return;
             }
-            "unlink" | "unlinkat" | "rmdir" => {
+            Kind::Unlink | Kind::Rmdir => {
                 if let Some(path) = &row.path {
                     self.builder.removed(path);
                 }
                 return;
             }
-            "fstat" | "fstatfs" => {
+            Kind::Stat | Kind::Statfs if known.position(Arg::Fd).is_some() => {
                 let kind = args.iter().find_map(|a| mode_kind(a));
                 if let (Some(kind), Some(id)) = (kind, row.file_id) {
                     self.builder.kind(id, kind);
@@ -201,8 +202,8 @@ impl Reader<'_> {
         let Some(task) = self.tasks.known(tid) else {
             return;
         };
-        match known.name {
-            "open" | "openat" | "openat2" | "creat" => {
+        match known.kind {
+            Kind::Open => {
                 let description = Description {
                     position: has_position(row.path.as_deref()).then_some(0),
                     append: has("O_APPEND"),
@@ -212,24 +213,24 @@ impl Reader<'_> {
                 };
                 task.install(new_fd, Rc::new(RefCell::new(description)), has("O_CLOEXEC"));
             }
-            "dup" | "dup2" | "dup3"
+            Kind::Dup
                 // A duplicate of itself changes nothing.
                 if Some(new_fd) != row.fd => {
                     duplicate(task, row.fd, new_fd, has("O_CLOEXEC"));
                 }
-            "fcntl" => fcntl(task, args, row.fd, new_fd),
-            "close_range" => {
+            Kind::Fcntl => fcntl(task, args, row.fd, new_fd),
+            Kind::CloseRange => {
                 let at = |i: usize| args.get(i).and_then(|a| integer(a));
                 let limit = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
                 if let (Some(first), Some(last)) = (at(0), at(1)) {
                     task.close_range(limit(first), limit(last), has("CLOSE_RANGE_CLOEXEC"));
                 }
             }
-            "chdir" | "fchdir" => {
+            Kind::Chdir => {
                 *task.cwd.borrow_mut() = row.path.clone();
             }
             // Operations may move positions, and no call tells.
-            "io_uring_enter" => task.forget_positions(),
+            _ if known.name == "io_uring_enter" => task.forget_positions(),
             _ => {}
         }
     }
