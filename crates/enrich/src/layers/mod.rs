@@ -101,29 +101,37 @@ impl Layers {
         if let Some(rid) = self.requests.ended(key) {
             return Err(rid);
         }
-        let parts = self.requests.parts(key).ok_or(NULL_I64)?;
+        let parts = self.requests.open_parts(key).ok_or(NULL_I64)?;
         parts.in_call = true;
         Ok(parts)
     }
 
     /// The id of a request that has ended; its rows are made.
+    #[inline]
     pub(crate) fn ends(&mut self, ended: &Ended<'_>, known: &mut Known) -> i64 {
         let (rid, parts) = self.requests.ends(ended.key, ended.kind);
         if let Some(parts) = parts {
             self.gathered(Some((rid, ended)), &parts, known);
+            self.requests.recycle(parts);
         }
+        if self.requests.has_stale() {
+            self.settle(known);
+        }
+        rid
+    }
+
+    /// Makes the rows of requests whose own record did not come.
+    #[inline(never)]
+    fn settle(&mut self, known: &mut Known) {
         for parts in self.requests.stale() {
             self.gathered(None, &parts, known);
         }
-        rid
     }
 
     /// The recording is over.
     pub(crate) fn finish(&mut self, known: &mut Known) {
         self.requests.finish();
-        for parts in self.requests.stale() {
-            self.gathered(None, &parts, known);
-        }
+        self.settle(known);
     }
 
     /// Rows of what was gathered of a request; `None`: its own record did not come.

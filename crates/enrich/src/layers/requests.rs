@@ -1,7 +1,7 @@
 //! Ids of requests: what happens below a call names it by its thread and the time at
 //! which it began, mostly before the call's own record comes.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::slices::Parts;
 
@@ -12,6 +12,10 @@ const CHANGED: usize = 1 << 18;
 /// Requests of one thread that are open at most: as many as operations of io_uring
 /// may be on their way.
 const MAX_OPEN: usize = 65_536;
+/// Threads without an open request whose memory is kept.
+const MAX_IDLE: usize = 1024;
+/// Emptied parts that are kept, so that most requests allocate none.
+const MAX_SPARE: usize = 64;
 
 /// A request by thread and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +38,7 @@ pub(crate) enum Kind {
 struct Open {
     ns: u64,
     rid: i64,
-    parts: Parts,
+    parts: Box<Parts>,
 }
 
 /// Hands out ids.
@@ -45,7 +49,8 @@ pub(crate) struct Requests {
     recent: Table,
     changed: Table,
     /// Requests whose own record did not come.
-    stale: Vec<Parts>,
+    stale: Vec<Box<Parts>>,
+    spare: Vec<Box<Parts>>,
 }
 
 impl Requests {
@@ -71,15 +76,24 @@ impl Requests {
     /// What is gathered of a request that has not ended; `None` when it has, or for
     /// none.
     pub(crate) fn parts(&mut self, key: Key) -> Option<&mut Parts> {
-        if key.ns == 0 || self.ended(key).is_some() {
-            return None;
+        match self.ended(key) {
+            Some(_) => None,
+            None => self.open_parts(key),
         }
-        Some(&mut self.open(key).parts)
+    }
+
+    /// The same for a request that is known not to have ended.
+    pub(crate) fn open_parts(&mut self, key: Key) -> Option<&mut Parts> {
+        (key.ns > 0).then(|| &mut *self.open(key).parts)
     }
 
     fn open(&mut self, key: Key) -> &mut Open {
         let Self {
-            open, last, stale, ..
+            open,
+            last,
+            stale,
+            spare,
+            ..
         } = self;
         let of_thread = open.entry(key.tid).or_default();
         let at = match of_thread.iter().rposition(|open| open.ns == key.ns) {
@@ -92,7 +106,7 @@ impl Requests {
                 of_thread.push(Open {
                     ns: key.ns,
                     rid: *last,
-                    parts: Parts::default(),
+                    parts: spare.pop().unwrap_or_default(),
                 });
                 of_thread.len() - 1
             }
@@ -102,7 +116,7 @@ impl Requests {
 
     /// A request has ended: its id, and what was gathered of it. The calls of its
     /// thread that began before it have no record of their own.
-    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Parts>) {
+    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Box<Parts>>) {
         let Self {
             open, last, stale, ..
         } = self;
@@ -123,7 +137,7 @@ impl Requests {
                     }
                 }
             }
-            if of_thread.is_empty() {
+            if of_thread.is_empty() && open.len() > MAX_IDLE {
                 open.remove(&key.tid);
             }
         }
@@ -140,9 +154,20 @@ impl Requests {
         (rid, parts)
     }
 
+    pub(crate) fn has_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
     /// What was gathered of requests whose own record did not come.
-    pub(crate) fn stale(&mut self) -> Vec<Parts> {
+    pub(crate) fn stale(&mut self) -> Vec<Box<Parts>> {
         std::mem::take(&mut self.stale)
+    }
+
+    /// Keeps the memory of parts whose rows are made.
+    pub(crate) fn recycle(&mut self, mut parts: Box<Parts>) {
+        if self.spare.len() < MAX_SPARE && parts.clear() {
+            self.spare.push(parts);
+        }
     }
 
     /// The recording is over: nothing that is open will end.

@@ -15,6 +15,9 @@ use fathom_model::abi::{
 use super::requests::Kind;
 use super::words;
 
+/// Records for which emptied parts have room at most.
+const MAX_KEPT: usize = 256;
+
 /// What was gathered of a request until it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
@@ -31,6 +34,23 @@ impl Parts {
     /// Whether something that is written later may be the request's doing.
     pub(crate) fn changes(&self) -> bool {
         self.cache.is_some_and(|c| c.dirtied > 0 || c.handles > 0)
+    }
+
+    /// Empties it; false when its memory is too large to be kept.
+    pub(crate) fn clear(&mut self) -> bool {
+        self.waits.clear();
+        self.irqs.clear();
+        self.spans.clear();
+        self.blocks.clear();
+        (self.cache, self.in_call) = (None, false);
+        let Self {
+            waits,
+            irqs,
+            spans,
+            blocks,
+            ..
+        } = self;
+        waits.capacity() + irqs.capacity() + spans.capacity() + blocks.capacity() <= MAX_KEPT
     }
 
     fn has_times(&self) -> bool {
