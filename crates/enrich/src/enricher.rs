@@ -152,6 +152,7 @@ impl Enricher {
             } => {
                 known.files.event(record, path, fs_path);
                 self.calls.forget_file(record.handle);
+                layers.forget_file(record.handle);
                 self.faults.forget_file(record.handle);
             }
             Event::Mount {
@@ -167,6 +168,7 @@ impl Enricher {
             } => {
                 known.tasks.event(record, cmdline, exe, cgroup);
                 self.calls.forget_thread(record.tid);
+                layers.forget_thread(record.tid);
                 self.faults.forget_thread(record.tid);
             }
             Event::Fault(record) => self.faults.fault(cpu, record, layers, known),

@@ -21,7 +21,7 @@ use fathom_model::tables::{
 };
 use fathom_model::{StrId, StringTable};
 
-use crate::strings::Known;
+use crate::strings::{Known, Strings};
 use crate::{id, signed};
 use block::Blocks;
 use requests::{Key, Kind, Requests};
@@ -32,9 +32,9 @@ use slices::{Parts, Whole};
 pub(crate) struct Layers {
     pub(crate) requests: Requests,
     blocks: Blocks,
-    waits: (WaitRows, StringTable),
+    waits: (WaitRows, Strings),
     irqs: (IrqRows, StringTable),
-    pagecache: (PagecacheRows, StringTable),
+    pagecache: (PagecacheRows, Strings),
     slices: (SliceRows, StringTable),
 }
 
@@ -194,9 +194,9 @@ impl Layers {
             dur_ns: if seen { signed(r.dur_ns) } else { NULL_I64 },
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: comm(r.tid, r.ts_ns, known, strings),
+            comm: strings.comm(r.tid, r.ts_ns, known),
             cpu: if seen { id(cpu) } else { NULL_I32 },
-            reason: strings.intern(words::reason(r).as_bytes()),
+            reason: strings.table.intern(words::reason(r).as_bytes()),
             woken_at_ns: if woken { signed(r.wake_ns) } else { NULL_I64 },
             run_queue_ns: if woken && seen {
                 signed(end.saturating_sub(r.wake_ns))
@@ -208,7 +208,7 @@ impl Layers {
                 _ => NULL_I32,
             },
             waker: match &waker {
-                Some((name, _)) => strings.intern(name.as_bytes()),
+                Some((name, _)) => strings.table.intern(name.as_bytes()),
                 None => StrId::NULL,
             },
         });
@@ -248,15 +248,15 @@ impl Layers {
         let misses = u64::from(r.missed).min(pages);
         let (rows, strings) = &mut self.pagecache;
         let looked = |value: u64| if asked > 0 { signed(value) } else { NULL_I64 };
-        let (file_id, path) = file(r.file, r.request_ns, known, strings);
+        let file = strings.file(r.file, r.request_ns, known);
         rows.push(PagecacheRow {
             rid,
             ts_ns: signed(r.request_ns),
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: comm(r.tid, r.request_ns, known, strings),
-            file_id,
-            path,
+            comm: strings.comm(r.tid, r.request_ns, known),
+            file_id: file.file_id,
+            path: file.path,
             pages: looked(pages),
             hits: looked(pages - misses),
             misses: looked(misses),
@@ -269,17 +269,27 @@ impl Layers {
 
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> Vec<Batch> {
-        macro_rules! batches {
-            ($($table:ident),*) => {
-                [$({
-                    let (rows, strings) = std::mem::take(&mut self.$table);
-                    rows.into_batch(strings)
-                }),*]
-            };
-        }
         let mut batches = Vec::from(self.blocks.take());
-        batches.extend(batches![waits, irqs, pagecache, slices]);
+        let waits = std::mem::take(&mut self.waits.0);
+        batches.push(waits.into_batch(self.waits.1.take(StringTable::new())));
+        let (irqs, strings) = std::mem::take(&mut self.irqs);
+        batches.push(irqs.into_batch(strings));
+        let pagecache = std::mem::take(&mut self.pagecache.0);
+        batches.push(pagecache.into_batch(self.pagecache.1.take(StringTable::new())));
+        let (slices, strings) = std::mem::take(&mut self.slices);
+        batches.push(slices.into_batch(strings));
         batches
+    }
+
+    /// The record of a file came: what is remembered of it may be old.
+    pub(crate) fn forget_file(&mut self, handle: u32) {
+        self.pagecache.1.forget_file(handle);
+    }
+
+    /// The same for a thread.
+    pub(crate) fn forget_thread(&mut self, tid: u32) {
+        self.waits.1.forget_thread(tid);
+        self.pagecache.1.forget_thread(tid);
     }
 }
 
