@@ -209,6 +209,7 @@ impl Enricher {
     }
 
     /// Rows of requests and of the layers below them that were not taken yet.
+    #[inline]
     pub fn pending_rows(&self) -> usize {
         self.calls.pending_rows()
             + self.faults.pending_rows()

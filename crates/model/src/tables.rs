@@ -8,6 +8,9 @@ use crate::strings::{StrId, StringTable};
 /// session with another one.
 pub const SCHEMA_VERSION: u32 = 2;
 
+/// Rows for which a new batch sets memory aside at most.
+const MAX_RESERVED: usize = 1 << 20;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
@@ -181,6 +184,12 @@ macro_rules! tables {
                 /// No rows, with room for as many.
                 pub fn with_capacity(rows: usize) -> Self {
                     Self { $($column: Vec::with_capacity(rows)),* }
+                }
+
+                /// The rows; as many find room in what is left.
+                pub fn take(&mut self) -> Self {
+                    let next = Self::with_capacity(self.len().min(MAX_RESERVED));
+                    std::mem::replace(self, next)
                 }
 
                 /// Removes all rows, keeps the memory.

@@ -16,10 +16,10 @@ mod plan;
 mod structs;
 mod words;
 
-use fathom_model::StrId;
 use fathom_model::abi::{CALL_NO_CONTENT, DataCallRecord};
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::tables::{SyscallRow, SyscallRows};
+use fathom_model::{StrId, StringTable};
 
 use crate::files::positions::Positions;
 use crate::layers::requests::{Key, Kind};
@@ -32,8 +32,6 @@ use outcome::Outcome;
 use plan::{PLANS, Plan};
 use words::Words;
 
-/// Rows for which a new batch sets memory aside at most.
-const MAX_RESERVED: usize = 1 << 20;
 /// Batches whose memory is kept.
 const MAX_SPARE: usize = 2;
 
@@ -51,7 +49,7 @@ pub(crate) struct Calls {
     /// Rows that were made, taken or not.
     made: u64,
     /// Empty columns and strings of batches that were given back.
-    spare: Vec<(SyscallRows, fathom_model::StringTable)>,
+    spare: Vec<(SyscallRows, StringTable)>,
 }
 
 impl Calls {
@@ -203,12 +201,11 @@ impl Calls {
                 *place = offset.unwrap_or(NULL_I64);
             }
         });
-        let (empty, no_strings) = self.spare.pop().unwrap_or_else(|| {
-            let rows = SyscallRows::with_capacity(self.rows.len().min(MAX_RESERVED));
-            (rows, Default::default())
-        });
-        let rows = std::mem::replace(&mut self.rows, empty);
-        rows.into_batch(self.strings.take(no_strings))
+        let (rows, empty) = match self.spare.pop() {
+            Some((empty, strings)) => (std::mem::replace(&mut self.rows, empty), strings),
+            None => (self.rows.take(), StringTable::new()),
+        };
+        rows.into_batch(self.strings.take(empty))
     }
 
     /// Keeps the memory of a batch for one to come.

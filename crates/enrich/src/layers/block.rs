@@ -24,6 +24,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
         self.rows.0.len() + self.bios.0.len()
     }

@@ -54,6 +54,7 @@ impl Default for Faults {
 
 impl Faults {
     /// Rows of both tables that were not taken yet.
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
         self.rows.len() + self.writeback.0.len()
     }
@@ -177,7 +178,7 @@ impl Faults {
 
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> [Batch; 2] {
-        let faults = std::mem::take(&mut self.rows);
+        let faults = self.rows.take();
         let (writeback, writeback_strings) = std::mem::take(&mut self.writeback);
         [
             faults.into_batch(self.strings.take(StringTable::new())),

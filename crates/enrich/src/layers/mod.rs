@@ -51,6 +51,7 @@ pub(crate) struct Ended<'a> {
 
 impl Layers {
     /// Rows of all tables that were not taken yet.
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
         self.blocks.pending_rows()
             + self.waits.0.len()
@@ -148,7 +149,7 @@ impl Layers {
             let read = request.and_then(|(_, ended)| ended.read);
             self.push_cache(rid, record, read, known);
         }
-        let Some((rid, ended)) = request else {
+        let Some((rid, ended)) = request.filter(|_| parts.has_times()) else {
             return;
         };
         let whole = Whole {
@@ -270,14 +271,22 @@ impl Layers {
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> Vec<Batch> {
         let mut batches = Vec::from(self.blocks.take());
-        let waits = std::mem::take(&mut self.waits.0);
-        batches.push(waits.into_batch(self.waits.1.take(StringTable::new())));
-        let (irqs, strings) = std::mem::take(&mut self.irqs);
-        batches.push(irqs.into_batch(strings));
-        let pagecache = std::mem::take(&mut self.pagecache.0);
-        batches.push(pagecache.into_batch(self.pagecache.1.take(StringTable::new())));
-        let (slices, strings) = std::mem::take(&mut self.slices);
-        batches.push(slices.into_batch(strings));
+        let new = StringTable::new;
+        batches.extend([
+            self.waits.0.take().into_batch(self.waits.1.take(new())),
+            self.irqs
+                .0
+                .take()
+                .into_batch(std::mem::take(&mut self.irqs.1)),
+            self.pagecache
+                .0
+                .take()
+                .into_batch(self.pagecache.1.take(new())),
+            self.slices
+                .0
+                .take()
+                .into_batch(std::mem::take(&mut self.slices.1)),
+        ]);
         batches
     }
 

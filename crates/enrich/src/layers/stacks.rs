@@ -16,6 +16,7 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
         self.stacks.len() + self.frames.0.frame.len()
     }
