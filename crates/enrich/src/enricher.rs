@@ -182,10 +182,9 @@ impl Enricher {
             Event::Cache(record) => layers.cache(record, known),
             Event::Span(record) => layers.span(record),
             Event::Stack(record) => {
-                let rid = layers.requests.ended(Key {
-                    tid: record.tid,
-                    ns: record.request_ns,
-                });
+                let rid = layers
+                    .requests
+                    .ended(Key::new(record.tid, record.request_ns));
                 self.stacks.stack(rid, record);
             }
             Event::Frame {
@@ -199,10 +198,9 @@ impl Enricher {
                     .frame(record, [object, build_id, function, source]);
             }
             Event::Counters(record) => {
-                let rid = layers.requests.ended(Key {
-                    tid: record.tid,
-                    ns: record.request_ns,
-                });
+                let rid = layers
+                    .requests
+                    .ended(Key::new(record.tid, record.request_ns));
                 self.perf_counters.request(rid, record);
             }
         }

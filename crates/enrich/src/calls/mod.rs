@@ -17,7 +17,7 @@ mod structs;
 mod words;
 
 use fathom_model::abi::{CALL_NO_CONTENT, DataCallRecord};
-use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::tables::{SyscallRow, SyscallRows};
 use fathom_model::{StrId, StringTable};
 
@@ -97,10 +97,7 @@ impl Calls {
 
         let rid = layers.ends(
             &Ended {
-                key: Key {
-                    tid: r.tid,
-                    ns: r.ts_ns,
-                },
+                key: Key::new(r.tid, r.ts_ns),
                 kind: match call.operation {
                     Some(_) => Kind::Operation,
                     None => Kind::Call,
@@ -125,7 +122,7 @@ impl Calls {
             class,
             ret: outcome.ret,
             errno,
-            fd: if plan.has_fd { r.fd } else { NULL_I32 },
+            fd: r.fd.when(plan.has_fd),
             file_id: names.file_id,
             file_offset: offset,
             size: outcome.size,

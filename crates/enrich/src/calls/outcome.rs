@@ -3,7 +3,7 @@
 use fathom_model::abi::{
     CALL_APPENDS, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION, NO_OFFSET,
 };
-use fathom_model::batch::NULL_I64;
+use fathom_model::batch::{NULL_I64, Null};
 use fathom_model::errno;
 use fathom_model::syscalls::{Number, Returns};
 
@@ -33,7 +33,7 @@ impl Outcome {
         Self {
             pending,
             error: if pending { None } else { errno::of_return(ret) },
-            ret: if pending { NULL_I64 } else { ret },
+            ret: ret.when(!pending),
             // What a column does not hold stands in args.
             size: match asked.filter(|_| plan.has_size) {
                 Some(size) => plan.size.of(size).unwrap_or(NULL_I64),
@@ -84,8 +84,7 @@ fn at_position(positions: &mut Positions, plan: &Plan, call: &Call<'_>, row: Opt
             return NULL_I64;
         }
         Some(_) => r.offset,
-        None if plan.has_offset => r.offset,
-        None => NULL_I64,
+        None => r.offset.when(plan.has_offset),
     };
     if call.has(CALL_SHARED_POSITION) {
         let moved = row.map(|row| Moved {

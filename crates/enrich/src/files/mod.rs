@@ -253,11 +253,10 @@ impl Files {
             if !known && file.known_paths.len() < MAX_KNOWN_PATHS {
                 file.known_paths.push(hash);
             }
-            let text = lossless(&path);
             self.path_rows.push(FilePathRow {
                 file_id: file.id,
                 ts_ns: signed(record.ts_ns),
-                path: self.path_strings.intern(text.as_bytes()),
+                path: self.path_strings.intern(lossless(&path).as_bytes()),
                 path_complete: !partial,
                 deleted,
                 mount_namespace: nonzero(record.mnt_ns),
@@ -366,20 +365,20 @@ impl Files {
             return;
         }
         file.written_ns = now_ns;
-        let (id, complete, mnt_ns) = (file.id, file.path_complete, file.mnt_ns);
+        let mut row = FilePathRow {
+            file_id: file.id,
+            ts_ns: signed(now_ns),
+            path_complete: file.path_complete,
+            mount_namespace: nonzero(file.mnt_ns),
+            ..FilePathRow::default()
+        };
         self.write(slot);
-        let known = self.handles.get(&handle).filter(|_| has_path);
-        let deleted = known.is_some_and(|handle| handle.deleted);
-        if let Some(path) = known.and_then(|handle| handle.path.clone()) {
-            let text = lossless(&path);
-            self.path_rows.push(FilePathRow {
-                file_id: id,
-                ts_ns: signed(now_ns),
-                path: self.path_strings.intern(text.as_bytes()),
-                path_complete: complete,
-                deleted,
-                mount_namespace: nonzero(mnt_ns),
-            });
+        if let Some(known) = self.handles.get(&handle).filter(|_| has_path)
+            && let Some(path) = &known.path
+        {
+            row.path = self.path_strings.intern(lossless(path).as_bytes());
+            row.deleted = known.deleted;
+            self.path_rows.push(row);
         }
     }
 

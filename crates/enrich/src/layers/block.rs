@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fathom_decode::bios;
 use fathom_model::abi::{BLOCK_UNSEEN, BioRecord, BlockRecord, NO_OFFSET};
-use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64, Null};
 use fathom_model::bytes::lossless;
 use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows};
 use fathom_model::{StrId, StringTable};
@@ -46,15 +46,9 @@ impl Blocks {
         let mut queued_at_ns = 0;
         let mut submitters: Vec<Key> = Vec::new();
         for bio in bios(bio_bytes) {
-            let cause = Key {
-                tid: bio.cause_tid,
-                ns: bio.cause_ns,
-            };
+            let cause = Key::new(bio.cause_tid, bio.cause_ns);
             let rid = requests.id(cause).unwrap_or(NULL_I64);
-            let submitter = Key {
-                tid: bio.submit_tid,
-                ns: bio.submit_ns,
-            };
+            let submitter = Key::new(bio.submit_tid, bio.submit_ns);
             let submit_rid = requests.id(submitter).unwrap_or(NULL_I64);
             if submitter.ns > 0 && !submitters.contains(&submitter) {
                 submitters.push(submitter);
@@ -96,57 +90,37 @@ impl Blocks {
             block_id,
             rid: first.map_or(NULL_I64, |(_, rid)| rid),
             ts_ns: signed(ts_ns),
-            dur_ns: if seen {
-                signed(r.completed_at_ns.saturating_sub(ts_ns))
-            } else {
-                NULL_I64
-            },
+            dur_ns: signed(r.completed_at_ns.saturating_sub(ts_ns)).when(seen),
             device: strings.intern(device.as_bytes()),
             // One without data (a flush) has none.
-            sector: if r.sector == u64::MAX {
-                NULL_I64
-            } else {
-                signed(r.sector)
-            },
+            sector: signed(r.sector).when(r.sector != u64::MAX),
             bytes: signed(r.bytes),
             op: strings.intern(words::operation(r.op).as_bytes()),
             flags: match words::block_flags(r.flags) {
                 none if none.is_empty() => StrId::NULL,
                 flags => strings.intern(flags.as_bytes()),
             },
-            error: if seen { i32::from(r.error) } else { NULL_I32 },
+            error: i32::from(r.error).when(seen),
             queued_at_ns: nonzero(queued_at_ns),
             started_at_ns: nonzero(r.started_at_ns),
             inserted_at_ns: nonzero(r.inserted_at_ns),
             issued_at_ns: nonzero(r.issued_at_ns),
-            completed_at_ns: if seen {
-                signed(r.completed_at_ns)
-            } else {
-                NULL_I64
-            },
+            completed_at_ns: signed(r.completed_at_ns).when(seen),
             pid: submitter.map_or(NULL_I32, |b| id(b.submit_pid)),
             tid: submitter.map_or(NULL_I32, |b| id(b.submit_tid)),
             comm: submitter.map_or(StrId::NULL, |b| {
                 strings.intern(lossless(text::until_nul(&b.comm)).as_bytes())
             }),
-            cpu: if seen { id(cpu) } else { NULL_I32 },
+            cpu: id(cpu).when(seen),
             file_id,
             path,
             file_offset: match &first {
                 Some((bio, _)) if bio.offset != NO_OFFSET => bio.offset.max(0),
                 _ => NULL_I64,
             },
-            queue_depth: if r.issued_at_ns > 0 {
-                i64::from(r.queue_depth)
-            } else {
-                NULL_I64
-            },
+            queue_depth: i64::from(r.queue_depth).when(r.issued_at_ns > 0),
             // Of a request without an end only a single bio is known.
-            bios: if seen || r.bios == 1 {
-                id(u32::from(r.bios).saturating_add(r.bios_left_out))
-            } else {
-                NULL_I32
-            },
+            bios: id(u32::from(r.bios).saturating_add(r.bios_left_out)).when(seen || r.bios == 1),
             requeues: id(r.requeues),
         });
     }
@@ -164,7 +138,6 @@ impl Blocks {
         let (file_id, path) = file(bio.file, now_ns, known, strings);
         let seen = bio.queued_at_ns > 0;
         let caused = bio.cause_ns > 0;
-        let number = |known: bool, value: u32| if known { id(value) } else { NULL_I32 };
         rows.push(BioRow {
             block_id,
             rid,
@@ -173,22 +146,18 @@ impl Blocks {
             sector: signed(bio.sector),
             bytes: i64::from(bio.bytes),
             origin: strings.intern(words::origin(bio.origin).as_bytes()),
-            pid: number(seen, bio.submit_pid),
-            tid: number(seen, bio.submit_tid),
+            pid: id(bio.submit_pid).when(seen),
+            tid: id(bio.submit_tid).when(seen),
             comm: if seen {
                 strings.intern(lossless(text::until_nul(&bio.comm)).as_bytes())
             } else {
                 StrId::NULL
             },
-            cause_pid: number(caused, bio.cause_pid),
-            cause_tid: number(caused, bio.cause_tid),
+            cause_pid: id(bio.cause_pid).when(caused),
+            cause_tid: id(bio.cause_tid).when(caused),
             file_id,
             path,
-            file_offset: if bio.offset == NO_OFFSET || !seen {
-                NULL_I64
-            } else {
-                bio.offset.max(0)
-            },
+            file_offset: bio.offset.max(0).when(seen && bio.offset != NO_OFFSET),
         });
     }
 

@@ -5,7 +5,7 @@ use fathom_model::abi::{
     FAULT_PRESENT, FAULT_SHARED, FAULT_WRITE, FaultRecord, NO_OFFSET, WRITEBACK_CONTIGUOUS,
     WRITEBACK_IN_CALL, WritebackRecord,
 };
-use fathom_model::batch::{Batch, NULL_I64};
+use fathom_model::batch::{Batch, Null};
 use fathom_model::bytes::lossless;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::{FaultRow, FaultRows, WritebackRow, WritebackRows};
@@ -77,10 +77,7 @@ impl Faults {
         known: &mut Known,
     ) {
         let ended = Ended {
-            key: Key {
-                tid: r.tid,
-                ns: r.ts_ns,
-            },
+            key: Key::new(r.tid, r.ts_ns),
             kind: Kind::Fault,
             name: "page_fault",
             dur_ns: r.dur_ns,
@@ -124,11 +121,7 @@ impl Faults {
         rows.push(FaultRow {
             rid,
             ts_ns: signed(r.ts_ns),
-            dur_ns: if begin && end {
-                signed(r.dur_ns)
-            } else {
-                NULL_I64
-            },
+            dur_ns: signed(r.dur_ns).when(begin && end),
             pid: id(r.pid),
             tid: id(r.tid),
             comm,
@@ -142,12 +135,8 @@ impl Faults {
             file_id: file.file_id,
             path: file.path,
             file_offset: r.offset.max(0),
-            around_offset: if around { r.around_offset } else { NULL_I64 },
-            around_bytes: if around {
-                i64::from(r.around_bytes)
-            } else {
-                NULL_I64
-            },
+            around_offset: r.around_offset.when(around),
+            around_bytes: i64::from(r.around_bytes).when(around),
         });
     }
 

@@ -13,7 +13,7 @@ use fathom_model::abi::{
     BlockRecord, CacheRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN,
     WaitRecord,
 };
-use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64, Null};
 use fathom_model::bytes::lossless;
 use fathom_model::layers::Layer;
 use fathom_model::tables::{
@@ -98,7 +98,7 @@ impl Layers {
 
     /// What is gathered of a request; when it has ended already, its id.
     fn in_call(&mut self, tid: u32, ns: u64) -> Result<&mut Parts, i64> {
-        let key = Key { tid, ns };
+        let key = Key::new(tid, ns);
         if let Some(rid) = self.requests.ended(key) {
             return Err(rid);
         }
@@ -192,18 +192,14 @@ impl Layers {
         rows.push(WaitRow {
             rid,
             ts_ns: signed(r.ts_ns),
-            dur_ns: if seen { signed(r.dur_ns) } else { NULL_I64 },
+            dur_ns: signed(r.dur_ns).when(seen),
             pid: id(r.pid),
             tid: id(r.tid),
             comm: strings.comm(r.tid, r.ts_ns, known),
-            cpu: if seen { id(cpu) } else { NULL_I32 },
+            cpu: id(cpu).when(seen),
             reason: strings.table.intern(words::reason(r).as_bytes()),
-            woken_at_ns: if woken { signed(r.wake_ns) } else { NULL_I64 },
-            run_queue_ns: if woken && seen {
-                signed(end.saturating_sub(r.wake_ns))
-            } else {
-                NULL_I64
-            },
+            woken_at_ns: signed(r.wake_ns).when(woken),
+            run_queue_ns: signed(end.saturating_sub(r.wake_ns)).when(woken && seen),
             waker_tid: match &waker {
                 Some((_, Some(tid))) => id(*tid),
                 _ => NULL_I32,
@@ -248,7 +244,7 @@ impl Layers {
         };
         let misses = u64::from(r.missed).min(pages);
         let (rows, strings) = &mut self.pagecache;
-        let looked = |value: u64| if asked > 0 { signed(value) } else { NULL_I64 };
+        let looked = |value: u64| signed(value).when(asked > 0);
         let file = strings.file(r.file, r.request_ns, known);
         rows.push(PagecacheRow {
             rid,

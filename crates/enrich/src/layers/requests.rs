@@ -24,6 +24,12 @@ pub(crate) struct Key {
     pub(crate) ns: u64,
 }
 
+impl Key {
+    pub(crate) fn new(tid: u32, ns: u64) -> Self {
+        Key { tid, ns }
+    }
+}
+
 /// What a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -211,34 +217,30 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn key(tid: u32, ns: u64) -> Key {
-        Key { tid, ns }
-    }
-
     #[test]
     fn an_id_is_the_same_before_and_after_the_end() {
         let mut requests = Requests::default();
-        let early = requests.id(key(7, 100)).unwrap();
-        assert_eq!(requests.id(key(0, 0)), None);
-        let (rid, parts) = requests.ends(key(7, 100), Kind::Call);
+        let early = requests.id(Key::new(7, 100)).unwrap();
+        assert_eq!(requests.id(Key::new(0, 0)), None);
+        let (rid, parts) = requests.ends(Key::new(7, 100), Kind::Call);
         assert_eq!((rid, parts.is_some()), (early, true));
-        assert_eq!(requests.id(key(7, 100)), Some(early));
-        assert!(requests.parts(key(7, 100)).is_none());
-        let (other, parts) = requests.ends(key(7, 200), Kind::Call);
+        assert_eq!(requests.id(Key::new(7, 100)), Some(early));
+        assert!(requests.parts(Key::new(7, 100)).is_none());
+        let (other, parts) = requests.ends(Key::new(7, 200), Kind::Call);
         assert!(other != early && parts.is_none());
     }
 
     #[test]
     fn what_no_record_came_of_is_given_back() {
         let mut requests = Requests::default();
-        requests.parts(key(7, 100)).unwrap().in_call = true;
-        requests.id(key(7, 110));
-        requests.ends(key(7, 200), Kind::Fault);
+        requests.parts(Key::new(7, 100)).unwrap().in_call = true;
+        requests.id(Key::new(7, 110));
+        requests.ends(Key::new(7, 200), Kind::Fault);
         assert!(
             requests.stale().is_empty(),
             "a fault may be inside the call"
         );
-        requests.ends(key(7, 300), Kind::Call);
+        requests.ends(Key::new(7, 300), Kind::Call);
         assert_eq!(requests.stale().len(), 1, "the operation goes on");
         requests.finish();
         assert_eq!(requests.stale().len(), 1);
