@@ -39,12 +39,15 @@ pub(crate) enum Kind {
     Fault,
 }
 
+/// Parts on their way, which are moved without their contents.
+pub(crate) type Gathered = Box<Parts>;
+
 /// A request whose own record is still to come.
 #[derive(Debug)]
 struct Open {
     ns: u64,
     rid: i64,
-    parts: Box<Parts>,
+    parts: Gathered,
 }
 
 /// Hands out ids.
@@ -55,8 +58,8 @@ pub(crate) struct Requests {
     recent: Table,
     changed: Table,
     /// Requests whose own record did not come.
-    stale: Vec<Box<Parts>>,
-    spare: Vec<Box<Parts>>,
+    stale: Vec<Gathered>,
+    spare: Vec<Gathered>,
 }
 
 impl Requests {
@@ -122,7 +125,7 @@ impl Requests {
 
     /// A request has ended: its id, and what was gathered of it. The calls of its
     /// thread that began before it have no record of their own.
-    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Box<Parts>>) {
+    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Gathered>) {
         let Self {
             open, last, stale, ..
         } = self;
@@ -165,12 +168,12 @@ impl Requests {
     }
 
     /// What was gathered of requests whose own record did not come.
-    pub(crate) fn stale(&mut self) -> Vec<Box<Parts>> {
+    pub(crate) fn stale(&mut self) -> Vec<Gathered> {
         std::mem::take(&mut self.stale)
     }
 
     /// Keeps the memory of parts whose rows are made.
-    pub(crate) fn recycle(&mut self, mut parts: Box<Parts>) {
+    pub(crate) fn recycle(&mut self, mut parts: Gathered) {
         if self.spare.len() < MAX_SPARE && parts.clear() {
             self.spare.push(parts);
         }
