@@ -241,8 +241,8 @@ impl Merge {
                     .get(from..from + entry.len as usize)
                     .unwrap_or_default();
                 // Records that do not decode are not in the index.
-                if let Ok(event) = decode(run.ring, record) {
-                    sink(run.cpu, &event);
+                if let Ok(event) = &decode(run.ring, record) {
+                    sink(run.cpu, event);
                 }
             }
             match left {

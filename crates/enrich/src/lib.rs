@@ -30,29 +30,26 @@
 //! task's root goes. A path of which the kernel could not read the beginning starts
 //! with `...`. A path that is null, empty, unreadable or cut leads nowhere.
 
-mod args;
-mod cache;
-mod content;
-mod counters;
+// A module imports those below it only.
 mod enricher;
-mod faults;
-mod files;
-mod fs;
+
+mod calls;
 mod layers;
+
+mod counters;
 mod losses;
-mod mounts;
-mod operations;
-mod paths;
-mod perf_counters;
-mod plan;
-mod positions;
-mod stacks;
-mod structs;
+
+mod strings;
+
+mod files;
 mod tasks;
+
 mod text;
 mod vocab;
 
-pub use content::ContentCounts;
+use fathom_model::batch::NULL_I64;
+
+pub use calls::content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher, MAX_FILE_BYTES};
 
 /// What `command` of fcntl (F_GETFL) returned as strace writes it, with a comment; `None` when
@@ -70,4 +67,12 @@ fn id(number: u32) -> i32 {
 /// An unsigned number as a column holds it; the highest when it is too large.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// An unsigned number as a column holds it; null for 0.
+fn nonzero(number: impl Into<u64>) -> i64 {
+    match number.into() {
+        0 => NULL_I64,
+        number => signed(number),
+    }
 }

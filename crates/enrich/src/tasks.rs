@@ -276,7 +276,7 @@ impl Tasks {
                 cgroup,
                 container_id: container,
                 uid: i64::from(thread.uid),
-                mount_namespace: namespace(thread.mnt_ns),
+                mount_namespace: crate::nonzero(thread.mnt_ns),
                 started_at_ns: crate::signed(thread.started_at_ns),
                 ended_at_ns: thread.ended_at_ns.map_or(NULL_I64, crate::signed),
                 exit_status: thread.exit_status.unwrap_or(NULL_I32),
@@ -314,15 +314,6 @@ impl Tasks {
             std::mem::take(&mut self.rows),
             std::mem::take(&mut self.strings),
         )
-    }
-}
-
-/// The inode number of a namespace, null for none.
-pub(crate) fn namespace(inode: u32) -> i64 {
-    if inode == 0 {
-        NULL_I64
-    } else {
-        i64::from(inode)
     }
 }
 

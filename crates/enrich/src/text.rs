@@ -1,4 +1,4 @@
-//! Command lines and fixed-width names of the kernel.
+//! Command lines, fixed-width names of the kernel, and lists of `name=value`.
 
 use std::fmt::Write as _;
 
@@ -49,6 +49,15 @@ fn shell_word(word: &[u8], out: &mut String) {
             out.push('\'');
         }
     }
+}
+
+/// Begins a further `name=value`.
+pub(crate) fn named(name: &str, out: &mut String) {
+    if !out.is_empty() {
+        out.push_str(", ");
+    }
+    out.push_str(name);
+    out.push('=');
 }
 
 /// What stands before the first NUL.

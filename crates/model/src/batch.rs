@@ -8,6 +8,30 @@ pub const NULL_I64: i64 = i64::MIN;
 /// Null in a column of 32-bit integers.
 pub const NULL_I32: i32 = i32::MIN;
 
+/// A value that can be null in a row.
+pub trait Null: Sized {
+    /// What stands for null.
+    const NULL: Self;
+
+    /// The value when it is known, else null.
+    #[inline]
+    fn when(self, known: bool) -> Self {
+        if known { self } else { Self::NULL }
+    }
+}
+
+impl Null for i64 {
+    const NULL: Self = NULL_I64;
+}
+
+impl Null for i32 {
+    const NULL: Self = NULL_I32;
+}
+
+impl Null for StrId {
+    const NULL: Self = StrId::NULL;
+}
+
 /// The values of one column.
 #[derive(Clone, Debug)]
 pub enum ColumnData {

@@ -1,12 +1,15 @@
 //! The tables of a session: the one place that defines their columns. Schema
 //! pages, Parquet schemas and SQL views follow from it.
 
-use crate::batch::{Batch, ColumnData, NULL_I32, NULL_I64};
+use crate::batch::{Batch, ColumnData, Null};
 use crate::strings::{StrId, StringTable};
 
 /// Version of the tables and of the layout of a session. A reader refuses a
 /// session with another one.
 pub const SCHEMA_VERSION: u32 = 2;
+
+/// Rows for which a new batch sets memory aside at most.
+const MAX_RESERVED: usize = 1 << 20;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,23 +64,6 @@ mod value {
     pub type Str = super::StrId;
     pub type Blob = super::StrId;
     pub type ListI64 = Vec<i64>;
-}
-
-/// What stands for null in a row.
-trait Null {
-    const NULL: Self;
-}
-
-impl Null for i64 {
-    const NULL: Self = NULL_I64;
-}
-
-impl Null for i32 {
-    const NULL: Self = NULL_I32;
-}
-
-impl Null for StrId {
-    const NULL: Self = StrId::NULL;
 }
 
 macro_rules! nullable {
@@ -181,6 +167,12 @@ macro_rules! tables {
                 /// No rows, with room for as many.
                 pub fn with_capacity(rows: usize) -> Self {
                     Self { $($column: Vec::with_capacity(rows)),* }
+                }
+
+                /// The rows; as many find room in what is left.
+                pub fn take(&mut self) -> Self {
+                    let next = Self::with_capacity(self.len().min(MAX_RESERVED));
+                    std::mem::replace(self, next)
                 }
 
                 /// Removes all rows, keeps the memory.
@@ -889,7 +881,7 @@ mod tests {
         rows.put(0, row(2));
         rows.put(5, row(3));
         assert_eq!((rows.len(), &rows.file_id[..]), (2, &[2, 3][..]));
-        assert_eq!(rows.mount_namespace, [NULL_I64; 2]);
+        assert_eq!(rows.mount_namespace, [i64::NULL; 2]);
         assert_eq!((rows.ts_ns[0], rows.path[0]), (0, StrId::NULL));
     }
 

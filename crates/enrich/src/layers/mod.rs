@@ -1,42 +1,40 @@
-//! Rows of the layers below the calls: tables `block`, `bios`, `waits`, `irqs`,
-//! `pagecache` and `slices`.
+//! What is below the calls: requests to devices, waits, interrupts and the page cache, and how
+//! the time of each request is divided among them.
 
+mod block;
+pub(crate) mod faults;
+pub(crate) mod perf_counters;
 pub(crate) mod requests;
-pub(crate) mod slices;
+mod slices;
+pub(crate) mod stacks;
 mod words;
 
-use fathom_model::layers::Layer;
-use std::sync::Arc;
-
-use fathom_decode::bios;
 use fathom_model::abi::{
-    BLOCK_UNSEEN, BioRecord, BlockRecord, CacheRecord, IrqRecord, NO_OFFSET, SpanRecord,
-    WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
+    BlockRecord, CacheRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN,
+    WaitRecord,
 };
-use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64, Null};
 use fathom_model::bytes::lossless;
+use fathom_model::layers::Layer;
 use fathom_model::tables::{
-    BioRow, BioRows, BlockRow, BlockRows, IrqRow, IrqRows, PagecacheRow, PagecacheRows, SliceRow,
-    SliceRows, WaitRow, WaitRows,
+    IrqRow, IrqRows, PagecacheRow, PagecacheRows, SliceRow, SliceRows, WaitRow, WaitRows,
 };
 use fathom_model::{StrId, StringTable};
 
-use crate::files::Files;
-use crate::tasks::Tasks;
-use crate::{id, signed, text};
+use crate::strings::{Known, Strings};
+use crate::{id, signed};
+use block::Blocks;
 use requests::{Key, Kind, Requests};
-use slices::{Block, Parts, Whole};
+use slices::{Parts, Whole};
 
 /// Rows that were not taken yet, and what they wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) requests: Requests,
-    block_id: i64,
-    block: (BlockRows, StringTable),
-    bios: (BioRows, StringTable),
-    waits: (WaitRows, StringTable),
+    blocks: Blocks,
+    waits: (WaitRows, Strings),
     irqs: (IrqRows, StringTable),
-    pagecache: (PagecacheRows, StringTable),
+    pagecache: (PagecacheRows, Strings),
     slices: (SliceRows, StringTable),
 }
 
@@ -53,9 +51,9 @@ pub(crate) struct Ended<'a> {
 
 impl Layers {
     /// Rows of all tables that were not taken yet.
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
-        self.block.0.len()
-            + self.bios.0.len()
+        self.blocks.pending_rows()
             + self.waits.0.len()
             + self.irqs.0.len()
             + self.pagecache.0.len()
@@ -65,21 +63,21 @@ impl Layers {
     // Something may come behind the end of its request: an interrupt that fell into the
     // making of that one's own record.
 
-    pub(crate) fn wait(&mut self, cpu: u32, record: &WaitRecord, tasks: &mut Tasks) {
+    pub(crate) fn wait(&mut self, cpu: u32, record: &WaitRecord, known: &mut Known) {
         match self.in_call(record.tid, record.request_ns) {
             Ok(parts) => parts.waits.push((cpu, *record)),
-            Err(rid) => self.push_wait(rid, cpu, record, tasks),
+            Err(rid) => self.push_wait(rid, cpu, record, known),
         }
     }
 
-    pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord, tasks: &mut Tasks) {
+    pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord, known: &mut Known) {
         match self.in_call(record.tid, record.request_ns) {
             Ok(parts) => parts.irqs.push((cpu, *record)),
-            Err(rid) => self.push_irq(rid, cpu, record, tasks),
+            Err(rid) => self.push_irq(rid, cpu, record, known),
         }
     }
 
-    pub(crate) fn cache(&mut self, record: &CacheRecord, files: &mut Files, tasks: &mut Tasks) {
+    pub(crate) fn cache(&mut self, record: &CacheRecord, known: &mut Known) {
         let before = match self.in_call(record.tid, record.request_ns) {
             Ok(parts) => parts
                 .cache
@@ -88,7 +86,7 @@ impl Layers {
             Err(rid) => Some((rid, *record)),
         };
         if let Some((rid, record)) = before {
-            self.push_cache(rid, &record, None, files, tasks);
+            self.push_cache(rid, &record, None, known);
         }
     }
 
@@ -100,56 +98,58 @@ impl Layers {
 
     /// What is gathered of a request; when it has ended already, its id.
     fn in_call(&mut self, tid: u32, ns: u64) -> Result<&mut Parts, i64> {
-        let key = Key { tid, ns };
+        let key = Key::new(tid, ns);
         if let Some(rid) = self.requests.ended(key) {
             return Err(rid);
         }
-        let parts = self.requests.parts(key).ok_or(NULL_I64)?;
+        let parts = self.requests.open_parts(key).ok_or(NULL_I64)?;
         parts.in_call = true;
         Ok(parts)
     }
 
     /// The id of a request that has ended; its rows are made.
-    pub(crate) fn ends(&mut self, ended: &Ended<'_>, files: &mut Files, tasks: &mut Tasks) -> i64 {
+    #[inline]
+    pub(crate) fn ends(&mut self, ended: &Ended<'_>, known: &mut Known) -> i64 {
         let (rid, parts) = self.requests.ends(ended.key, ended.kind);
         if let Some(parts) = parts {
-            self.gathered(Some((rid, ended)), &parts, files, tasks);
+            self.gathered(Some((rid, ended)), &parts, known);
+            self.requests.recycle(parts);
         }
-        for parts in self.requests.stale() {
-            self.gathered(None, &parts, files, tasks);
+        if self.requests.has_stale() {
+            self.settle(known);
         }
         rid
     }
 
-    /// The recording is over.
-    pub(crate) fn finish(&mut self, files: &mut Files, tasks: &mut Tasks) {
-        self.requests.finish();
+    /// Makes the rows of requests whose own record did not come.
+    #[inline(never)]
+    fn settle(&mut self, known: &mut Known) {
         for parts in self.requests.stale() {
-            self.gathered(None, &parts, files, tasks);
+            self.gathered(None, &parts, known);
         }
+    }
+
+    /// The recording is over.
+    pub(crate) fn finish(&mut self, known: &mut Known) {
+        self.requests.finish();
+        self.settle(known);
     }
 
     /// Rows of what was gathered of a request; `None`: its own record did not come.
     #[inline(never)]
-    fn gathered(
-        &mut self,
-        request: Option<(i64, &Ended<'_>)>,
-        parts: &Parts,
-        files: &mut Files,
-        tasks: &mut Tasks,
-    ) {
+    fn gathered(&mut self, request: Option<(i64, &Ended<'_>)>, parts: &Parts, known: &mut Known) {
         let rid = request.map_or(NULL_I64, |(rid, _)| rid);
         for (cpu, record) in &parts.waits {
-            self.push_wait(rid, *cpu, record, tasks);
+            self.push_wait(rid, *cpu, record, known);
         }
         for (cpu, record) in &parts.irqs {
-            self.push_irq(rid, *cpu, record, tasks);
+            self.push_irq(rid, *cpu, record, known);
         }
         if let Some(record) = &parts.cache {
             let read = request.and_then(|(_, ended)| ended.read);
-            self.push_cache(rid, record, read, files, tasks);
+            self.push_cache(rid, record, read, known);
         }
-        let Some((rid, ended)) = request else {
+        let Some((rid, ended)) = request.filter(|_| parts.has_times()) else {
             return;
         };
         let whole = Whole {
@@ -177,7 +177,12 @@ impl Layers {
         }
     }
 
-    fn push_wait(&mut self, rid: i64, cpu: u32, r: &WaitRecord, tasks: &mut Tasks) {
+    /// A request to a device, which makes its rows at once.
+    pub(crate) fn block(&mut self, cpu: u32, r: &BlockRecord, bios: &[u8], known: &mut Known) {
+        self.blocks.on(cpu, r, bios, &mut self.requests, known);
+    }
+
+    fn push_wait(&mut self, rid: i64, cpu: u32, r: &WaitRecord, known: &mut Known) {
         let (rows, strings) = &mut self.waits;
         let flags = u32::from(r.flags);
         let seen = flags & WAIT_UNSEEN == 0;
@@ -187,30 +192,26 @@ impl Layers {
         rows.push(WaitRow {
             rid,
             ts_ns: signed(r.ts_ns),
-            dur_ns: if seen { signed(r.dur_ns) } else { NULL_I64 },
+            dur_ns: signed(r.dur_ns).when(seen),
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: comm(tasks, r.tid, r.ts_ns, strings),
-            cpu: if seen { id(cpu) } else { NULL_I32 },
-            reason: strings.intern(words::reason(r).as_bytes()),
-            woken_at_ns: if woken { signed(r.wake_ns) } else { NULL_I64 },
-            run_queue_ns: if woken && seen {
-                signed(end.saturating_sub(r.wake_ns))
-            } else {
-                NULL_I64
-            },
+            comm: strings.comm(r.tid, r.ts_ns, known),
+            cpu: id(cpu).when(seen),
+            reason: strings.table.intern(words::reason(r).as_bytes()),
+            woken_at_ns: signed(r.wake_ns).when(woken),
+            run_queue_ns: signed(end.saturating_sub(r.wake_ns)).when(woken && seen),
             waker_tid: match &waker {
                 Some((_, Some(tid))) => id(*tid),
                 _ => NULL_I32,
             },
             waker: match &waker {
-                Some((name, _)) => strings.intern(name.as_bytes()),
+                Some((name, _)) => strings.table.intern(name.as_bytes()),
                 None => StrId::NULL,
             },
         });
     }
 
-    fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, tasks: &mut Tasks) {
+    fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, known: &mut Known) {
         let (rows, strings) = &mut self.irqs;
         rows.push(IrqRow {
             rid,
@@ -218,7 +219,7 @@ impl Layers {
             dur_ns: signed(r.dur_ns),
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: comm(tasks, r.tid, r.ts_ns, strings),
+            comm: comm(r.tid, r.ts_ns, known, strings),
             cpu: id(cpu),
             kind: strings.intern(words::interrupt_kind(r).as_bytes()),
             name: strings.intern(words::interrupt_source(r).as_bytes()),
@@ -230,8 +231,7 @@ impl Layers {
         rid: i64,
         r: &CacheRecord,
         read: Option<(i64, i64)>,
-        files: &mut Files,
-        tasks: &mut Tasks,
+        known: &mut Known,
     ) {
         // A read looks for all the pages that it was asked for, also those behind the
         // end of the file: what it returned tells how many there were.
@@ -244,16 +244,16 @@ impl Layers {
         };
         let misses = u64::from(r.missed).min(pages);
         let (rows, strings) = &mut self.pagecache;
-        let looked = |value: u64| if asked > 0 { signed(value) } else { NULL_I64 };
-        let (file_id, path) = file(files, r.file, r.request_ns, strings);
+        let looked = |value: u64| signed(value).when(asked > 0);
+        let file = strings.file(r.file, r.request_ns, known);
         rows.push(PagecacheRow {
             rid,
             ts_ns: signed(r.request_ns),
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: comm(tasks, r.tid, r.request_ns, strings),
-            file_id,
-            path,
+            comm: strings.comm(r.tid, r.request_ns, known),
+            file_id: file.file_id,
+            path: file.path,
             pages: looked(pages),
             hits: looked(pages - misses),
             misses: looked(misses),
@@ -264,175 +264,37 @@ impl Layers {
         });
     }
 
-    /// A request to a device, which makes its rows at once.
-    pub(crate) fn block(&mut self, cpu: u32, r: &BlockRecord, bio_bytes: &[u8], files: &mut Files) {
-        self.block_id += 1;
-        let block_id = self.block_id;
-        let seen = u32::from(r.flags) & BLOCK_UNSEEN == 0;
-        let device: Arc<str> = Arc::from(&*lossless(text::until_nul(&r.disk)));
-        let mut first: Option<(BioRecord, i64)> = None;
-        let mut queued_at_ns = 0;
-        let mut submitters: Vec<Key> = Vec::new();
-        for bio in bios(bio_bytes) {
-            let rid = self
-                .requests
-                .id(Key {
-                    tid: bio.cause_tid,
-                    ns: bio.cause_ns,
-                })
-                .unwrap_or(NULL_I64);
-            let submitter = Key {
-                tid: bio.submit_tid,
-                ns: bio.submit_ns,
-            };
-            let submit_rid = self.requests.id(submitter).unwrap_or(NULL_I64);
-            if submitter.ns > 0 && !submitters.contains(&submitter) {
-                submitters.push(submitter);
-            }
-            if bio.queued_at_ns > 0 && (queued_at_ns == 0 || bio.queued_at_ns < queued_at_ns) {
-                queued_at_ns = bio.queued_at_ns;
-            }
-            self.push_bio(block_id, &bio, rid, submit_rid, r.completed_at_ns, files);
-            first.get_or_insert((bio, rid));
-        }
-        for key in submitters.into_iter().filter(|_| seen) {
-            if let Some(parts) = self.requests.parts(key) {
-                parts.blocks.push(Block {
-                    device: Arc::clone(&device),
-                    queued_at_ns,
-                    issued_at_ns: r.issued_at_ns,
-                    completed_at_ns: r.completed_at_ns,
-                });
-            }
-        }
-        let known = [
-            queued_at_ns,
-            r.started_at_ns,
-            r.inserted_at_ns,
-            r.issued_at_ns,
-        ];
-        let ts_ns = known.into_iter().filter(|ns| *ns > 0).min();
-        let ts_ns = ts_ns.unwrap_or(r.completed_at_ns);
-        let (rows, strings) = &mut self.block;
-        let (mut file_id, mut path) = (NULL_I64, StrId::NULL);
-        if let Some((bio, _)) = &first {
-            (file_id, path) = file(files, bio.file, r.completed_at_ns, strings);
-        }
-        let submitter = first
-            .as_ref()
-            .map(|(bio, _)| bio)
-            .filter(|b| b.queued_at_ns > 0);
-        rows.push(BlockRow {
-            block_id,
-            rid: first.map_or(NULL_I64, |(_, rid)| rid),
-            ts_ns: signed(ts_ns),
-            dur_ns: if seen {
-                signed(r.completed_at_ns.saturating_sub(ts_ns))
-            } else {
-                NULL_I64
-            },
-            device: strings.intern(device.as_bytes()),
-            // One without data (a flush) has none.
-            sector: if r.sector == u64::MAX {
-                NULL_I64
-            } else {
-                signed(r.sector)
-            },
-            bytes: signed(r.bytes),
-            op: strings.intern(words::operation(r.op).as_bytes()),
-            flags: match words::block_flags(r.flags) {
-                none if none.is_empty() => StrId::NULL,
-                flags => strings.intern(flags.as_bytes()),
-            },
-            error: if seen { i32::from(r.error) } else { NULL_I32 },
-            queued_at_ns: time(queued_at_ns),
-            started_at_ns: time(r.started_at_ns),
-            inserted_at_ns: time(r.inserted_at_ns),
-            issued_at_ns: time(r.issued_at_ns),
-            completed_at_ns: if seen {
-                signed(r.completed_at_ns)
-            } else {
-                NULL_I64
-            },
-            pid: submitter.map_or(NULL_I32, |b| id(b.submit_pid)),
-            tid: submitter.map_or(NULL_I32, |b| id(b.submit_tid)),
-            comm: submitter.map_or(StrId::NULL, |b| {
-                strings.intern(lossless(text::until_nul(&b.comm)).as_bytes())
-            }),
-            cpu: if seen { id(cpu) } else { NULL_I32 },
-            file_id,
-            path,
-            file_offset: match &first {
-                Some((bio, _)) if bio.offset != NO_OFFSET => bio.offset.max(0),
-                _ => NULL_I64,
-            },
-            queue_depth: if r.issued_at_ns > 0 {
-                i64::from(r.queue_depth)
-            } else {
-                NULL_I64
-            },
-            // Of a request without an end only a single bio is known.
-            bios: if seen || r.bios == 1 {
-                id(u32::from(r.bios).saturating_add(r.bios_left_out))
-            } else {
-                NULL_I32
-            },
-            requeues: id(r.requeues),
-        });
-    }
-
-    fn push_bio(
-        &mut self,
-        block_id: i64,
-        bio: &BioRecord,
-        rid: i64,
-        submit_rid: i64,
-        now_ns: u64,
-        files: &mut Files,
-    ) {
-        let (rows, strings) = &mut self.bios;
-        let (file_id, path) = file(files, bio.file, now_ns, strings);
-        let seen = bio.queued_at_ns > 0;
-        let caused = bio.cause_ns > 0;
-        let number = |known: bool, value: u32| if known { id(value) } else { NULL_I32 };
-        rows.push(BioRow {
-            block_id,
-            rid,
-            submit_rid,
-            ts_ns: time(bio.queued_at_ns),
-            sector: signed(bio.sector),
-            bytes: i64::from(bio.bytes),
-            origin: strings.intern(words::origin(bio.origin).as_bytes()),
-            pid: number(seen, bio.submit_pid),
-            tid: number(seen, bio.submit_tid),
-            comm: if seen {
-                strings.intern(lossless(text::until_nul(&bio.comm)).as_bytes())
-            } else {
-                StrId::NULL
-            },
-            cause_pid: number(caused, bio.cause_pid),
-            cause_tid: number(caused, bio.cause_tid),
-            file_id,
-            path,
-            file_offset: if bio.offset == NO_OFFSET || !seen {
-                NULL_I64
-            } else {
-                bio.offset.max(0)
-            },
-        });
-    }
-
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> Vec<Batch> {
-        macro_rules! batches {
-            ($($table:ident),*) => {
-                vec![$({
-                    let (rows, strings) = std::mem::take(&mut self.$table);
-                    rows.into_batch(strings)
-                }),*]
-            };
-        }
-        batches![block, bios, waits, irqs, pagecache, slices]
+        let mut batches = Vec::from(self.blocks.take());
+        let new = StringTable::new;
+        batches.extend([
+            self.waits.0.take().into_batch(self.waits.1.take(new())),
+            self.irqs
+                .0
+                .take()
+                .into_batch(std::mem::take(&mut self.irqs.1)),
+            self.pagecache
+                .0
+                .take()
+                .into_batch(self.pagecache.1.take(new())),
+            self.slices
+                .0
+                .take()
+                .into_batch(std::mem::take(&mut self.slices.1)),
+        ]);
+        batches
+    }
+
+    /// The record of a file came: what is remembered of it may be old.
+    pub(crate) fn forget_file(&mut self, handle: u32) {
+        self.pagecache.1.forget_file(handle);
+    }
+
+    /// The same for a thread.
+    pub(crate) fn forget_thread(&mut self, tid: u32) {
+        self.waits.1.forget_thread(tid);
+        self.pagecache.1.forget_thread(tid);
     }
 }
 
@@ -446,21 +308,19 @@ fn pages_of(offset: u64, bytes: u64) -> u64 {
     (offset.saturating_add(bytes) - 1) / PAGE - offset / PAGE + 1
 }
 
-fn time(ns: u64) -> i64 {
-    if ns > 0 { signed(ns) } else { NULL_I64 }
-}
-
-fn comm(tasks: &mut Tasks, tid: u32, now_ns: u64, strings: &mut StringTable) -> StrId {
-    tasks
+fn comm(tid: u32, now_ns: u64, known: &mut Known, strings: &mut StringTable) -> StrId {
+    known
+        .tasks
         .used(tid, now_ns)
         .map_or(StrId::NULL, |comm| strings.intern(comm.as_bytes()))
 }
 
-fn file(files: &mut Files, handle: u32, now_ns: u64, strings: &mut StringTable) -> (i64, StrId) {
+/// Id and path of the file behind a handle.
+fn file(handle: u32, now_ns: u64, known: &mut Known, strings: &mut StringTable) -> (i64, StrId) {
     if handle == 0 {
         return (NULL_I64, StrId::NULL);
     }
-    let file = files.by_handle(handle, now_ns);
+    let file = known.files.by_handle(handle, now_ns);
     let path = file.path.as_ref().map_or(StrId::NULL, |path| {
         strings.intern(lossless(path).as_bytes())
     });

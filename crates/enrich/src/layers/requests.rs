@@ -1,7 +1,7 @@
 //! Ids of requests: what happens below a call names it by its thread and the time at
 //! which it began, mostly before the call's own record comes.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::slices::Parts;
 
@@ -12,12 +12,22 @@ const CHANGED: usize = 1 << 18;
 /// Requests of one thread that are open at most: as many as operations of io_uring
 /// may be on their way.
 const MAX_OPEN: usize = 65_536;
+/// Threads without an open request whose memory is kept.
+const MAX_IDLE: usize = 1024;
+/// Emptied parts that are kept, so that most requests allocate none.
+const MAX_SPARE: usize = 64;
 
 /// A request by thread and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) tid: u32,
     pub(crate) ns: u64,
+}
+
+impl Key {
+    pub(crate) fn new(tid: u32, ns: u64) -> Self {
+        Key { tid, ns }
+    }
 }
 
 /// What a request is.
@@ -29,12 +39,15 @@ pub(crate) enum Kind {
     Fault,
 }
 
+/// Parts on their way, which are moved without their contents.
+pub(crate) type Gathered = Box<Parts>;
+
 /// A request whose own record is still to come.
 #[derive(Debug)]
 struct Open {
     ns: u64,
     rid: i64,
-    parts: Parts,
+    parts: Gathered,
 }
 
 /// Hands out ids.
@@ -45,7 +58,8 @@ pub(crate) struct Requests {
     recent: Table,
     changed: Table,
     /// Requests whose own record did not come.
-    stale: Vec<Parts>,
+    stale: Vec<Gathered>,
+    spare: Vec<Gathered>,
 }
 
 impl Requests {
@@ -71,15 +85,24 @@ impl Requests {
     /// What is gathered of a request that has not ended; `None` when it has, or for
     /// none.
     pub(crate) fn parts(&mut self, key: Key) -> Option<&mut Parts> {
-        if key.ns == 0 || self.ended(key).is_some() {
-            return None;
+        match self.ended(key) {
+            Some(_) => None,
+            None => self.open_parts(key),
         }
-        Some(&mut self.open(key).parts)
+    }
+
+    /// The same for a request that is known not to have ended.
+    pub(crate) fn open_parts(&mut self, key: Key) -> Option<&mut Parts> {
+        (key.ns > 0).then(|| &mut *self.open(key).parts)
     }
 
     fn open(&mut self, key: Key) -> &mut Open {
         let Self {
-            open, last, stale, ..
+            open,
+            last,
+            stale,
+            spare,
+            ..
         } = self;
         let of_thread = open.entry(key.tid).or_default();
         let at = match of_thread.iter().rposition(|open| open.ns == key.ns) {
@@ -92,7 +115,7 @@ impl Requests {
                 of_thread.push(Open {
                     ns: key.ns,
                     rid: *last,
-                    parts: Parts::default(),
+                    parts: spare.pop().unwrap_or_default(),
                 });
                 of_thread.len() - 1
             }
@@ -102,7 +125,7 @@ impl Requests {
 
     /// A request has ended: its id, and what was gathered of it. The calls of its
     /// thread that began before it have no record of their own.
-    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Parts>) {
+    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Gathered>) {
         let Self {
             open, last, stale, ..
         } = self;
@@ -123,7 +146,7 @@ impl Requests {
                     }
                 }
             }
-            if of_thread.is_empty() {
+            if of_thread.is_empty() && open.len() > MAX_IDLE {
                 open.remove(&key.tid);
             }
         }
@@ -140,9 +163,20 @@ impl Requests {
         (rid, parts)
     }
 
+    pub(crate) fn has_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
     /// What was gathered of requests whose own record did not come.
-    pub(crate) fn stale(&mut self) -> Vec<Parts> {
+    pub(crate) fn stale(&mut self) -> Vec<Gathered> {
         std::mem::take(&mut self.stale)
+    }
+
+    /// Keeps the memory of parts whose rows are made.
+    pub(crate) fn recycle(&mut self, mut parts: Gathered) {
+        if self.spare.len() < MAX_SPARE && parts.clear() {
+            self.spare.push(parts);
+        }
     }
 
     /// The recording is over: nothing that is open will end.
@@ -186,34 +220,30 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn key(tid: u32, ns: u64) -> Key {
-        Key { tid, ns }
-    }
-
     #[test]
     fn an_id_is_the_same_before_and_after_the_end() {
         let mut requests = Requests::default();
-        let early = requests.id(key(7, 100)).unwrap();
-        assert_eq!(requests.id(key(0, 0)), None);
-        let (rid, parts) = requests.ends(key(7, 100), Kind::Call);
+        let early = requests.id(Key::new(7, 100)).unwrap();
+        assert_eq!(requests.id(Key::new(0, 0)), None);
+        let (rid, parts) = requests.ends(Key::new(7, 100), Kind::Call);
         assert_eq!((rid, parts.is_some()), (early, true));
-        assert_eq!(requests.id(key(7, 100)), Some(early));
-        assert!(requests.parts(key(7, 100)).is_none());
-        let (other, parts) = requests.ends(key(7, 200), Kind::Call);
+        assert_eq!(requests.id(Key::new(7, 100)), Some(early));
+        assert!(requests.parts(Key::new(7, 100)).is_none());
+        let (other, parts) = requests.ends(Key::new(7, 200), Kind::Call);
         assert!(other != early && parts.is_none());
     }
 
     #[test]
     fn what_no_record_came_of_is_given_back() {
         let mut requests = Requests::default();
-        requests.parts(key(7, 100)).unwrap().in_call = true;
-        requests.id(key(7, 110));
-        requests.ends(key(7, 200), Kind::Fault);
+        requests.parts(Key::new(7, 100)).unwrap().in_call = true;
+        requests.id(Key::new(7, 110));
+        requests.ends(Key::new(7, 200), Kind::Fault);
         assert!(
             requests.stale().is_empty(),
             "a fault may be inside the call"
         );
-        requests.ends(key(7, 300), Kind::Call);
+        requests.ends(Key::new(7, 300), Kind::Call);
         assert_eq!(requests.stale().len(), 1, "the operation goes on");
         requests.finish();
         assert_eq!(requests.stale().len(), 1);

@@ -16,6 +16,7 @@ use crate::{id, signed};
 pub(crate) struct PerfCounters(PerfCounterRows);
 
 impl PerfCounters {
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
         self.0.len()
     }

@@ -1,10 +1,9 @@
 //! What to do with each call, worked out once from the call table.
 
-use fathom_model::abi::CALL_PENDING;
-use fathom_model::batch::{NULL_I32, NULL_I64};
+use std::sync::LazyLock;
+
 use fathom_model::syscalls::{Api, Arg, Class, Number, Place, Returns, SYSCALLS, Syscall};
 
-use crate::args::Call;
 use crate::vocab::Kind;
 
 /// Role of the first string of a record.
@@ -138,40 +137,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Whether columns hold all that they are to hold of the arguments: the rest
-    /// stands in args.
-    pub(crate) fn fits(&self, call: &Call<'_>) -> bool {
-        !self.has_segments
-            && !self.wide_fd(call)
-            && self.wide_size(call).is_none()
-            && self.wide_offset(call).is_none()
-    }
-
-    /// The descriptor is the number that stands for null.
-    pub(crate) fn wide_fd(&self, call: &Call<'_>) -> bool {
-        self.has_fd && call.record.fd == NULL_I32
-    }
-
-    /// A size that is too large for its column.
-    pub(crate) fn wide_size(&self, call: &Call<'_>) -> Option<u64> {
-        let size = call.size(self).filter(|_| self.has_size)?;
-        let fits = self.size.of(size).is_some_and(|size| size != NULL_I64);
-        (!fits).then_some(size)
-    }
-
-    /// An offset that is too large for its column, or the number that stands for
-    /// null there: no I/O takes place at either.
-    pub(crate) fn wide_offset(&self, call: &Call<'_>) -> Option<i64> {
-        let offset = call.record.offset;
-        let no_column = match self.offset {
-            Number::Unsigned => offset < 0,
-            _ => offset == NULL_I64 && call.record.ret <= 0 && !call.has(CALL_PENDING),
-        };
-        (self.offset_is_passed && no_column).then_some(offset)
-    }
-}
-
-impl Plan {
     /// The numeric argument `name`.
     pub(crate) fn value(&self, name: &str) -> Option<&Value> {
         let others = self.args.iter().filter_map(|arg| match arg {
@@ -187,9 +152,8 @@ impl Plan {
 }
 
 /// The plans of all calls, in the order of the call table.
-pub(crate) fn plans() -> Vec<Plan> {
-    SYSCALLS.iter().map(plan).collect()
-}
+pub(crate) static PLANS: LazyLock<Vec<Plan>> =
+    LazyLock::new(|| SYSCALLS.iter().map(plan).collect());
 
 /// The text that a record has as its second string.
 fn first_text(call: &Syscall) -> Option<Arg> {

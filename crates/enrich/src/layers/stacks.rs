@@ -1,7 +1,7 @@
 //! From where in their programs calls were made: tables `stacks` and `frames`.
 
 use fathom_model::abi::{FrameRecord, NO_OFFSET, StackRecord};
-use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::bytes::lossless;
 use fathom_model::tables::{FrameRow, FrameRows, StackRow, StackRows};
 use fathom_model::{StrId, StringTable};
@@ -16,6 +16,7 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
         self.stacks.len() + self.frames.0.frame.len()
     }
@@ -28,10 +29,7 @@ impl Stacks {
             ts_ns: signed(record.ts_ns),
             pid: id(record.pid),
             tid: id(record.tid),
-            stack_id: match record.stack {
-                0 => NULL_I64,
-                stack => i64::from(stack),
-            },
+            stack_id: crate::nonzero(record.stack),
         });
     }
 
@@ -42,13 +40,7 @@ impl Stacks {
             [] => StrId::NULL,
             bytes => strings.intern(lossless(bytes).as_bytes()),
         };
-        let known = |offset| {
-            if offset == NO_OFFSET {
-                NULL_I64
-            } else {
-                offset
-            }
-        };
+        let known = |offset: i64| offset.when(offset != NO_OFFSET);
         let [object, build_id, function, source] = texts;
         rows.push(FrameRow {
             stack_id: i64::from(record.stack),
@@ -59,10 +51,7 @@ impl Stacks {
             function: intern(function),
             function_offset: known(record.function_offset),
             source: intern(source),
-            line: match record.line {
-                0 => NULL_I32,
-                line => id(line),
-            },
+            line: id(record.line).when(record.line != 0),
             inlined: record.inlined != 0,
         });
     }

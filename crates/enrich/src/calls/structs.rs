@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use fathom_model::errno;
 
-use crate::args::{Call, named};
-use crate::plan::{Struct, TimeUnit};
+use super::call::Call;
+use super::plan::{Struct, TimeUnit};
+use crate::text::named;
 use crate::vocab;
 
 const UTIME_NOW: i64 = (1 << 30) - 1;

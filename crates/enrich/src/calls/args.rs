@@ -3,106 +3,23 @@
 use std::fmt::Write as _;
 
 use fathom_model::abi::{
-    ARG_OFFSET_NULL, ARG_OFFSET2_NULL, ARG_SEGMENTS, ARG_SIZE, ARG_STRING1_NULL, ARG_STRING2_NULL,
-    ARG_STRING3_NULL, ARG_STRING3_PARTIAL, ARG_STRUCT_NULL, ARG_VALUE, CALL_HAS_HOW,
-    CALL_NO_STRINGS, CALL_POSITION_RACED, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, CallRecord,
-    DataCallRecord, NO_OFFSET, NO_SIZE, SEGMENTS_SHIFT, WideCallRecord,
+    ARG_OFFSET_NULL, ARG_OFFSET2_NULL, ARG_STRING1_NULL, ARG_STRING2_NULL, ARG_STRING3_NULL,
+    ARG_STRING3_PARTIAL, ARG_STRUCT_NULL, ARG_VALUE, CALL_NO_STRINGS, CALL_STRING1_PARTIAL,
+    CALL_STRING2_PARTIAL, NO_OFFSET,
 };
 use fathom_model::bytes::{angle_like_strace, quote_like_strace};
-use fathom_model::syscalls::{Number, Place};
+use fathom_model::syscalls::Number;
 
-use crate::plan::{ArgText, Plan, String1, String2, Value};
-use crate::structs;
+use super::call::Call;
+use super::plan::{ArgText, Plan, String1, String2, Value};
+use super::structs;
+use crate::text::named;
 use crate::vocab::{self, Kind};
 
 const AT_FDCWD: i32 = -100;
 /// Bytes of struct open_how, as far as it is known.
 const HOW_BYTES: u64 = 24;
 const E2BIG: i64 = 7;
-
-/// A call, whichever ring it came by.
-#[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
-    pub record: &'a CallRecord,
-    pub wide: Option<&'a WideCallRecord>,
-    /// With content: the record and the last part of the content.
-    pub data: Option<(&'a DataCallRecord, &'a [u8])>,
-    pub string1: &'a [u8],
-    pub string2: &'a [u8],
-    pub string3: &'a [u8],
-    /// The struct that an argument points to, or its beginning.
-    pub structure: &'a [u8],
-    /// Flags and user_data of an operation.
-    pub operation: Option<(u32, u64)>,
-}
-
-impl Call<'_> {
-    pub(crate) fn has(&self, flag: u32) -> bool {
-        u32::from(self.record.flags) & flag != 0
-    }
-
-    /// Whether the arguments of a wide record have one of the `ARG_` flags.
-    pub(crate) fn passed(&self, flag: u32) -> bool {
-        self.wide.is_some_and(|w| w.arg_flags & flag != 0)
-    }
-
-    /// The size or length that was asked for, as the register had it; `None` when
-    /// there is none or it could not be read.
-    pub(crate) fn size(&self, plan: &Plan) -> Option<u64> {
-        let size = self.record.size;
-        if plan.has_segments {
-            let known = self.record.size != NO_SIZE;
-            return known.then(|| match self.segments_elsewhere() {
-                Some(_) => size,
-                None => size & ((1 << SEGMENTS_SHIFT) - 1),
-            });
-        }
-        let passed = match self.operation {
-            None => plan.size_is_passed,
-            Some(_) => self.passed(ARG_SIZE),
-        };
-        (passed || size != NO_SIZE).then_some(size)
-    }
-
-    /// How many segments were passed.
-    fn segments(&self) -> Option<u64> {
-        let size = self.record.size;
-        self.segments_elsewhere()
-            .or((size != NO_SIZE).then_some(size >> SEGMENTS_SHIFT))
-    }
-
-    fn segments_elsewhere(&self) -> Option<u64> {
-        let wide = self.wide.filter(|_| self.passed(ARG_SEGMENTS))?;
-        wide.extra.get(1).copied()
-    }
-
-    /// A numeric argument, unless the record was too small to hold it.
-    pub(crate) fn value(&self, place: Place) -> Option<u64> {
-        match place {
-            Place::Aux => Some(u64::from(self.record.aux)),
-            Place::Extra(i) => self.wide?.extra.get(i).copied(),
-        }
-    }
-
-    /// The lowest offset possible, when it is not the derived one.
-    pub(crate) fn entry_position(&self) -> Option<i64> {
-        if !self.has(CALL_POSITION_RACED) {
-            return None;
-        }
-        match (self.wide, self.data) {
-            (Some(wide), _) => wide.extra.first().map(|entry| *entry as i64),
-            (None, Some((data, _))) => Some(data.entry_pos),
-            (None, None) => None,
-        }
-    }
-
-    /// Flags, mode and resolve of openat2.
-    pub(crate) fn how(&self) -> Option<[u64; 3]> {
-        self.wide
-            .filter(|_| self.has(CALL_HAS_HOW))
-            .map(|w| w.extra)
-    }
-}
 
 /// Appends the arguments to `out`, which is empty when there are none. `directories`
 /// are the paths of what the descriptors before the paths stand for.
@@ -202,18 +119,18 @@ pub(crate) fn write(
 
 /// What columns do not hold, and pointers that were null.
 fn unusual(plan: &Plan, call: &Call<'_>, out: &mut String) {
-    if plan.wide_fd(call) {
+    if call.wide_fd(plan) {
         named("fd", out);
         let _ = write!(out, "{}", call.record.fd);
     }
-    if let Some(size) = plan.wide_size(call) {
+    if let Some(size) = call.wide_size(plan) {
         named("size", out);
         let _ = match plan.size {
             Number::Unsigned => write!(out, "{size}"),
             _ => write!(out, "{}", size as i64),
         };
     }
-    if let Some(offset) = plan.wide_offset(call) {
+    if let Some(offset) = call.wide_offset(plan) {
         named("offset", out);
         let _ = match plan.offset {
             Number::Unsigned => write!(out, "{:#x}", offset as u64),
@@ -259,14 +176,6 @@ fn text(name: &str, bytes: &[u8], partial: bool, null: bool, out: &mut String) {
 /// _SET_PATH_EMPTY.
 fn has_text(command: u32) -> bool {
     matches!(command, 1 | 3 | 4)
-}
-
-pub(crate) fn named(name: &str, out: &mut String) {
-    if !out.is_empty() {
-        out.push_str(", ");
-    }
-    out.push_str(name);
-    out.push('=');
 }
 
 fn dirfd(name: &str, fd: i32, path: Option<&[u8]>, out: &mut String) {

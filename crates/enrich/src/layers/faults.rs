@@ -5,16 +5,16 @@ use fathom_model::abi::{
     FAULT_PRESENT, FAULT_SHARED, FAULT_WRITE, FaultRecord, NO_OFFSET, WRITEBACK_CONTIGUOUS,
     WRITEBACK_IN_CALL, WritebackRecord,
 };
-use fathom_model::batch::{Batch, NULL_I64};
+use fathom_model::batch::{Batch, Null};
 use fathom_model::bytes::lossless;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::{FaultRow, FaultRows, WritebackRow, WritebackRows};
 use fathom_model::{StrId, StringTable};
 
-use crate::cache::{self, FileMemo, Recent, Small};
-use crate::files::Files;
-use crate::tasks::Tasks;
-use crate::{id, signed};
+use super::requests::{Key, Kind};
+use super::{Ended, Layers, file};
+use crate::strings::{Known, Small, Strings};
+use crate::{id, signed, text};
 
 /// The words that the text columns of table `faults` have.
 const WORDS: [&str; 12] = [
@@ -36,58 +36,60 @@ const WORDS: [&str; 12] = [
 #[derive(Debug)]
 pub(crate) struct Faults {
     rows: FaultRows,
-    strings: StringTable,
+    strings: Strings,
     words: Small,
-    recent_files: Recent<FileMemo>,
-    recent_threads: Recent<StrId>,
-    writeback: WritebackRows,
-    writeback_strings: StringTable,
-    /// Number of the present batch, from 1.
-    epoch: u32,
+    writeback: (WritebackRows, StringTable),
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            rows: FaultRows::default(),
+            strings: Strings::default(),
+            words: Small::new(WORDS.len()),
+            writeback: Default::default(),
+        }
+    }
 }
 
 impl Faults {
-    pub(crate) fn new() -> Self {
-        Self {
-            rows: FaultRows::default(),
-            strings: StringTable::new(),
-            words: Small::new(WORDS.len()),
-            recent_files: cache::recent_files(),
-            recent_threads: cache::recent_threads(),
-            writeback: WritebackRows::default(),
-            writeback_strings: StringTable::new(),
-            epoch: 1,
-        }
-    }
-
     /// Rows of both tables that were not taken yet.
+    #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
-        self.rows.len() + self.writeback.rid.len()
+        self.rows.len() + self.writeback.0.len()
     }
 
     /// The record of a file came: what is remembered of it may be old.
     pub(crate) fn forget_file(&mut self, handle: u32) {
-        self.recent_files.forget(handle);
+        self.strings.forget_file(handle);
     }
 
     /// The same for a thread.
     pub(crate) fn forget_thread(&mut self, tid: u32) {
-        self.recent_threads.forget(tid);
+        self.strings.forget_thread(tid);
     }
 
     pub(crate) fn fault(
         &mut self,
-        rid: i64,
         cpu: u32,
         r: &FaultRecord,
-        files: &mut Files,
-        tasks: &mut Tasks,
+        layers: &mut Layers,
+        known: &mut Known,
     ) {
+        let ended = Ended {
+            key: Key::new(r.tid, r.ts_ns),
+            kind: Kind::Fault,
+            name: "page_fault",
+            dur_ns: r.dur_ns,
+            read: None,
+        };
+        let rid = layers.ends(&ended, known);
         let flags = u32::from(r.flags);
         let has = |flag: u32| flags & flag != 0;
         let (begin, end) = (!has(FAULT_NO_BEGIN), !has(FAULT_NO_END));
-        let file = self.file(r.file, r.ts_ns.saturating_add(r.dur_ns), files);
-        let comm = self.comm(r.tid, r.ts_ns, tasks);
+        let ended_at_ns = r.ts_ns.saturating_add(r.dur_ns);
+        let file = self.strings.file(r.file, ended_at_ns, known);
+        let comm = self.strings.comm(r.tid, r.ts_ns, known);
         let access = match (has(FAULT_WRITE), has(FAULT_EXEC)) {
             (true, _) => "write",
             (false, true) => "exec",
@@ -119,11 +121,7 @@ impl Faults {
         rows.push(FaultRow {
             rid,
             ts_ns: signed(r.ts_ns),
-            dur_ns: if begin && end {
-                signed(r.dur_ns)
-            } else {
-                NULL_I64
-            },
+            dur_ns: signed(r.dur_ns).when(begin && end),
             pid: id(r.pid),
             tid: id(r.tid),
             comm,
@@ -137,33 +135,20 @@ impl Faults {
             file_id: file.file_id,
             path: file.path,
             file_offset: r.offset.max(0),
-            around_offset: if around { r.around_offset } else { NULL_I64 },
-            around_bytes: if around {
-                i64::from(r.around_bytes)
-            } else {
-                NULL_I64
-            },
+            around_offset: r.around_offset.when(around),
+            around_bytes: i64::from(r.around_bytes).when(around),
         });
     }
 
-    pub(crate) fn writeback(&mut self, rid: i64, cpu: u32, r: &WritebackRecord, files: &mut Files) {
-        let strings = &mut self.writeback_strings;
+    pub(crate) fn writeback(&mut self, rid: i64, cpu: u32, r: &WritebackRecord, known: &mut Known) {
+        let (rows, strings) = &mut self.writeback;
         let flags = u32::from(r.flags);
-        let (mut file_id, mut path) = (NULL_I64, StrId::NULL);
-        if r.file != 0 {
-            let file = files.by_handle(r.file, r.ts_ns);
-            file_id = file.id;
-            if let Some(bytes) = &file.path {
-                path = strings.intern(lossless(bytes).as_bytes());
-            }
-        }
-        let name = r.comm.split(|b| *b == 0).next().unwrap_or_default();
-        let comm = strings.intern(lossless(name).as_bytes());
+        let (file_id, path) = file(r.file, r.ts_ns, known, strings);
+        let comm = strings.intern(lossless(text::until_nul(&r.comm)).as_bytes());
         let syscall = SYSCALLS
             .get(usize::from(r.syscall))
             .filter(|_| flags & WRITEBACK_IN_CALL != 0)
             .map_or(StrId::NULL, |call| strings.intern(call.name.as_bytes()));
-        let rows = &mut self.writeback;
         rows.push(WritebackRow {
             rid,
             ts_ns: signed(r.ts_ns),
@@ -182,13 +167,11 @@ impl Faults {
 
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> [Batch; 2] {
-        // 0 stands for no batch in the caches.
-        self.epoch = self.epoch.wrapping_add(1).max(1);
-        let faults = std::mem::take(&mut self.rows);
-        let writeback = std::mem::take(&mut self.writeback);
+        let faults = self.rows.take();
+        let (writeback, writeback_strings) = std::mem::take(&mut self.writeback);
         [
-            faults.into_batch(std::mem::take(&mut self.strings)),
-            writeback.into_batch(std::mem::take(&mut self.writeback_strings)),
+            faults.into_batch(self.strings.take(StringTable::new())),
+            writeback.into_batch(writeback_strings),
         ]
     }
 
@@ -197,44 +180,7 @@ impl Faults {
             return StrId::NULL;
         }
         let at = WORDS.iter().position(|w| *w == word);
-        self.words.get(
-            at.unwrap_or(WORDS.len()),
-            self.epoch,
-            &mut self.strings,
-            || word,
-        )
-    }
-
-    fn file(&mut self, handle: u32, now_ns: u64, files: &mut Files) -> FileMemo {
-        if handle == 0 {
-            return FileMemo {
-                file_id: NULL_I64,
-                path: StrId::NULL,
-            };
-        }
-        if let Some(memo) = self.recent_files.get(handle, self.epoch) {
-            return memo;
-        }
-        let file = files.by_handle(handle, now_ns);
-        let path = file.path.as_ref().map_or(StrId::NULL, |path| {
-            self.strings.intern(lossless(path).as_bytes())
-        });
-        let memo = FileMemo {
-            file_id: file.id,
-            path,
-        };
-        self.recent_files.put(handle, self.epoch, memo);
-        memo
-    }
-
-    fn comm(&mut self, tid: u32, now_ns: u64, tasks: &mut Tasks) -> StrId {
-        if let Some(comm) = self.recent_threads.get(tid, self.epoch) {
-            return comm;
-        }
-        let comm = tasks
-            .used(tid, now_ns)
-            .map_or(StrId::NULL, |comm| self.strings.intern(comm.as_bytes()));
-        self.recent_threads.put(tid, self.epoch, comm);
-        comm
+        self.words
+            .get(at.unwrap_or(WORDS.len()), &mut self.strings, || word)
     }
 }

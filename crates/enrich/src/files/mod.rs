@@ -17,15 +17,16 @@ use fathom_model::{StrId, StringTable};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
 
-use crate::args::Call;
-use crate::fs::{self, ANON_INODE_FS, FileType, NS_FS, PID_FS, PIPE_FS, SOCK_FS};
-use crate::mounts::Mounts;
-use crate::tasks::namespace;
-use crate::{paths, signed};
+use crate::{nonzero, signed};
+use aliases::Aliases;
+use fs::{ANON_INODE_FS, FileType, NS_FS, PID_FS, PIPE_FS, SOCK_FS};
+use mounts::Mounts;
 
 mod aliases;
-
-use aliases::Aliases;
+mod fs;
+mod mounts;
+pub(crate) mod paths;
+pub(crate) mod positions;
 
 /// Paths of one file that are remembered as already written.
 const MAX_KNOWN_PATHS: usize = 64;
@@ -252,14 +253,13 @@ impl Files {
             if !known && file.known_paths.len() < MAX_KNOWN_PATHS {
                 file.known_paths.push(hash);
             }
-            let text = lossless(&path);
             self.path_rows.push(FilePathRow {
                 file_id: file.id,
                 ts_ns: signed(record.ts_ns),
-                path: self.path_strings.intern(text.as_bytes()),
+                path: self.path_strings.intern(lossless(&path).as_bytes()),
                 path_complete: !partial,
                 deleted,
-                mount_namespace: namespace(record.mnt_ns),
+                mount_namespace: nonzero(record.mnt_ns),
             });
         }
         let handle = Handle {
@@ -365,20 +365,20 @@ impl Files {
             return;
         }
         file.written_ns = now_ns;
-        let (id, complete, mnt_ns) = (file.id, file.path_complete, file.mnt_ns);
+        let mut row = FilePathRow {
+            file_id: file.id,
+            ts_ns: signed(now_ns),
+            path_complete: file.path_complete,
+            mount_namespace: nonzero(file.mnt_ns),
+            ..FilePathRow::default()
+        };
         self.write(slot);
-        let known = self.handles.get(&handle).filter(|_| has_path);
-        let deleted = known.is_some_and(|handle| handle.deleted);
-        if let Some(path) = known.and_then(|handle| handle.path.clone()) {
-            let text = lossless(&path);
-            self.path_rows.push(FilePathRow {
-                file_id: id,
-                ts_ns: signed(now_ns),
-                path: self.path_strings.intern(text.as_bytes()),
-                path_complete: complete,
-                deleted,
-                mount_namespace: namespace(mnt_ns),
-            });
+        if let Some(known) = self.handles.get(&handle).filter(|_| has_path)
+            && let Some(path) = &known.path
+        {
+            row.path = self.path_strings.intern(lossless(path).as_bytes());
+            row.deleted = known.deleted;
+            self.path_rows.push(row);
         }
     }
 
@@ -387,23 +387,6 @@ impl Files {
         let known = self.handles.get(&handle)?;
         self.slot_of(known)?;
         known.path.as_deref()
-    }
-
-    /// Paths of what the descriptors before the paths of a call stand for.
-    pub(crate) fn directories(&self, call: &Call<'_>) -> [Option<&[u8]>; 2] {
-        let Some(wide) = call.wide else {
-            return [None; 2];
-        };
-        // Of operations only the directory is known that a relative path starts from.
-        let of = |at: u32, dir: u32, path: &[u8]| match at {
-            0 if path.starts_with(b"/") => None,
-            0 => self.path_of(dir),
-            at => self.path_of(at),
-        };
-        [
-            of(wide.at1, wide.dir1, call.string1),
-            of(wide.at2, wide.dir2, call.string2),
-        ]
     }
 
     /// The file that stat described by device (as st_dev) and inode: the latest
@@ -760,7 +743,7 @@ impl Files {
                 size: file.size.map_or(NULL_I64, signed),
                 first_seen_at_ns: signed(file.first_seen_at_ns),
                 path_complete: file.path_complete,
-                mount_namespace: namespace(file.mnt_ns),
+                mount_namespace: nonzero(file.mnt_ns),
                 host_path: file.host_path.as_ref().map_or(StrId::NULL, |path| {
                     strings.intern(lossless(path).as_bytes())
                 }),

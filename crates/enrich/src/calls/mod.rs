@@ -1,0 +1,218 @@
+//! Calls and operations: table `syscalls`.
+//!
+//! [`Calls::on`] makes a row of each: what the call returned and where, then its words, its
+//! files and paths, its content, and the id that the request has. A read or write of a file
+//! that the batch has already formats and hashes nothing and allocates nothing but the room
+//! of the columns: its words are found by the number of the call, its file and its thread at
+//! the place that their low bits tell, and every value is pushed to its column.
+
+mod args;
+pub(crate) mod call;
+pub(crate) mod content;
+mod names;
+mod operations;
+mod outcome;
+mod plan;
+mod structs;
+mod words;
+
+use fathom_model::abi::{CALL_NO_CONTENT, DataCallRecord};
+use fathom_model::batch::{Batch, NULL_I64, Null};
+use fathom_model::tables::{SyscallRow, SyscallRows};
+use fathom_model::{StrId, StringTable};
+
+use crate::files::positions::Positions;
+use crate::layers::requests::{Key, Kind};
+use crate::layers::{Ended, Layers};
+use crate::strings::{Known, Strings};
+use crate::{id, signed};
+use call::Call;
+use content::{Columns, ContentCounts, Contents};
+use outcome::Outcome;
+use plan::{PLANS, Plan};
+use words::Words;
+
+/// Batches whose memory is kept.
+const MAX_SPARE: usize = 2;
+
+/// The rows that were not taken yet, and what further ones need.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    plans: &'static [Plan],
+    rows: SyscallRows,
+    strings: Strings,
+    words: Words,
+    positions: Positions,
+    contents: Contents,
+    /// Memory for a path.
+    path: Vec<u8>,
+    /// Rows that were made, taken or not.
+    made: u64,
+    /// Empty columns and strings of batches that were given back.
+    spare: Vec<(SyscallRows, StringTable)>,
+}
+
+impl Calls {
+    /// `calls_left_out`: filters leave out calls that may move positions.
+    pub(crate) fn new(calls_left_out: bool) -> Self {
+        Self {
+            plans: &PLANS,
+            rows: SyscallRows::default(),
+            strings: Strings::default(),
+            words: Words::new(),
+            positions: Positions::new(calls_left_out),
+            contents: Contents::default(),
+            path: Vec::new(),
+            made: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Makes the row of a call that `cpu` recorded.
+    pub(crate) fn on(&mut self, cpu: u32, call: &Call<'_>, layers: &mut Layers, known: &mut Known) {
+        let r = call.record;
+        let index = usize::from(r.syscall);
+        // Decoding lets only known calls pass.
+        let Some(plan) = self.plans.get(index) else {
+            return;
+        };
+        let outcome = Outcome::of(plan, call);
+        let offset = outcome.offset(plan, call, self.rows.len(), &mut self.positions);
+
+        let (words, strings) = (&mut self.words, &mut self.strings);
+        let errno = match outcome.error {
+            Some(number) => words.error(number, strings),
+            None => StrId::NULL,
+        };
+        let syscall = words.name(index, plan, strings);
+        let class = words.class(index, plan, strings);
+        let flags = words.flags(plan, call, strings);
+        let args = words.args(plan, call, &known.files, strings);
+        let api = words.api(index, plan, strings);
+        let op_flags = words.op_flags(call, strings);
+
+        let names = names::of(plan, call, outcome.error, known, strings, &mut self.path);
+        let comm = strings.comm(r.tid, call.ended_at_ns(), known);
+        let content = self.content(call, outcome.bytes);
+
+        let rid = layers.ends(
+            &Ended {
+                key: Key::new(r.tid, r.ts_ns),
+                kind: match call.operation {
+                    Some(_) => Kind::Operation,
+                    None => Kind::Call,
+                },
+                name: plan.name,
+                dur_ns: r.dur_ns,
+                read: (offset != NULL_I64 && outcome.bytes != NULL_I64)
+                    .then_some((offset, outcome.bytes)),
+            },
+            known,
+        );
+        self.made += 1;
+        self.rows.push(SyscallRow {
+            rid,
+            ts_ns: signed(r.ts_ns),
+            dur_ns: signed(r.dur_ns),
+            pid: id(r.pid),
+            tid: id(r.tid),
+            comm,
+            cpu: id(cpu),
+            syscall,
+            class,
+            ret: outcome.ret,
+            errno,
+            fd: r.fd.when(plan.has_fd),
+            file_id: names.file_id,
+            file_offset: offset,
+            size: outcome.size,
+            bytes: outcome.bytes,
+            flags,
+            path_arg: names.path_arg,
+            path_arg2: names.path_arg2,
+            path: names.path,
+            path2: names.path2,
+            hash: content.hash,
+            args,
+            api,
+            op_flags,
+            user_data: call.operation.map_or(NULL_I64, |(_, data)| data as i64),
+            content_bytes: content.bytes,
+            content: content.content,
+        });
+    }
+
+    #[inline]
+    fn content(&mut self, call: &Call<'_>, moved: i64) -> Columns {
+        if let Some((record, bytes)) = call.data {
+            return self.contents.call(record, bytes, &mut self.strings.table);
+        }
+        if moved > 0 && call.has(CALL_NO_CONTENT) {
+            self.contents.missing();
+        }
+        Columns::NONE
+    }
+
+    /// Takes a part of the content of a call that is still to come.
+    pub(crate) fn content_part(&mut self, record: &DataCallRecord, bytes: &[u8]) {
+        self.contents.part(record, bytes);
+    }
+
+    /// The record of a file came: what is remembered of it may be old.
+    pub(crate) fn forget_file(&mut self, handle: u32) {
+        self.strings.forget_file(handle);
+    }
+
+    /// The same for a thread.
+    pub(crate) fn forget_thread(&mut self, tid: u32) {
+        self.strings.forget_thread(tid);
+    }
+
+    pub(crate) fn pending_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes of the strings of these rows.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.strings.table.bytes()
+    }
+
+    pub(crate) fn content_counts(&self) -> ContentCounts {
+        self.contents.counts()
+    }
+
+    /// Calls that moved data, but not known where.
+    pub(crate) fn offsets_unknown(&self) -> u64 {
+        self.positions.unknown()
+    }
+
+    pub(crate) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// The rows since the last time.
+    pub(crate) fn take(&mut self) -> Batch {
+        let offsets = &mut self.rows.file_offset;
+        self.positions.resolve(|row, offset| {
+            if let Some(place) = offsets.get_mut(row) {
+                *place = offset.unwrap_or(NULL_I64);
+            }
+        });
+        let (rows, empty) = match self.spare.pop() {
+            Some((empty, strings)) => (std::mem::replace(&mut self.rows, empty), strings),
+            None => (self.rows.take(), StringTable::new()),
+        };
+        rows.into_batch(self.strings.take(empty))
+    }
+
+    /// Keeps the memory of a batch for one to come.
+    pub(crate) fn recycle(&mut self, batch: Batch) {
+        if self.spare.len() < MAX_SPARE
+            && let Some((mut rows, mut strings)) = SyscallRows::from_batch(batch)
+        {
+            rows.clear();
+            strings.clear();
+            self.spare.push((rows, strings));
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Strings of the present batch that many rows share, found without hashing or
+//! formatting them again.
+
+use fathom_model::batch::NULL_I64;
+use fathom_model::bytes::lossless;
+use fathom_model::{StrId, StringTable};
+use hashbrown::HashMap;
+
+use crate::files::Files;
+use crate::tasks::Tasks;
+
+/// Texts that are kept.
+const MAX_TEXTS: usize = 8192;
+const FILES: usize = 4096;
+const THREADS: usize = 1024;
+
+/// What the rows of all tables refer to.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub files: Files,
+    pub tasks: Tasks,
+}
+
+/// The strings of the present batch of a table, and the files and threads that its rows
+/// have named.
+#[derive(Debug)]
+pub(crate) struct Strings {
+    pub table: StringTable,
+    /// Number of the batch. 0 stands for no batch in what is remembered.
+    epoch: u32,
+    files: Recent<FileMemo>,
+    threads: Recent<StrId>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        Self {
+            table: StringTable::new(),
+            epoch: 1,
+            files: Recent::new(FILES),
+            threads: Recent::new(THREADS),
+        }
+    }
+}
+
+impl Strings {
+    /// Bytes that a program chose, as text.
+    pub(crate) fn text(&mut self, bytes: &[u8]) -> StrId {
+        self.table.intern(lossless(bytes).as_bytes())
+    }
+
+    /// The file behind a handle, to which a row refers at `now_ns`.
+    #[inline]
+    pub(crate) fn file(&mut self, handle: u32, now_ns: u64, known: &mut Known) -> FileMemo {
+        if handle == 0 {
+            return FileMemo::NONE;
+        }
+        match self.files.get(handle, self.epoch) {
+            Some(memo) => memo,
+            None => self.look_up_file(handle, now_ns, known),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up_file(&mut self, handle: u32, now_ns: u64, known: &mut Known) -> FileMemo {
+        let file = known.files.by_handle(handle, now_ns);
+        let memo = FileMemo {
+            file_id: file.id,
+            path: file.path.map_or(StrId::NULL, |path| self.text(&path)),
+        };
+        self.files.put(handle, self.epoch, memo);
+        memo
+    }
+
+    /// The name of a thread, to which a row refers at `now_ns`.
+    #[inline]
+    pub(crate) fn comm(&mut self, tid: u32, now_ns: u64, known: &mut Known) -> StrId {
+        match self.threads.get(tid, self.epoch) {
+            Some(comm) => comm,
+            None => self.look_up_comm(tid, now_ns, known),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up_comm(&mut self, tid: u32, now_ns: u64, known: &mut Known) -> StrId {
+        let comm = match known.tasks.used(tid, now_ns) {
+            Some(comm) => self.table.intern(comm.as_bytes()),
+            None => StrId::NULL,
+        };
+        self.threads.put(tid, self.epoch, comm);
+        comm
+    }
+
+    /// The record of a file came: what is remembered of it may be old.
+    pub(crate) fn forget_file(&mut self, handle: u32) {
+        self.files.forget(handle);
+    }
+
+    /// The same for a thread.
+    pub(crate) fn forget_thread(&mut self, tid: u32) {
+        self.threads.forget(tid);
+    }
+
+    /// The strings of the batch; the next one begins with `empty`.
+    pub(crate) fn take(&mut self, empty: StringTable) -> StringTable {
+        self.epoch = self.epoch.wrapping_add(1).max(1);
+        std::mem::replace(&mut self.table, empty)
+    }
+}
+
+/// A string and the batch for which its id holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interned {
+    epoch: u32,
+    id: StrId,
+}
+
+/// What a number stands for: decoded flags and arguments.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    texts: HashMap<(u16, u64), (Box<str>, Interned)>,
+    buffer: String,
+}
+
+impl Texts {
+    /// The text for `key`, written by `write` when it is not known; null when
+    /// it is empty.
+    pub(crate) fn get(
+        &mut self,
+        key: (u16, u64),
+        strings: &mut Strings,
+        write: impl FnOnce(&mut String),
+    ) -> StrId {
+        let epoch = strings.epoch;
+        if let Some((text, interned)) = self.texts.get_mut(&key) {
+            if interned.epoch != epoch {
+                *interned = Interned {
+                    epoch,
+                    id: intern(text, strings),
+                };
+            }
+            return interned.id;
+        }
+        self.buffer.clear();
+        write(&mut self.buffer);
+        let id = intern(&self.buffer, strings);
+        if self.texts.len() >= MAX_TEXTS {
+            self.texts.clear();
+        }
+        self.texts
+            .insert(key, (self.buffer.as_str().into(), Interned { epoch, id }));
+        id
+    }
+
+    /// The same for a text that is unlikely to come again.
+    pub(crate) fn once(&mut self, strings: &mut Strings, write: impl FnOnce(&mut String)) -> StrId {
+        self.buffer.clear();
+        write(&mut self.buffer);
+        intern(&self.buffer, strings)
+    }
+}
+
+fn intern(text: &str, strings: &mut Strings) -> StrId {
+    if text.is_empty() {
+        StrId::NULL
+    } else {
+        strings.table.intern(text.as_bytes())
+    }
+}
+
+/// Strings by a small number: names of calls, classes and errors.
+#[derive(Debug)]
+pub(crate) struct Small(Vec<Interned>);
+
+impl Small {
+    pub(crate) fn new(len: usize) -> Self {
+        Self(vec![Interned::default(); len])
+    }
+
+    /// String `at`, given by `text` when the batch does not have it yet.
+    #[inline]
+    pub(crate) fn get<T: AsRef<[u8]>>(
+        &mut self,
+        at: usize,
+        strings: &mut Strings,
+        text: impl FnOnce() -> T,
+    ) -> StrId {
+        let epoch = strings.epoch;
+        match self.0.get_mut(at) {
+            Some(known) if known.epoch == epoch => known.id,
+            Some(known) => {
+                *known = Interned {
+                    epoch,
+                    id: strings.table.intern(text().as_ref()),
+                };
+                known.id
+            }
+            None => strings.table.intern(text().as_ref()),
+        }
+    }
+}
+
+/// A file as the rows of the present batch refer to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FileMemo {
+    pub file_id: i64,
+    pub path: StrId,
+}
+
+impl FileMemo {
+    const NONE: FileMemo = FileMemo {
+        file_id: NULL_I64,
+        path: StrId::NULL,
+    };
+}
+
+/// The last value of each of many numbers, one place a number's low bits.
+#[derive(Debug)]
+struct Recent<T> {
+    places: Vec<(u32, u32, T)>,
+}
+
+impl<T: Copy + Default> Recent<T> {
+    fn new(len: usize) -> Self {
+        Self {
+            places: vec![(0, 0, T::default()); len.next_power_of_two()],
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, number: u32) -> Option<&mut (u32, u32, T)> {
+        let at = number as usize & (self.places.len() - 1);
+        self.places.get_mut(at)
+    }
+
+    /// The value of `number` in batch `epoch`.
+    #[inline]
+    fn get(&mut self, number: u32, epoch: u32) -> Option<T> {
+        match self.place(number) {
+            Some((n, e, value)) if *n == number && *e == epoch => Some(*value),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, number: u32, epoch: u32, value: T) {
+        if let Some(place) = self.place(number) {
+            *place = (number, epoch, value);
+        }
+    }
+
+    /// Forgets the value of `number`.
+    fn forget(&mut self, number: u32) {
+        if let Some((_, epoch, _)) = self.place(number) {
+            *epoch = 0;
+        }
+    }
+}
