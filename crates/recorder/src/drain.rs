@@ -7,7 +7,7 @@ use fathom_model::raw::RawChunk;
 use fathom_probe::{Arrived, Counters, monotonic_ns, realtime_ns};
 
 use crate::counting::Counting;
-use crate::pipeline::{self, Counted};
+use crate::pipeline::{self, Message};
 use crate::rules::Rules;
 use crate::running::RunningTarget;
 use crate::source::Source;
@@ -183,7 +183,7 @@ impl<S: Source> Drain<S> {
         let lost = counters.lost + counters.faults.1 + counters.writeback.1;
         if lost != self.stored_losses {
             self.stored_losses = lost;
-            self.pipeline.note_losses(self.source.losses()?);
+            self.pipeline.tell(Message::Losses(self.source.losses()?));
         }
         Ok(())
     }
@@ -199,11 +199,8 @@ impl<S: Source> Drain<S> {
     fn count(&mut self) -> Result<(), RecordError> {
         if let Some(counting) = &mut self.counting {
             let now_ns = monotonic_ns();
-            self.pipeline.note_counted(Counted {
-                started_at_ns: self.meta.clock.start_monotonic_ns as u64,
-                now_ns,
-                values: counting.read(&mut self.source)?,
-            });
+            let values = counting.read(&mut self.source)?;
+            self.pipeline.tell(Message::Counted(now_ns, values));
         }
         Ok(())
     }
@@ -318,3 +315,6 @@ fn missing(counters: &Counters) -> Vec<String> {
     }
     missing
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,15 +22,7 @@ pub enum RecordError {
     /// The session could not be written.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The raw capture could not be read or written.
-    #[error("{what}: {source}")]
-    Capture {
-        /// What failed.
-        what: String,
-        /// Why.
-        source: CaptureError,
-    },
-    /// The system refused.
+    /// The system refused, or a raw capture is no such.
     #[error("{what}: {source}")]
     System {
         /// What failed.
@@ -67,6 +59,12 @@ impl RecordError {
 
     pub(crate) fn capture(what: &str, path: &Path) -> impl FnOnce(CaptureError) -> Self {
         let what = format!("{what} {}", path.display());
-        |source| Self::Capture { what, source }
+        |error| match error {
+            CaptureError::Io(source) => Self::System { what, source },
+            other => Self::System {
+                what,
+                source: io::Error::other(other),
+            },
+        }
     }
 }

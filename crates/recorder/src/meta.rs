@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{self, Clock, Cost, SessionMeta, State, Totals};
 use fathom_model::tables::SCHEMA_VERSION;
-use fathom_probe::{Content, FilterArgs, Probe, monotonic_ns, realtime_ns, system};
+use fathom_probe::{Content, FilterArgs, monotonic_ns, realtime_ns, system};
 
 use crate::plan::Plan;
-use crate::stages::MEMORY_BYTES;
 use crate::{Detail, KeepLimit, Options, Target, host};
 
 /// The directory of a session that has not been given one.
@@ -26,13 +25,8 @@ pub(crate) fn default_output(plan: &Plan, target: &Target) -> PathBuf {
     PathBuf::from(format!("{name}-{}.fathom", system::local_time_for_names()))
 }
 
-/// The metadata of a recording by `probe`, which is attached.
-pub(crate) fn describe(
-    options: &Options,
-    target: &Target,
-    plan: &Plan,
-    probe: &Probe,
-) -> SessionMeta {
+/// The metadata of a recording, but for those that the probes know.
+pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> SessionMeta {
     let filters = filters_as_given(&plan.filters);
     let (command, target_words) = match target {
         Target::Command { argv, .. } => {
@@ -67,19 +61,15 @@ pub(crate) fn describe(
             end_monotonic_ns: None,
             end_realtime_ns: None,
         },
-        hooks: probe.hooks().to_vec(),
-        layers: probe.layers(),
+        hooks: Vec::new(),
+        layers: Vec::new(),
         totals: Totals::default(),
         rows: Default::default(),
         exit_status: None,
-        cost: Cost {
-            recorder_limit_bytes: (!options.watched)
-                .then(|| MEMORY_BYTES as u64 + probe.ring_bytes()),
-            ..Cost::default()
-        },
+        cost: Cost::default(),
         content: content(plan),
         source: None,
-        perf_counters: probe.perf_counters().to_vec(),
+        perf_counters: Vec::new(),
         history: meta::History {
             keep: plan.keep.clone(),
             ..Default::default()
@@ -150,59 +140,95 @@ fn chosen_tasks(filters: &[String]) -> String {
     words.join(" ")
 }
 
+/// Further options as on the command line.
 fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut add = |given: bool, word: String| {
-        if given {
-            words.push(word);
-        }
+    let given = |given: bool, word: &str| given.then(|| word.to_string());
+    let (user, preserve_environment, children) = match target {
+        Target::Command {
+            user,
+            preserve_environment,
+            ..
+        } => (user.as_ref(), *preserve_environment, false),
+        Target::Processes { children, .. } => (None, false, *children),
+        Target::Everything => (None, false, false),
     };
-    let layers = &options.layers;
-    add(
-        !layers.is_empty(),
-        format!("--layers {}", plan.layers.names()),
-    );
     let counters = &plan.probe.perf_counters;
-    add(
-        !counters.is_empty(),
-        format!("--counters {}", counters.names()),
-    );
-    add(options.stacks, "--stacks".into());
-    if let Target::Command {
-        user,
-        preserve_environment,
-        ..
-    } = target
-    {
-        if let Some(user) = user {
-            add(true, format!("--user {user}"));
-        }
-        add(*preserve_environment, "--preserve-env".into());
-    }
-    if let Some(name) = &options.share_name {
-        add(true, format!("--share {name}"));
-    }
-    if let Some(duration) = options.duration {
-        add(true, format!("--duration {}", duration.as_secs_f64()));
-    }
-    for limit in &options.keep {
-        let limit = match limit {
-            KeepLimit::Time(time) => format!("--keep {}s", time.as_secs_f64()),
-            KeepLimit::Bytes(bytes) => format!("--keep {}KiB", bytes >> 10),
+    let counts_files = options.detail == Detail::Counters { by_file: true };
+    let keep = options.keep.iter().map(|limit| match limit {
+        KeepLimit::Time(time) => format!("--keep {}s", time.as_secs_f64()),
+        KeepLimit::Bytes(bytes) => format!("--keep {}KiB", bytes >> 10),
+    });
+    let before = [
+        (!options.layers.is_empty()).then(|| format!("--layers {}", plan.layers.names())),
+        (!counters.is_empty()).then(|| format!("--counters {}", counters.names())),
+        given(options.stacks, "--stacks"),
+        user.map(|user| format!("--user {user}")),
+        given(preserve_environment, "--preserve-env"),
+        (options.share_name.as_ref()).map(|name| format!("--share {name}")),
+        (options.duration).map(|duration| format!("--duration {}", duration.as_secs_f64())),
+    ];
+    let behind = [
+        (options.save_when.as_ref()).map(|when| format!("--save-when {}", when.condition)),
+        given(options.durable, "--durable"),
+        given(counts_files, "--count-files"),
+        given(children, "--children"),
+    ];
+    let before = before.into_iter().flatten();
+    before
+        .chain(keep)
+        .chain(behind.into_iter().flatten())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::SaveWhen;
+
+    #[test]
+    fn options_are_kept_as_given() {
+        let mut options = Options {
+            detail: Detail::Full,
+            layers: vec!["block".into()],
+            share_name: Some("staff".into()),
+            duration: Some(Duration::from_millis(1500)),
+            keep: vec![
+                KeepLimit::Bytes(2 << 20),
+                KeepLimit::Time(Duration::from_secs(60)),
+            ],
+            save_when: Some(SaveWhen {
+                condition: "ret < 0".into(),
+                max_saves: 1,
+                pause: Duration::ZERO,
+            }),
+            durable: true,
+            ..Options::default()
         };
-        add(true, limit);
+        options.filters.errors_only = true;
+        let target = Target::Processes {
+            pids: vec!["12,13".into()],
+            children: true,
+        };
+        let plan = Plan::of(&options, &target).unwrap();
+        let meta = describe(&options, &target, &plan);
+        assert_eq!(meta.options.filters, ["--pid 12,13", "--errors-only"]);
+        assert_eq!(meta.target, "-p 12,13");
+        assert_eq!(
+            meta.options.other,
+            [
+                &format!("--layers {}", plan.layers.names()),
+                "--share staff",
+                "--duration 1.5",
+                "--keep 2048KiB",
+                "--keep 60s",
+                "--save-when ret < 0",
+                "--durable",
+                "--children",
+            ]
+        );
+        let output = default_output(&plan, &target);
+        assert!(output.to_string_lossy().starts_with("pid-12,13-"));
     }
-    if let Some(save_when) = &options.save_when {
-        add(true, format!("--save-when {}", save_when.condition));
-    }
-    add(options.durable, "--durable".into());
-    add(
-        options.detail == Detail::Counters { by_file: true },
-        "--count-files".into(),
-    );
-    add(
-        matches!(target, Target::Processes { children: true, .. }),
-        "--children".into(),
-    );
-    words
 }

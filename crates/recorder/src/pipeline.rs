@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fathom_decode::capture;
+use fathom_decode::capture::{self, CaptureError};
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
@@ -37,7 +37,10 @@ type Capture = capture::Writer<BufWriter<File>>;
 
 /// A pipeline that is not yet running. Dropped, it removes the session that it has made.
 pub(crate) struct Pipeline {
-    work: Option<Work>,
+    /// None once it runs.
+    stages: Option<Stages>,
+    raw: Option<Capture>,
+    output: PathBuf,
     existed: bool,
 }
 
@@ -45,7 +48,7 @@ pub(crate) struct Pipeline {
 struct Work {
     stages: Stages,
     raw: Option<Capture>,
-    raw_failed: Option<capture::CaptureError>,
+    raw_failed: Option<CaptureError>,
     output: PathBuf,
     shared: Arc<Shared>,
     spare: Sender<Vec<u8>>,
@@ -83,23 +86,21 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
 }
 
-enum Message {
+/// What the thread is sent.
+pub(crate) enum Message {
+    /// What was drained; everything before the time has been.
     Drained(Vec<RawChunk>, u64),
+    /// Counts for session.json.
     Totals(Totals),
+    /// Losses so far.
     Losses(Losses),
+    /// What came so far is to be saved, with the losses until then.
     Save(SaveRequest, Losses),
-    Counted(Counted),
+    /// What the kernel had counted at a time instead of recording it: by processor, call, process
+    /// and file.
+    Counted(u64, Vec<(ShedKey, ShedValue)>),
+    /// The session is to be closed.
     Finish(Box<SessionMeta>, Losses),
-}
-
-/// What the kernel has counted instead of recording it.
-pub(crate) struct Counted {
-    /// When the recording began.
-    pub(crate) started_at_ns: u64,
-    /// When it was read.
-    pub(crate) now_ns: u64,
-    /// By processor, call, process and file.
-    pub(crate) values: Vec<(ShedKey, ShedValue)>,
 }
 
 /// A running pipeline.
@@ -116,7 +117,7 @@ pub(crate) struct Completed {
     /// What the writer says; its copies are those that were not reported before.
     pub(crate) finished: Finished,
     /// Why the raw capture is not whole.
-    pub(crate) raw_failed: Option<capture::CaptureError>,
+    pub(crate) raw_failed: Option<CaptureError>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -187,35 +188,33 @@ impl Pipeline {
             ..defaults
         };
         let writer = SessionWriter::create(output, meta.clone(), writer)?;
-        let (spare, _) = channel();
-        let work = Work {
-            stages: Stages::new(writer, meta, trigger, rules),
-            raw,
-            raw_failed: None,
-            output: output.to_owned(),
-            shared: Arc::default(),
-            spare,
-            cpu_before: 0,
-        };
         Ok(Self {
-            work: Some(work),
+            stages: Some(Stages::new(writer, meta, trigger, rules)),
+            raw,
+            output: output.to_owned(),
             existed,
         })
     }
 
     /// Starts the thread.
     pub(crate) fn start(mut self) -> Result<Running, RecordError> {
-        let Some(mut work) = self.work.take() else {
+        let Some(stages) = self.stages.take() else {
             return Err(RecordError::Internal("the pipeline was started twice"));
         };
         system::return_large_buffers();
         let (to, from) = sync_channel(WAITING);
         let (spare_to, spare) = channel();
-        work.spare = spare_to;
-        // Loading the probes is over by then and does not count as recording.
-        (work.cpu_before, _) = system::own_usage();
-        let shared = Arc::clone(&work.shared);
-        let output = work.output.clone();
+        let shared = Arc::<Shared>::default();
+        let work = Work {
+            stages,
+            raw: self.raw.take(),
+            raw_failed: None,
+            output: self.output.clone(),
+            shared: Arc::clone(&shared),
+            spare: spare_to,
+            // Loading the probes is over by now and does not count as recording.
+            cpu_before: system::own_usage().0,
+        };
         let thread = std::thread::Builder::new()
             .name("fathom-rows".into())
             .spawn(move || {
@@ -227,7 +226,7 @@ impl Pipeline {
             to,
             spare,
             shared,
-            output,
+            output: self.output.clone(),
             thread: Some(thread),
         })
     }
@@ -236,10 +235,10 @@ impl Pipeline {
 impl Drop for Pipeline {
     fn drop(&mut self) {
         // Nothing was recorded: nothing is left behind.
-        if let Some(Work { stages, output, .. }) = self.work.take() {
+        if let Some(stages) = self.stages.take() {
             drop(stages);
             if !self.existed {
-                discard(&output).ok();
+                discard(&self.output).ok();
             }
         }
     }
@@ -250,10 +249,10 @@ fn create_capture(
     meta: &SessionMeta,
     options: &Options,
 ) -> Result<Capture, RecordError> {
-    const WHAT: &str = "can't write the raw capture";
-    let file = create_private(path, options.share)
-        .map_err(RecordError::system(format!("{WHAT} {}", path.display())))?;
-    capture::Writer::new(BufWriter::new(file), meta).map_err(RecordError::capture(WHAT, path))
+    create_private(path, options.share)
+        .map_err(CaptureError::from)
+        .and_then(|file| capture::Writer::new(BufWriter::new(file), meta))
+        .map_err(RecordError::capture("can't write the raw capture", path))
 }
 
 impl Work {
@@ -267,11 +266,7 @@ impl Work {
                 }
                 Message::Losses(losses) => self.stages.note_losses(&losses)?,
                 Message::Save(request, losses) => self.stages.save(request, &losses)?,
-                Message::Counted(counted) => self.stages.note_counted(
-                    counted.started_at_ns,
-                    counted.now_ns,
-                    &counted.values,
-                )?,
+                Message::Counted(now_ns, values) => self.stages.note_counted(now_ns, &values)?,
                 Message::Finish(meta, losses) => return self.finish(*meta, &losses),
             }
         }
@@ -291,8 +286,9 @@ impl Work {
         while let Some(buffer) = self.stages.spare_buffer() {
             self.spare.send(buffer).ok();
         }
+        let written = self.stages.written();
         let mut news = lock(&self.shared.news);
-        news.written = self.stages.written();
+        news.written = written;
         if let Some(because) = self.stages.wants_save() {
             news.wanted = Some(because);
         }
@@ -300,7 +296,7 @@ impl Work {
     }
 
     /// After its first failure the raw capture is left alone: the session goes on without.
-    fn to_raw(&mut self, write: impl FnOnce(&mut Capture) -> Result<(), capture::CaptureError>) {
+    fn to_raw(&mut self, write: impl FnOnce(&mut Capture) -> Result<(), CaptureError>) {
         if let Some(raw) = &mut self.raw
             && let Err(error) = write(raw)
         {
@@ -357,26 +353,20 @@ impl Running {
         }
     }
 
-    /// Counts for session.json.
-    pub(crate) fn note_totals(&self, totals: Totals) {
-        // When the thread is gone, `send` says so.
-        self.to.try_send(Message::Totals(totals)).ok();
+    /// Sends what the recording can go on without when the pipeline is gone: [`Running::send`]
+    /// reports that.
+    pub(crate) fn tell(&self, message: Message) {
+        self.to.send(message).ok();
     }
 
-    /// What was lost so far.
-    pub(crate) fn note_losses(&self, losses: Losses) {
-        self.to.send(Message::Losses(losses)).ok();
+    /// Counts for session.json; the next ones do as well when the pipeline is behind.
+    pub(crate) fn note_totals(&self, totals: Totals) {
+        self.to.try_send(Message::Totals(totals)).ok();
     }
 
     /// Has what came so far saved beside the session, with what was lost until then.
     pub(crate) fn save(&self, because: &str, losses: Losses) {
-        let request = save_request(&self.output, because);
-        self.to.send(Message::Save(request, losses)).ok();
-    }
-
-    /// What the kernel has counted.
-    pub(crate) fn note_counted(&self, counted: Counted) {
-        self.to.send(Message::Counted(counted)).ok();
+        self.tell(Message::Save(save_request(&self.output, because), losses));
     }
 
     /// Why what is kept is to be saved now; says so once for each save.
@@ -405,7 +395,7 @@ impl Running {
         losses: Losses,
     ) -> Result<Completed, RecordError> {
         // If it can't be sent, the thread's own error says why.
-        self.to.send(Message::Finish(Box::new(meta), losses)).ok();
+        self.tell(Message::Finish(Box::new(meta), losses));
         self.join()
     }
 

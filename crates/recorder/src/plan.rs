@@ -178,3 +178,113 @@ fn keep(limits: &[KeepLimit]) -> Result<Option<Keep>, RecordError> {
     }
     Ok((!limits.is_empty()).then_some(keep))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::SaveWhen;
+
+    fn refusal(target: Target, change: impl FnOnce(&mut Options)) -> String {
+        let mut options = Options::default();
+        change(&mut options);
+        let error = Plan::of(&options, &target).unwrap_err();
+        assert!(error.is_input());
+        error.to_string()
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let counters = Detail::Counters { by_file: false };
+        let all = || Target::Everything;
+        let keep = |seconds| KeepLimit::Time(Duration::from_secs(seconds));
+        for (said, reason) in [
+            (
+                refusal(all(), |o| (o.detail, o.stacks) = (counters, true)),
+                "--stacks",
+            ),
+            (
+                refusal(all(), |o| (o.detail, o.keep) = (counters, vec![keep(1)])),
+                "no rows to keep",
+            ),
+            (
+                refusal(all(), |o| o.keep = vec![keep(1), keep(2)]),
+                "two of a kind",
+            ),
+            (
+                refusal(all(), |o| {
+                    (o.detail, o.content) = (Detail::Raw, Content::Hash);
+                }),
+                "--detail raw reads no memory",
+            ),
+            (refusal(all(), |o| o.content_max = Some(1)), "add --content"),
+            (
+                refusal(all(), |o| {
+                    (o.content, o.content_max) = (Content::Plain, Some(CONTENT_CHUNK + 1));
+                }),
+                "at most",
+            ),
+            (
+                refusal(all(), |o| o.filters.pid = vec!["12".into()]),
+                "--all and --pid",
+            ),
+            (
+                refusal(all(), |o| {
+                    (o.detail, o.filters.path) = (Detail::Raw, vec!["/tmp".into()]);
+                }),
+                "--path needs paths",
+            ),
+            (
+                refusal(
+                    Target::Processes {
+                        pids: vec!["!12".into()],
+                        children: true,
+                    },
+                    |_| (),
+                ),
+                "--children",
+            ),
+            (
+                refusal(all(), |o| {
+                    o.save_when = Some(SaveWhen {
+                        condition: "dur_ns >".into(),
+                        max_saves: 1,
+                        pause: Duration::ZERO,
+                    });
+                }),
+                "--save-when \"dur_ns >\": at character",
+            ),
+            (refusal(all(), |o| o.layers = vec!["nfs".into()]), "nfs"),
+        ] {
+            assert!(said.contains(reason), "{said}: {reason}");
+        }
+    }
+
+    #[test]
+    fn targets_choose_tasks() {
+        let of = |target| Plan::of(&Options::default(), &target).unwrap().probe;
+        let command = of(Target::command(["true"]));
+        assert!(command.follow && !command.all_tasks);
+        let everything = of(Target::Everything);
+        assert!(!everything.follow && everything.all_tasks && everything.filters.open_ended());
+        let processes = of(Target::Processes {
+            pids: vec!["12,13".into(), "!14".into()],
+            children: true,
+        });
+        assert!(processes.follow && !processes.all_tasks);
+        assert_eq!(processes.filters.pids(), [12, 13]);
+    }
+
+    #[test]
+    fn counts_are_of_calls_and_need_small_rings() {
+        let options = Options {
+            detail: Detail::Counters { by_file: true },
+            layers: vec!["block".into()],
+            ..Options::default()
+        };
+        let probe = Plan::of(&options, &Target::Everything).unwrap().probe;
+        assert!(probe.counters && probe.detail == probe::Detail::Fds);
+        assert!(!probe.layers.has(Layer::Block) && probe.ring_mib == COUNTERS_RING_MIB);
+    }
+}

@@ -12,6 +12,7 @@ use crate::pipeline::Pipeline;
 use crate::plan::Plan;
 use crate::rules::Rules;
 use crate::running::RunningTarget;
+use crate::stages::MEMORY_BYTES;
 use crate::{Control, Observer, Options, RecordError, Summary, Target, meta};
 
 /// How readily the kernel ends the recorder when memory runs out: only where it alone has used
@@ -86,7 +87,12 @@ impl Recorder {
             Some(output) => output.clone(),
             None => meta::default_output(&plan, &target),
         };
-        let meta = meta::describe(options, &target, &plan, &probe);
+        let mut meta = meta::describe(options, &target, &plan);
+        meta.hooks = probe.hooks().to_vec();
+        meta.layers = probe.layers();
+        meta.perf_counters = probe.perf_counters().to_vec();
+        meta.cost.recorder_limit_bytes =
+            (!options.watched).then(|| MEMORY_BYTES as u64 + probe.ring_bytes());
         for warning in warnings(options, &plan, &probe) {
             observer.warning(&warning);
         }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use fathom_decode::capture::{self, Frame, Reader};
+use fathom_decode::capture::{self, CaptureError, Frame, Reader};
 use fathom_model::meta::Totals;
 use fathom_probe::Losses;
 use fathom_session::{SessionWriter, WriterOptions};
@@ -22,10 +22,10 @@ pub fn replay(
     options: WriterOptions,
     observer: &mut dyn Observer,
 ) -> Result<Totals, RecordError> {
-    const WHAT: &str = "can't read the capture";
-    let file =
-        File::open(path).map_err(RecordError::system(format!("{WHAT} {}", path.display())))?;
-    let mut reader = Reader::new(BufReader::new(file)).map_err(RecordError::capture(WHAT, path))?;
+    let mut reader = File::open(path)
+        .map_err(CaptureError::from)
+        .and_then(|file| Reader::new(BufReader::new(file)))
+        .map_err(RecordError::capture("can't read the capture", path))?;
     let mut meta = reader.meta().clone();
     let writer = SessionWriter::create(output, meta.clone(), options)?;
     let mut stages = Stages::new(writer, &meta, None, None);

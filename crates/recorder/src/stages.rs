@@ -112,6 +112,7 @@ impl Decoder {
 pub(crate) struct Stages {
     decoder: Decoder,
     sink: Sink,
+    started_at_ns: u64,
     last_batch: Instant,
 }
 
@@ -156,6 +157,7 @@ impl Stages {
                 trigger,
                 rules,
             },
+            started_at_ns: meta.clock.start_monotonic_ns as u64,
             last_batch: Instant::now(),
         }
     }
@@ -219,11 +221,11 @@ impl Stages {
     /// Stores what the kernel has counted instead of recording it.
     pub(crate) fn note_counted(
         &mut self,
-        started_at_ns: u64,
         now_ns: u64,
-        read: &[(ShedKey, ShedValue)],
+        values: &[(ShedKey, ShedValue)],
     ) -> Result<(), RecordError> {
-        let rows = self.decoder.enricher.counters(started_at_ns, now_ns, read);
+        let started_at_ns = self.started_at_ns;
+        let rows = (self.decoder.enricher).counters(started_at_ns, now_ns, values);
         if !rows.is_empty() {
             self.sink.writer.append(rows)?;
         }
