@@ -12,14 +12,14 @@ use fathom_session::{Session, on_latest};
 
 use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFormat};
 use crate::exit::Failure;
-use crate::patience::Patience;
+use crate::interrupt::Interrupt;
 
 /// Width of a terminal that does not tell.
 pub const DEFAULT_WIDTH: usize = 100;
 
 /// Runs `query` and returns the exit status.
 pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
-    let patience = Patience::new()?;
+    let interrupt = Interrupt::new()?;
     let mut session = open(&args.session)?;
     let options = output_options(args.format, args.exact)?;
     let sql = match (&args.sql, args.finding) {
@@ -32,7 +32,7 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         ..Limits::default()
     };
     let mut worker = Worker::start(&Program::itself(), limits).map_err(Failure::input)?;
-    let watch = patience.watch(worker.killer())?;
+    let watch = interrupt.watch(worker.killer())?;
     let failed = |error| watch.failure(error);
     let findings = match fathom_query::names_findings(&sql) {
         true => Some(fathom_report::finding_rows(&findings(&mut session)?)),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fathom_recorder::FilterArgs;
 use fathom_session::Share;
 
 use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
@@ -189,7 +190,6 @@ pub struct RecordArgs {
     pub share: ShareOption,
     /// Look for what is wrong while recording, and say so as soon as it is found; see
     /// diagnose
-    #[cfg(feature = "analyse")]
     #[arg(long)]
     pub diagnose: bool,
     /// No status line and no summary
@@ -255,6 +255,24 @@ pub struct FilterOptions {
     pub min_duration: Option<std::time::Duration>,
 }
 
+impl FilterOptions {
+    /// The filters.
+    pub fn filters(&self) -> FilterArgs {
+        FilterArgs {
+            path: self.path.clone(),
+            comm: self.comm.clone(),
+            pid: self.pid.clone(),
+            tid: self.tid.clone(),
+            uid: self.uid.clone(),
+            cgroup: self.cgroup.clone(),
+            container: self.container.clone(),
+            file_type: self.file_type.clone(),
+            errors_only: self.errors_only,
+            min_duration: self.min_duration,
+        }
+    }
+}
+
 /// Who may read what is made.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ShareOption {
@@ -277,11 +295,9 @@ impl ShareOption {
         self.with.as_ref().map_or(Share::Private, |with| with.share)
     }
 
-    /// The option as on the command line.
-    pub fn as_given(&self) -> Option<String> {
-        self.with
-            .as_ref()
-            .map(|with| format!("--share {}", with.given))
+    /// The name that was given.
+    pub fn name(&self) -> Option<String> {
+        self.with.as_ref().map(|with| with.given.clone())
     }
 }
 

@@ -5,17 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use fathom_recorder::KeepLimit;
 
 use crate::args::time;
-
-/// How much of a recording is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeepLimit {
-    /// What came in so much time.
-    Time(Duration),
-    /// Bytes on disk.
-    Bytes(u64),
-}
 
 /// Options of `record` for recordings that run for long.
 #[derive(Debug, Args)]

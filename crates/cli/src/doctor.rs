@@ -13,7 +13,6 @@ use fathom_probe::{
 
 use crate::args::DoctorArgs;
 use crate::exit::Failure;
-use crate::stages::MEMORY_BYTES;
 
 /// One line of the result.
 struct Check {
@@ -84,7 +83,7 @@ fn unless(there: bool, advice: &str) -> String {
 
 fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
-    let host = crate::record::describe_host();
+    let host = fathom_recorder::describe_host();
     checks.push(Check {
         ok: true,
         what: "kernel".into(),
@@ -186,7 +185,7 @@ fn checks() -> Vec<Check> {
         what: "memory of a recording".into(),
         found: format!(
             "at most {} MiB and its rings (--ring-mib)",
-            MEMORY_BYTES >> 20
+            fathom_recorder::MEMORY_BYTES >> 20
         ),
         advice: String::new(),
     });

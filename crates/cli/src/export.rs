@@ -13,7 +13,7 @@ use fathom_session::{NewFile, Session, is_ours};
 use crate::analyse;
 use crate::args::ExportArgs;
 use crate::exit::Failure;
-use crate::progress::{Progress, Unit};
+use crate::progress::{Bar, Unit};
 
 /// Runs `export` and returns the exit status.
 pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
@@ -69,7 +69,7 @@ fn write(
     out: impl Write + Send,
 ) -> fathom_export::Result<Outcome> {
     // Where the output itself goes to a terminal a bar would be in its way.
-    let bar = (!text.terminal).then(|| Progress::new("exporting", Unit::Rows));
+    let bar = (!text.terminal).then(|| Bar::new("exporting", Unit::Rows));
     let mut progress = |done, total| {
         if let Some(bar) = &bar {
             bar.set(done, total);

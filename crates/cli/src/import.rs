@@ -6,7 +6,7 @@ use fathom_session::WriterOptions;
 
 use crate::args::ImportArgs;
 use crate::exit::Failure;
-use crate::progress::{Progress, Unit};
+use crate::progress::{Bar, Unit};
 
 /// Runs `import` and returns the exit status.
 pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
@@ -29,7 +29,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         ..WriterOptions::default()
     };
     let outcome = {
-        let bar = Progress::new("importing", Unit::Bytes);
+        let bar = Bar::new("importing", Unit::Bytes);
         let mut progress = |done, total| bar.set(done, total);
         fathom_import::import(&args.files, args.format, &output, options, &mut progress)
             .map_err(Failure::input)?

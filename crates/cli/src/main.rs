@@ -15,7 +15,6 @@ mod record;
 mod repair;
 mod replay;
 mod snapshot;
-mod stages;
 mod top;
 
 #[cfg(feature = "analyse")]
@@ -25,7 +24,7 @@ mod diff;
 #[cfg(feature = "analyse")]
 mod export;
 #[cfg(feature = "analyse")]
-mod patience;
+mod interrupt;
 #[cfg(feature = "analyse")]
 mod sizes;
 #[cfg(feature = "analyse")]

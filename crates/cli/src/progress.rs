@@ -13,9 +13,9 @@ pub enum Unit {
 }
 
 /// The bar; invisible where there is no terminal.
-pub struct Progress(ProgressBar);
+pub struct Bar(ProgressBar);
 
-impl Progress {
+impl Bar {
     /// A bar that says what is done.
     pub fn new(what: &'static str, unit: Unit) -> Self {
         let counts = match unit {
@@ -27,7 +27,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style);
         }
-        Progress(bar)
+        Bar(bar)
     }
 
     /// `done` of `total` is done.
@@ -39,7 +39,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

@@ -2,13 +2,12 @@
 //! never recorded.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
-use fathom_probe::{Command, Conditions, Signals};
+use fathom_probe::{Command, Conditions};
+use fathom_recorder::{Recorder, RunningTarget, Signals};
 use fathom_server::{Options, Server};
 
-use super::target::Target;
 use crate::args_ui::RecordUiOptions;
 use crate::exit::Failure;
 use crate::ui;
@@ -23,35 +22,30 @@ const MEMORY_BYTES: u64 = 512 << 20;
 pub struct Page(Server);
 
 impl Page {
-    /// Serves the session in `output` and tells where, if that is asked for. What opens the
-    /// browser gets the niceness and the score that fathom was started with.
-    pub fn start(
-        options: &RecordUiOptions,
-        output: &Path,
-        signals: &Signals,
-        (nice, oom_score): (i32, Option<i32>),
-    ) -> Result<Option<Self>, Failure> {
+    /// Serves the session of `recorder` and prints the address, if that is asked for.
+    pub fn start(options: &RecordUiOptions, recorder: &Recorder) -> Result<Option<Self>, Failure> {
         if !options.ui {
             return Ok(None);
         }
+        let conditions = recorder.conditions();
         let server = Server::start(&Options {
-            root: output.to_owned(),
+            root: recorder.session().to_owned(),
             listen: options.listen,
             memory_bytes: MEMORY_BYTES,
-            nice: Some((nice + NICER).min(19)),
+            nice: Some((conditions.nice + NICER).min(19)),
         })
         .map_err(Failure::recording)?;
         ui::warn(&server);
         // Standard output is the command's.
         eprintln!("fathom: {}", server.url());
         if !options.no_open && ui::has_desktop() {
-            open(&server.url(), signals, nice, oom_score);
+            open(&server.url(), conditions);
         }
         Ok(Some(Self(server)))
     }
 
     /// Goes on until Ctrl-C, unless it was the recorder that was asked to end.
-    pub fn stay(self, target: &Target, signals: &mut Signals) {
+    pub fn stay(self, target: &RunningTarget, signals: &mut Signals) {
         if !target.told_to_end() {
             eprintln!(
                 "fathom: the recording has ended; the page stays until Ctrl-C: {}",
@@ -73,18 +67,11 @@ impl Page {
 
 /// A browser must have signals and priority as they were before fathom changed them. What
 /// can't be opened can be copied.
-fn open(url: &str, signals: &Signals, nice: i32, oom_score: Option<i32>) {
+fn open(url: &str, conditions: Conditions) {
     let Ok(arguments) = ui::opener(url) else {
         return;
     };
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let conditions = Conditions {
-        user: None,
-        preserve_environment: true,
-        mask: signals.original(),
-        nice,
-        oom_score,
-    };
     if let Ok(command) = Command::spawn(&arguments, conditions, |_| Ok(())) {
         std::thread::spawn(move || {
             let mut command = command;

@@ -1,64 +1,40 @@
 //! `fathom top`: probe -> rows -> sums -> terminal.
 
-mod feed;
+mod frames;
 
-use fathom_model::layers::LayerSet;
-use fathom_probe::usual_layers;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use fathom_probe::{Content, Detail, Probe, ProbeError, ProbeOptions, Selection, system};
+use fathom_recorder::{Detail, Options, RowStream, Target, filters_as_given};
 use fathom_top::screen::Screen;
 use fathom_top::{Action, Frame, View, print};
 
 use crate::args_top::{TopArgs, TopFormat};
 use crate::exit::Failure;
-use crate::record::filters;
-use feed::{Feed, Work};
+use frames::{Frames, Work};
 
 /// Runs `top` and returns the exit status.
 pub fn run(args: &TopArgs) -> Result<u8, Failure> {
-    let selection = Selection::parse(&args.syscalls).map_err(Failure::input)?;
-    let layers = match args.layers[..] {
-        [] => usual_layers(&selection),
-        _ => LayerSet::parse(&args.layers).map_err(Failure::input)?,
+    let given = filters_as_given(&args.filter.filters());
+    let shown = match given.is_empty() {
+        true => "everything".to_string(),
+        false => given.join(" "),
     };
-    let filters = filters::parse(&args.filter, &selection).map_err(Failure::input)?;
-    let pids = filters.pids().to_vec();
-    let open_ended = filters.open_ended() || pids.is_empty();
-    let options = ProbeOptions {
-        layers,
+    let mut filters = args.filter.filters();
+    let target = Target::Processes {
+        pids: std::mem::take(&mut filters.pid),
+        children: false,
+    };
+    let options = Options {
+        syscalls: args.syscalls.clone(),
+        layers: args.layers.clone(),
         detail: Detail::Fds,
-        selection,
-        ring_mib: args.ring_mib,
-        all_tasks: pids.is_empty(),
-        follow: false,
-        content: Content::None,
-        content_max: 0,
         filters,
-        counters: false,
-        stacks: false,
-        perf_counters: Default::default(),
+        ring_mib: args.ring_mib,
+        ..Options::default()
     };
-    // What is looked at must not keep fathom from looking.
-    system::set_nice(system::nice() - 10);
-    let mut probe = Probe::load(&options).map_err(|error| match error {
-        ProbeError::NoFilter(_) => Failure::input(error),
-        _ => Failure::recording(error),
-    })?;
-    probe.attach().map_err(Failure::recording)?;
-    let tasks = probe.adopt(&pids).map_err(|error| match error {
-        ProbeError::NoProcess { .. } | ProbeError::Itself(_) => Failure::input(error),
-        _ => Failure::recording(error),
-    })?;
-    let given = filters::as_given(&args.filter);
-    let target = if given.is_empty() {
-        "everything".to_string()
-    } else {
-        given.join(" ")
-    };
-    let (work, feed) = Work::new(probe, tasks, open_ended);
+    let (work, frames) = Work::new(RowStream::open(&options, &target)?);
     let mut top = Top {
         view: View {
             dimension: args.by.into(),
@@ -67,7 +43,7 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
             filter: args.only.clone(),
             ..View::default()
         },
-        feed,
+        frames,
         left: args.count,
         interval: args.interval,
     };
@@ -77,22 +53,22 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
     let shows = std::thread::Builder::new()
         .name("fathom-screen".into())
         .spawn(move || match format {
-            None if terminal => top.draw(&mut Screen::open(&target)?),
+            None if terminal => top.draw(&mut Screen::open(&shown)?),
             _ => top.print(format.unwrap_or(TopFormat::Text), lines),
         })
         .map_err(Failure::recording)?;
     let worked = work.run();
-    let shown = shows
+    let ended = shows
         .join()
         .unwrap_or_else(|_| Err(anyhow!("the thread that shows frames panicked")));
     worked.map_err(Failure::recording)?;
-    shown.map_err(Failure::recording)?;
+    ended.map_err(Failure::recording)?;
     Ok(0)
 }
 
 struct Top {
     view: View,
-    feed: Feed,
+    frames: Frames,
     left: Option<u64>,
     interval: Duration,
 }
@@ -103,10 +79,10 @@ impl Top {
         if let Some(left) = &mut self.left {
             *left -= 1;
         }
-        if self.left == Some(0) || self.feed.ended() {
-            return Ok((self.feed.last()?, true));
+        if self.left == Some(0) || self.frames.ended() {
+            return Ok((self.frames.last()?, true));
         }
-        Ok((self.feed.frame()?, false))
+        Ok((self.frames.next()?, false))
     }
 
     fn draw(&mut self, screen: &mut Screen) -> anyhow::Result<()> {
@@ -136,7 +112,7 @@ impl Top {
         let mut next = Instant::now();
         loop {
             next += self.interval;
-            while Instant::now() < next && !self.feed.ended() {
+            while Instant::now() < next && !self.frames.ended() {
                 let left = next.saturating_duration_since(Instant::now());
                 std::thread::sleep(left.min(Duration::from_millis(50)));
             }

@@ -206,3 +206,24 @@ fn no_text_is_too_strange() {
         }
     }
 }
+
+#[test]
+fn saves_have_pauses_and_an_end() {
+    let pause = Duration::from_millis(50);
+    let mut trigger = Trigger::new(&SaveWhen {
+        condition: "syscall = 'write'".into(),
+        max_saves: 2,
+        pause,
+    })
+    .unwrap();
+    let mut wants = || {
+        trigger.look(&batch());
+        (trigger.take().is_some(), trigger.take().is_some())
+    };
+    assert_eq!(wants(), (true, false));
+    assert_eq!(wants(), (false, false));
+    std::thread::sleep(pause);
+    assert_eq!(wants(), (true, false));
+    std::thread::sleep(pause);
+    assert_eq!(wants(), (false, false));
+}

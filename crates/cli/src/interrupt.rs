@@ -22,9 +22,9 @@ const GRACE: Duration = Duration::from_secs(2);
 const TURN: Duration = Duration::from_millis(50);
 
 /// Signals, from before any thread is started: those inherit the mask.
-pub struct Patience(Signals);
+pub struct Interrupt(Signals);
 
-impl Patience {
+impl Interrupt {
     /// Holds the signals that end a program back.
     pub fn new() -> Result<Self, Failure> {
         Signals::block().map(Self).map_err(Failure::input)

@@ -1,46 +1,35 @@
-//! What is recorded, and when it has come to its end.
+//! A target that runs, and when it has come to its end.
 
+use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
-use super::status::StatusLine;
-use fathom_probe::{Arrived, Command, CommandExit, Probe, Signals, system};
+use fathom_probe::{Arrived, Command, CommandExit, system};
 
-/// Whether the recording is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// It is.
-    Yes,
-    /// It is not.
-    No,
-}
+use crate::{Control, Observer};
 
-/// A command, or processes that run on their own.
-pub struct Target {
+/// A command, or tasks that run on their own.
+pub struct RunningTarget {
     command: Option<Command>,
     exit: Option<CommandExit>,
     cpu_ns: Option<u64>,
     passed_on: bool,
-    /// Somebody asked for the end by a signal, and not at the terminal.
     told_to_end: bool,
     open_ended: bool,
 }
 
-impl Target {
+impl RunningTarget {
     /// A command that was started.
-    pub fn command(command: Command) -> Self {
+    pub(crate) fn command(command: Command) -> Self {
         Self {
             command: Some(command),
-            exit: None,
-            cpu_ns: None,
-            passed_on: false,
-            told_to_end: false,
-            open_ended: false,
+            ..Self::tasks(false)
         }
     }
 
     /// Tasks that run on their own. `open_ended`: others may come when all have
     /// ended.
-    pub fn running(open_ended: bool) -> Self {
+    pub(crate) fn tasks(open_ended: bool) -> Self {
         Self {
             command: None,
             exit: None,
@@ -53,7 +42,7 @@ impl Target {
 
     /// A descriptor that becomes readable when the command ends; none once it
     /// has.
-    pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.command
             .as_ref()
             .filter(|_| self.exit.is_none())
@@ -61,43 +50,38 @@ impl Target {
     }
 
     /// Exit status of the command.
-    pub fn exit_status(&self) -> Option<i32> {
+    pub(crate) fn exit_status(&self) -> Option<i32> {
         self.exit.map(CommandExit::status)
     }
 
     /// CPU time of the command and the descendants that it waited for.
-    pub fn cpu_ns(&self) -> Option<u64> {
+    pub(crate) fn cpu_ns(&self) -> Option<u64> {
         self.cpu_ns
     }
 
-    /// Whether a signal that was sent by somebody asked for the end.
-    #[cfg_attr(not(feature = "analyse"), allow(dead_code))] // The page asks.
+    /// Whether a signal asked for the end that did not come from the terminal.
     pub fn told_to_end(&self) -> bool {
         self.told_to_end
     }
 
-    /// Looks what has become of the target and acts on signals.
-    pub fn update(
+    /// Looks what has become of the target and acts on signals; true when the recording is over.
+    /// `live` tells how many recorded tasks there are.
+    pub(crate) fn has_ended(
         &mut self,
-        probe: &Probe,
+        live: impl Fn() -> u64,
         signals: &[Arrived],
-        status: &mut StatusLine,
-    ) -> anyhow::Result<Ended> {
-        let live = probe.live_tasks();
+        observer: &mut dyn Observer,
+    ) -> io::Result<bool> {
         self.told_to_end |= signals.iter().any(|signal| !signal.from_terminal);
         let Some(command) = &mut self.command else {
-            return Ok(if live == 0 && !self.open_ended || !signals.is_empty() {
-                Ended::Yes
-            } else {
-                Ended::No
-            });
+            return Ok(live() == 0 && !self.open_ended || !signals.is_empty());
         };
         if self.exit.is_none() {
             self.exit = command.try_wait()?;
             if self.exit.is_some() {
                 self.cpu_ns = Some(system::children_cpu_ns());
-                if probe.live_tasks() > 0 {
-                    status.note(
+                if live() > 0 {
+                    observer.note(
                         "the command has ended, processes that it started have not: recording \
                          until they do; Ctrl-C to end it now",
                     );
@@ -106,7 +90,7 @@ impl Target {
         }
         for signal in signals {
             if self.exit.is_some() || self.passed_on {
-                return Ok(Ended::Yes);
+                return Ok(true);
             }
             if !signal.from_terminal {
                 command.signal(signal.number);
@@ -114,13 +98,12 @@ impl Target {
             }
         }
         // Descendants may outlive the command.
-        let ended = self.exit.is_some() && probe.live_tasks() == 0;
-        Ok(if ended { Ended::Yes } else { Ended::No })
+        Ok(self.exit.is_some() && live() == 0)
     }
 
-    /// Waits for the command if it goes on after the recording, and returns
-    /// its exit status.
-    pub fn wait_for_command(&mut self, signals: &mut Signals) -> Option<u8> {
+    /// Waits for the command if it goes on after the recording, passes signals on to it, and
+    /// returns its exit status; none without a command.
+    pub fn wait(&mut self, control: &mut dyn Control) -> Option<u8> {
         let command = self.command.as_mut()?;
         loop {
             if let Some(exit) = self.exit {
@@ -130,7 +113,7 @@ impl Target {
                 Ok(exit) => self.exit = exit,
                 Err(_) => return None,
             }
-            let asked = signals.take().unwrap_or_default();
+            let asked = control.take().unwrap_or_default();
             for signal in asked.iter().filter(|signal| !signal.asks_to_save()) {
                 if self.passed_on && !signal.from_terminal {
                     // Asked twice: leave the command to itself.
@@ -142,8 +125,8 @@ impl Target {
                 }
             }
             if self.exit.is_none() {
-                let wait = std::time::Duration::from_secs(1);
-                signals.wait(wait, Some(command.pidfd())).ok();
+                let wait = Duration::from_secs(1);
+                control.wait(wait, Some(command.pidfd())).ok();
             }
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use fathom_model::tables::{ColumnType, Table};
 
-use crate::words::{self, Kind, Number, Word};
+use super::lexer::{self, Kind, Number, Token};
 
 /// How deep conditions may be nested.
 const MAX_DEPTH: usize = 100;
@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 64 << 10;
 /// What is wrong with a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at character {at}: {reason}")]
-pub struct ConditionError {
+pub(crate) struct ConditionError {
     at: usize,
     reason: String,
 }
@@ -93,7 +93,7 @@ pub(crate) fn parse(text: &str, table: &'static Table) -> Result<Node, Condition
         ));
     }
     let mut parser = Parser {
-        words: words::split(text)?,
+        words: lexer::split(text)?,
         at: 0,
         depth: 0,
         table,
@@ -106,19 +106,19 @@ pub(crate) fn parse(text: &str, table: &'static Table) -> Result<Node, Condition
 }
 
 struct Parser {
-    words: Vec<Word>,
+    words: Vec<Token>,
     at: usize,
     depth: usize,
     table: &'static Table,
 }
 
-const END: &Word = &Word {
+const END: &Token = &Token {
     kind: Kind::End,
     at: 0,
 };
 
 impl Parser {
-    fn here(&self) -> &Word {
+    fn here(&self) -> &Token {
         self.words.get(self.at).unwrap_or(END)
     }
 

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fathom_model::abi::{ShedKey, ShedValue};
-use fathom_probe::{NO_PROCESS, Probe, ProbeError};
+use fathom_probe::{NO_PROCESS, ProbeError};
+
+use crate::source::Source;
 
 /// Counters are forgotten when there are more, of processes that have ended.
 const MANY: usize = 4096;
 
 /// What was counted so far.
 #[derive(Default)]
-pub struct Counting {
+pub(crate) struct Counting {
     /// Now in the kernel.
     there: u64,
     /// In counters that were forgotten.
@@ -20,16 +22,19 @@ pub struct Counting {
 
 impl Counting {
     /// Calls counted until the last time.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.there + self.forgotten
     }
 
     /// All counters. Those of processes that have ended make room for others when
-    /// there are many; they are in what is returned once more.
-    pub fn read(&mut self, probe: &mut Probe) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
-        // Who has ended before the counters are read does not count any more.
+    /// there are many: this returns them for the last time.
+    pub(crate) fn read(
+        &mut self,
+        source: &mut impl Source,
+    ) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        // A process that has ended before the counters are read counts nothing any more.
         let mut ended = BTreeMap::new();
-        let before = probe.counted()?;
+        let before = source.counted()?;
         if before.len() < MANY {
             self.there = before.iter().map(|(_, value)| value.count).sum();
             return Ok(before);
@@ -39,7 +44,7 @@ impl Counting {
                 .entry(key.pid)
                 .or_insert_with(|| !Path::new(&format!("/proc/{}", key.pid)).exists());
         }
-        let values = probe.counted()?;
+        let values = source.counted()?;
         let gone = |key: &ShedKey| ended.get(&key.pid).copied().unwrap_or(false);
         let keys: Vec<ShedKey> = values
             .iter()
@@ -50,7 +55,7 @@ impl Counting {
             let counts = values.iter().filter(|(key, _)| gone(key) == of);
             counts.map(|(_, value)| value.count).sum()
         };
-        probe.forget_counted(&keys)?;
+        source.forget_counted(&keys)?;
         self.forgotten += sum(true);
         self.there = sum(false);
         Ok(values)

@@ -1,10 +1,10 @@
 //! The words of a condition.
 
-use crate::parse::ConditionError;
+use super::parse::ConditionError;
 
 /// A word and where it begins, in characters from 1.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Word {
+pub(crate) struct Token {
     pub kind: Kind,
     pub at: usize,
 }
@@ -34,7 +34,7 @@ const SIGNS: [&str; 12] = [
     "<>", "<=", ">=", "!=", "==", "<", ">", "=", "(", ")", ",", "-",
 ];
 
-pub(crate) fn split(text: &str) -> Result<Vec<Word>, ConditionError> {
+pub(crate) fn split(text: &str) -> Result<Vec<Token>, ConditionError> {
     let chars: Vec<char> = text.chars().collect();
     let mut words = Vec::new();
     let mut at = 0;
@@ -73,10 +73,10 @@ pub(crate) fn split(text: &str) -> Result<Vec<Word>, ConditionError> {
             Kind::Sign(sign)
         };
         let at = start + 1;
-        words.push(Word { kind, at });
+        words.push(Token { kind, at });
     }
     let at = chars.len() + 1;
-    words.push(Word {
+    words.push(Token {
         kind: Kind::End,
         at,
     });

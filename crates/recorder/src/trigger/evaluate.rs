@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::{Batch, ColumnData, StrId};
 
-use crate::parse::{Comparison, Node, Value};
+use super::parse::{Comparison, Node, Value};
 
 pub(crate) fn node(of: &Node, batch: &Batch, row: usize) -> Option<bool> {
     match of {

@@ -29,7 +29,7 @@ fn distribution() -> Option<String> {
 }
 
 /// 32 random hexadecimal digits.
-pub fn random_id() -> String {
+pub(crate) fn random_id() -> String {
     let mut bytes = [0; 16];
     if fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))

@@ -1,0 +1,206 @@
+//! What a recording reports, on standard error: a status line, messages, and a summary.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fathom_diagnose::{Diagnosis, Finding, Group};
+use fathom_model::escape::{self, shell_words};
+use fathom_model::meta::Save;
+use fathom_model::units;
+use fathom_recorder::{Observer, Progress, Summary};
+use fathom_session::Session;
+
+/// How often the status line is drawn.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Calls up to which a session that was recorded without the rules is diagnosed at its end: in a
+/// fifth of a second or so.
+const IN_PASSING: u64 = 100_000;
+
+/// Standard error, with one line at its bottom that is drawn again and again if it is a terminal.
+pub struct Terminal {
+    quiet: bool,
+    interactive: bool,
+    line_shown: bool,
+    last: Option<(Instant, u64)>,
+}
+
+impl Terminal {
+    /// `quiet`: only warnings.
+    pub fn new(quiet: bool) -> Self {
+        Self {
+            quiet,
+            interactive: !quiet && std::io::stderr().is_terminal(),
+            line_shown: false,
+            last: None,
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        self.clear();
+        eprintln!("fathom: {text}");
+    }
+
+    fn clear(&mut self) {
+        if self.line_shown {
+            eprint!("\r\x1b[K");
+            self.line_shown = false;
+        }
+    }
+
+    /// Says what was recorded. Without a terminal only what the user must know: where the session
+    /// is when fathom chose the name, losses, and findings that were asked for.
+    pub fn print_summary(&mut self, session: &Path, named: bool, summary: &Summary) {
+        if self.quiet {
+            return;
+        }
+        let totals = &summary.totals;
+        if self.interactive || !named || totals.lost > 0 {
+            let per_row = if totals.stored > 0 {
+                format!(
+                    ", {:.1} bytes a call",
+                    summary.bytes as f64 / totals.stored as f64
+                )
+            } else {
+                String::new()
+            };
+            self.print(&format!(
+                "{} calls in {:.1} s, {} stored, {} lost, in {} ({}{per_row})",
+                count(totals.seen),
+                summary.duration.as_secs_f64(),
+                count(totals.stored),
+                count(totals.lost),
+                session.display(),
+                bytes(summary.bytes),
+            ));
+        }
+        if totals.lost > 0 {
+            let advice = if summary.lost_in_rings > 0 {
+                "; a larger --ring-mib loses fewer"
+            } else {
+                ""
+            };
+            self.print(&format!(
+                "counts, bytes and latencies of the lost calls are in table losses{advice}"
+            ));
+        }
+        if self.interactive {
+            let records = &totals.records;
+            self.print(&format!(
+                "from the kernel came {} records of calls, {} of files, {} of tasks",
+                count(records.calls),
+                count(records.files),
+                count(records.tasks),
+            ));
+            if let Some(ns) = summary.probe_ns_per_call {
+                self.print(&format!("the probes took {ns:.0} ns a recorded call"));
+            }
+            self.print(&format!("next: fathom report {}", session.display()));
+        }
+        if let Some(found) = &summary.found {
+            let mut line = findings(&found.diagnosis, session);
+            if found.missed > 0 {
+                line.push_str(&format!(
+                    " looks at all rows; the rules have not seen {} of them yet",
+                    count(found.missed)
+                ));
+            }
+            self.print(&line);
+        } else if self.interactive && totals.stored <= IN_PASSING {
+            let diagnosis = Session::open(session).map(|opened| fathom_diagnose::diagnose(&opened));
+            if let Ok(Ok(diagnosis)) = diagnosis {
+                self.print(&findings(&diagnosis, session));
+            }
+        }
+    }
+}
+
+impl Observer for Terminal {
+    fn warning(&mut self, text: &str) {
+        self.print(text);
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.interactive {
+            self.print(text);
+        }
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        if !self.interactive {
+            return;
+        }
+        let rate = match self.last {
+            None => 0.0,
+            Some((at, _)) if at.elapsed() < INTERVAL => return,
+            Some((at, seen)) => {
+                progress.seen.saturating_sub(seen) as f64 / at.elapsed().as_secs_f64()
+            }
+        };
+        self.last = Some((Instant::now(), progress.seen));
+        let mut out = std::io::stderr().lock();
+        // A terminal that is gone is no reason to end the recording.
+        write!(
+            out,
+            "\r\x1b[Kfathom: {:.1} s  {} events/s  lost {}  buffer {:.0} %  {} on disk",
+            progress.elapsed.as_secs_f64(),
+            count(rate as u64),
+            count(progress.lost),
+            progress.ring_peak * 100.0,
+            bytes(progress.bytes),
+        )
+        .and_then(|()| out.flush())
+        .ok();
+        self.line_shown = true;
+    }
+
+    fn saved(&mut self, save: &Save) {
+        match &save.error {
+            Some(error) => self.print(&format!("nothing was saved: {error}")),
+            None if self.quiet => {}
+            None => self.print(&format!("saved {} ({})", save.path, save.because)),
+        }
+    }
+
+    fn found(&mut self, finding: &Finding) {
+        if !self.quiet {
+            let title = escape::text(&finding.title);
+            let severity = finding.severity.name();
+            self.print(&format!("found {} ({severity}): {title}", finding.rule));
+        }
+    }
+
+    fn ended(&mut self) {
+        self.clear();
+    }
+}
+
+/// The findings of a session in a line.
+fn findings(diagnosis: &Diagnosis, session: &Path) -> String {
+    let all = diagnosis.findings.len() + diagnosis.more.iter().map(|m| m.findings).sum::<usize>();
+    let risky = diagnosis
+        .findings
+        .iter()
+        .filter(|f| f.group == Group::Correctness)
+        .count();
+    let findings = match all {
+        0 => "no findings".to_owned(),
+        1 => "1 finding".to_owned(),
+        n => format!("{} findings", count(n as u64)),
+    };
+    let risk = match risky {
+        0 => String::new(),
+        n => format!(", {} of data at risk", count(n as u64)),
+    };
+    let session = session.to_string_lossy().into_owned();
+    let command = shell_words(&["fathom".into(), "diagnose".into(), session]);
+    format!("{findings}{risk}: {}", escape::text(&command))
+}
+
+fn count(number: u64) -> String {
+    units::count(number.try_into().unwrap_or(i64::MAX))
+}
+
+fn bytes(number: u64) -> String {
+    units::bytes(number.try_into().unwrap_or(i64::MAX))
+}

@@ -1,0 +1,106 @@
+//! The thread that records, asked for frames by the one that shows them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+
+use fathom_probe::monotonic_ns;
+use fathom_recorder::{RecordError, RowStream};
+use fathom_top::{Frame, Tally};
+
+/// What is asked of the thread.
+enum Ask {
+    /// A frame.
+    Frame(Sender<Frame>),
+    /// The last one: with everything that the kernel has recorded.
+    Last(Sender<Frame>),
+}
+
+/// Asks the thread that records.
+pub struct Frames {
+    asks: Sender<Ask>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Frames {
+    /// Whether nothing more will come.
+    pub fn ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// The interval that ends now.
+    pub fn next(&self) -> Result<Frame, Gone> {
+        self.ask(Ask::Frame)
+    }
+
+    /// The last interval, after which nothing is recorded.
+    pub fn last(&self) -> Result<Frame, Gone> {
+        self.ask(Ask::Last)
+    }
+
+    fn ask(&self, ask: fn(Sender<Frame>) -> Ask) -> Result<Frame, Gone> {
+        let (to, from) = channel();
+        self.asks.send(ask(to)).map_err(|_| Gone)?;
+        from.recv().map_err(|_| Gone)
+    }
+}
+
+/// The thread that records has ended, and knows why.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is recorded any more")]
+pub struct Gone;
+
+/// Adds rows up, on the thread that opened their stream.
+pub struct Work {
+    rows: RowStream,
+    tally: Tally,
+    asks: Receiver<Ask>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Work {
+    /// Work on `rows`, and what asks for its results.
+    pub fn new(rows: RowStream) -> (Self, Frames) {
+        let (asks, from) = channel();
+        let ended = Arc::new(AtomicBool::new(false));
+        let work = Self {
+            rows,
+            tally: Tally::new(monotonic_ns()),
+            asks: from,
+            ended: Arc::clone(&ended),
+        };
+        (work, Frames { asks, ended })
+    }
+
+    /// Works until nothing asks any more.
+    pub fn run(mut self) -> Result<(), RecordError> {
+        let Self {
+            rows,
+            tally,
+            asks,
+            ended,
+        } = &mut self;
+        loop {
+            let mut add = |batches| tally.add(batches);
+            rows.drain(&mut add);
+            if rows.has_ended() {
+                ended.store(true, Ordering::Relaxed);
+            }
+            let (to, last) = match asks.recv_timeout(RowStream::INTERVAL) {
+                Ok(Ask::Frame(to)) => (to, false),
+                Ok(Ask::Last(to)) => (to, true),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            match last {
+                true => rows.stop(&mut add)?,
+                false => rows.hand_over(&mut add),
+            }
+            let (seen, lost) = rows.counts();
+            to.send(tally.cut(monotonic_ns(), seen, lost)).ok();
+            if last {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! A recording at work: drains the rings until the target ends, and completes the session.
+
+use std::time::{Duration, Instant};
+
+use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
+use fathom_model::raw::RawChunk;
+use fathom_probe::{Arrived, Counters, monotonic_ns, realtime_ns};
+
+use crate::counting::Counting;
+use crate::pipeline::{self, Message};
+use crate::rules::Rules;
+use crate::running::RunningTarget;
+use crate::source::Source;
+use crate::{Control, Observer, Progress, RecordError, Summary};
+
+/// How long the rings may fill before they are drained.
+pub(crate) const BUSY: Duration = Duration::from_millis(10);
+/// The same when nothing has come lately.
+const IDLE: Duration = Duration::from_millis(50);
+/// When "lately" ends.
+const LATELY: Duration = Duration::from_secs(1);
+/// Records this much younger than a drain may still be on their way.
+pub(crate) const IN_FLIGHT_NS: u64 = 5_000_000;
+/// How often counts are looked at and the observer gets news.
+const HOUSEKEEPING: Duration = Duration::from_millis(100);
+/// How often details are stored that would die with the recorder.
+const DETAILS: Duration = Duration::from_secs(1);
+
+/// A recording at work.
+pub(crate) struct Drain<S> {
+    source: S,
+    pipeline: pipeline::Running,
+    rules: Option<Rules>,
+    meta: SessionMeta,
+    started: Instant,
+    deadline: Option<Instant>,
+    /// With [`crate::Detail::Counters`].
+    counting: Option<Counting>,
+    /// Losses of which table `losses` has the details.
+    stored_losses: u64,
+    /// Times at which something was in the rings, and the last one.
+    drains: u64,
+    last_record: Instant,
+    housekeeping: Instant,
+    details: Instant,
+}
+
+impl<S: Source> Drain<S> {
+    pub(crate) fn new(
+        source: S,
+        pipeline: pipeline::Running,
+        rules: Option<Rules>,
+        meta: SessionMeta,
+        (started, duration): (Instant, Option<Duration>),
+        counts: bool,
+    ) -> Self {
+        Self {
+            source,
+            pipeline,
+            rules,
+            meta,
+            started,
+            deadline: duration.map(|duration| started + duration),
+            counting: counts.then(Counting::default),
+            stored_losses: 0,
+            drains: 0,
+            last_record: started,
+            housekeeping: started,
+            details: started,
+        }
+    }
+
+    /// Records until the target ends, time is over or `control` asks for the end, and completes
+    /// the session. `first` are records that no ring holds.
+    pub(crate) fn run(
+        mut self,
+        first: Vec<RawChunk>,
+        target: &mut RunningTarget,
+        control: &mut dyn Control,
+        observer: &mut dyn Observer,
+    ) -> Result<Summary, RecordError> {
+        self.pipeline.send(first, 0)?;
+        while !self.turn(target, control, observer)? {
+            control
+                .wait(self.pause(), target.pidfd())
+                .map_err(RecordError::system("can't wait for signals"))?;
+        }
+        self.settle()?;
+        observer.ended();
+        self.complete(target, observer)
+    }
+
+    /// One look at everything; true when the recording is over.
+    fn turn(
+        &mut self,
+        target: &mut RunningTarget,
+        control: &mut dyn Control,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, RecordError> {
+        if self.drain(monotonic_ns().saturating_sub(IN_FLIGHT_NS))? > 0 {
+            self.drains += 1;
+            self.last_record = Instant::now();
+        }
+        if self.housekeeping.elapsed() >= HOUSEKEEPING {
+            self.housekeeping = Instant::now();
+            self.report(observer);
+        }
+        if self.details.elapsed() >= DETAILS {
+            self.details = Instant::now();
+            self.store_details()?;
+        }
+        let arrived = control
+            .take()
+            .map_err(RecordError::system("can't read signals"))?;
+        let (saves, ends): (Vec<Arrived>, Vec<Arrived>) =
+            arrived.into_iter().partition(Arrived::asks_to_save);
+        if let Some(because) = self.pipeline.wanted_save() {
+            self.save(&because)?;
+        }
+        if !saves.is_empty() {
+            self.save("signal")?;
+        }
+        let source = &self.source;
+        let ended = target
+            .has_ended(|| source.live_tasks(), &ends, observer)
+            .map_err(RecordError::system("can't wait for the command"))?;
+        Ok(ended || self.deadline.is_some_and(|at| Instant::now() >= at))
+    }
+
+    /// Time until the next turn.
+    fn pause(&self) -> Duration {
+        let pause = match self.last_record.elapsed() > LATELY {
+            true => IDLE,
+            false => BUSY,
+        };
+        match self.deadline {
+            Some(at) => pause.min(at.saturating_duration_since(Instant::now())),
+            None => pause,
+        }
+    }
+
+    /// Takes what the rings hold and hands it on; returns its bytes.
+    fn drain(&mut self, watermark_ns: u64) -> Result<usize, RecordError> {
+        let mut chunks = Vec::new();
+        while let Some(buffer) = self.pipeline.spare_buffer() {
+            self.source.recycle(buffer);
+        }
+        self.source.drain(&mut chunks);
+        let bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+        self.pipeline.send(chunks, watermark_ns)?;
+        Ok(bytes)
+    }
+
+    /// Tells observer and session how the recording is doing.
+    fn report(&mut self, observer: &mut dyn Observer) {
+        for save in self.pipeline.new_saves() {
+            observer.saved(&save);
+        }
+        for finding in self.rules.iter().flat_map(Rules::news) {
+            observer.found(&finding);
+        }
+        let counters = self.source.counters();
+        let written = self.pipeline.written();
+        let totals = self.totals(&counters);
+        observer.progress(&Progress {
+            elapsed: self.started.elapsed(),
+            seen: totals.seen,
+            lost: counters.lost + written.lost,
+            ring_peak: self.source.ring_peak(),
+            bytes: written.bytes,
+        });
+        self.pipeline.note_totals(Totals {
+            stored: written.rows,
+            lost: counters.lost,
+            ..totals
+        });
+    }
+
+    /// Stores what a recorder that is killed could not store any more.
+    fn store_details(&mut self) -> Result<(), RecordError> {
+        self.count()?;
+        let counters = self.source.counters();
+        let lost = counters.lost + counters.faults.1 + counters.writeback.1;
+        if lost != self.stored_losses {
+            self.stored_losses = lost;
+            self.pipeline.tell(Message::Losses(self.source.losses()?));
+        }
+        Ok(())
+    }
+
+    /// Saves what came so far.
+    fn save(&mut self, because: &str) -> Result<(), RecordError> {
+        self.count()?;
+        self.pipeline.save(because, self.source.losses()?);
+        Ok(())
+    }
+
+    /// Reads the counters that stand for calls.
+    fn count(&mut self) -> Result<(), RecordError> {
+        if let Some(counting) = &mut self.counting {
+            let now_ns = monotonic_ns();
+            let values = counting.read(&mut self.source)?;
+            self.pipeline.tell(Message::Counted(now_ns, values));
+        }
+        Ok(())
+    }
+
+    /// Ends what the kernel does, and takes what is left there.
+    fn settle(&mut self) -> Result<(), RecordError> {
+        self.source.stop()?;
+        self.meta.clock.end_monotonic_ns = Some(monotonic_ns() as i64);
+        self.meta.clock.end_realtime_ns = Some(realtime_ns() as i64);
+        self.drain(u64::MAX)?;
+        self.count()
+    }
+
+    /// Closes the session, and says what came of it.
+    fn complete(
+        self,
+        target: &RunningTarget,
+        observer: &mut dyn Observer,
+    ) -> Result<Summary, RecordError> {
+        let counters = self.source.counters();
+        let losses = self.source.losses()?;
+        let duration = self.started.elapsed();
+        let totals = self.totals(&counters);
+        let probe_ns_per_call = counters.ns_per_call();
+        let meta = SessionMeta {
+            exit_status: target.exit_status(),
+            cost: Cost {
+                probe_ns_per_call,
+                probe_ns: probe_ns_per_call.map(|ns| (ns * totals.seen as f64) as u64),
+                target_cpu_ns: target.cpu_ns(),
+                drains: self.drains,
+                ring_peak: Some(self.source.ring_peak()),
+                ..self.meta.cost
+            },
+            totals,
+            // With the runs that the kernel left out.
+            hooks: self.source.hooks().to_vec(),
+            ..self.meta
+        };
+        let done = self.pipeline.finish(meta, losses)?;
+        for save in &done.finished.saves {
+            observer.saved(save);
+        }
+        if let Some(error) = done.raw_failed {
+            observer.warning(&format!("the raw capture is incomplete: {error}"));
+        }
+        if let Some(error) = &done.finished.last_error {
+            observer.warning(error);
+        }
+        for text in missing(&counters) {
+            observer.warning(&text);
+        }
+        for hook in self.source.hooks().iter().filter(|hook| hook.skipped > 0) {
+            observer.warning(&format!(
+                "the kernel left hook {} out {} times: what it would have recorded is missing",
+                hook.name, hook.skipped
+            ));
+        }
+        Ok(Summary {
+            totals: done.finished.totals,
+            lost_in_rings: counters.lost,
+            bytes: done.finished.bytes_on_disk,
+            duration,
+            probe_ns_per_call,
+            found: self.rules.and_then(|rules| rules.finish(observer)),
+        })
+    }
+
+    /// Counts as the kernel side has them, and what crossed from there.
+    fn totals(&self, counters: &Counters) -> Totals {
+        let counts = |(seen, lost): (u64, u64)| Counts {
+            seen,
+            lost,
+            ..Counts::default()
+        };
+        let counted = self.counting.as_ref().map_or(0, Counting::total);
+        Totals {
+            seen: counters.seen + counted,
+            counted,
+            compat: counters.compat,
+            records: self.source.records(),
+            faults: counts(counters.faults),
+            faults_unknown: counters.faults_unknown,
+            writeback: counts(counters.writeback),
+            layers: counters.layers,
+            ..Totals::default()
+        }
+    }
+}
+
+/// What is missing of the recording besides its losses.
+fn missing(counters: &Counters) -> Vec<String> {
+    let mut missing = Vec::new();
+    if counters.compat > 0 {
+        missing.push(format!(
+            "{} calls by 32-bit programs are not recorded",
+            counters.compat
+        ));
+    }
+    if counters.untracked > 0 {
+        missing.push(format!(
+            "{} threads are not recorded: the kernel had no memory for their state",
+            counters.untracked
+        ));
+    }
+    if counters.faults_unknown > 0 {
+        missing.push(format!(
+            "{} page faults are not recorded: nobody knows whether they were on a file, as their \
+             mappings could not be looked up",
+            counters.faults_unknown
+        ));
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests;

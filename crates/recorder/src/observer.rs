@@ -1,0 +1,96 @@
+//! What a recording reports while it goes on and when it has ended.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use fathom_diagnose::{Diagnosis, Finding};
+use fathom_model::meta::{Save, Totals};
+use fathom_probe::{Arrived, Signals};
+
+/// Is told what happens, on the thread that records: what takes long here fills the rings.
+pub trait Observer {
+    /// The user must know this: something is missing, or dangerous.
+    fn warning(&mut self, text: &str);
+
+    /// The user may want to know this.
+    fn note(&mut self, _text: &str) {}
+
+    /// How the recording is doing, ten times a second.
+    fn progress(&mut self, _progress: &Progress) {}
+
+    /// A copy of the session was made, or could not be.
+    fn saved(&mut self, _save: &Save) {}
+
+    /// A rule fires, with [`crate::Options::diagnose`].
+    fn found(&mut self, _finding: &Finding) {}
+
+    /// The target has ended. The session is completed next, which can take seconds.
+    fn ended(&mut self) {}
+}
+
+/// Asks a recording to save or to end, in the form of signals.
+pub trait Control {
+    /// Signals that have arrived since the last time.
+    ///
+    /// # Errors
+    /// End the recording.
+    fn take(&mut self) -> io::Result<Vec<Arrived>>;
+
+    /// Waits until a signal arrives, `also` becomes readable or time is over.
+    ///
+    /// # Errors
+    /// End the recording.
+    fn wait(&mut self, time: Duration, also: Option<BorrowedFd<'_>>) -> io::Result<()>;
+}
+
+impl Control for Signals {
+    fn take(&mut self) -> io::Result<Vec<Arrived>> {
+        Signals::take(self)
+    }
+
+    fn wait(&mut self, time: Duration, also: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        Signals::wait(self, time, also)
+    }
+}
+
+/// How a recording is doing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Since its start.
+    pub elapsed: Duration,
+    /// Calls seen.
+    pub seen: u64,
+    /// Calls lost.
+    pub lost: u64,
+    /// Highest share of a ring that was ever in use, 0 to 1.
+    pub ring_peak: f64,
+    /// Bytes on disk.
+    pub bytes: u64,
+}
+
+/// What came of a recording.
+#[derive(Debug)]
+pub struct Summary {
+    /// Counts.
+    pub totals: Totals,
+    /// Calls that found no room in the kernel's rings.
+    pub lost_in_rings: u64,
+    /// Bytes of the session on disk.
+    pub bytes: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// Time in the probes per call, nanoseconds.
+    pub probe_ns_per_call: Option<f64>,
+    /// What the rules found, with [`crate::Options::diagnose`].
+    pub found: Option<Found>,
+}
+
+/// What the rules found in the rows as they were recorded.
+#[derive(Debug)]
+pub struct Found {
+    /// The findings.
+    pub diagnosis: Diagnosis,
+    /// Rows that the rules had no time for.
+    pub missed: u64,
+}

@@ -1,0 +1,152 @@
+//! What to record, how, and into what.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fathom_probe::{Content, FilterArgs};
+use fathom_session::Share;
+
+/// Options of a recording. Words are those of the command line, which `fathom record --help`
+/// explains.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Directory of the session; without it one that is named after target and time.
+    pub output: Option<PathBuf>,
+    /// Replace a session that is there.
+    pub force: bool,
+    /// Who may read the session and the raw capture besides their owner.
+    pub share: Share,
+    /// The name by which that was given, for `session.json`.
+    pub share_name: Option<String>,
+    /// Calls and operations to record.
+    pub syscalls: Vec<String>,
+    /// Layers to record; empty for the usual ones.
+    pub layers: Vec<String>,
+    /// How much is read of each call.
+    pub detail: Detail,
+    /// What becomes of the bytes that calls move.
+    pub content: Content,
+    /// Bytes of each call that `content` takes at most; without it 1 MiB to hash, 256 to keep.
+    pub content_max: Option<u32>,
+    /// Record from where in its program each call was made.
+    pub stacks: bool,
+    /// Counters of perf that are read of each call.
+    pub perf_counters: Vec<String>,
+    /// Which tasks, files and calls are recorded.
+    pub filters: FilterArgs,
+    /// Time after which the recording ends.
+    pub duration: Option<Duration>,
+    /// Memory of the ring of each CPU, MiB.
+    pub ring_mib: u32,
+    /// Keep only the latest rows: one limit of each kind at most.
+    pub keep: Vec<KeepLimit>,
+    /// Save what is kept when a call comes.
+    pub save_when: Option<SaveWhen>,
+    /// Flush each part to the device once it is written.
+    pub durable: bool,
+    /// File that gets the kernel's records, too, for [`crate::replay`].
+    pub raw: Option<PathBuf>,
+    /// Show rows to the rules as they are recorded.
+    pub diagnose: bool,
+    /// The session is looked at while it is recorded, by this process: rows are written sooner,
+    /// and nothing is promised of the memory of the process.
+    pub watched: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            output: None,
+            force: false,
+            share: Share::Private,
+            share_name: None,
+            syscalls: vec!["storage".into()],
+            layers: Vec::new(),
+            detail: Detail::Full,
+            content: Content::None,
+            content_max: None,
+            stacks: false,
+            perf_counters: Vec::new(),
+            filters: FilterArgs::default(),
+            duration: None,
+            ring_mib: 32,
+            keep: Vec::new(),
+            save_when: None,
+            durable: false,
+            raw: None,
+            diagnose: false,
+            watched: false,
+        }
+    }
+}
+
+/// What is recorded.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A command, which the recorder starts, and what that starts.
+    Command {
+        /// Program and arguments.
+        argv: Vec<OsString>,
+        /// Run it as this user, in that user's environment.
+        user: Option<String>,
+        /// In the recorder's environment all the same.
+        preserve_environment: bool,
+    },
+    /// Running processes. Without any, all tasks that [`Options::filters`] choose.
+    Processes {
+        /// Ids: `12`, `12,13`, `!14`.
+        pids: Vec<String>,
+        /// Record the children that they will have, too.
+        children: bool,
+    },
+    /// All tasks of the machine but the recorder's.
+    Everything,
+}
+
+impl Target {
+    /// A command that runs as it would without the recorder.
+    pub fn command<T: Into<OsString>>(argv: impl IntoIterator<Item = T>) -> Self {
+        Self::Command {
+            argv: argv.into_iter().map(Into::into).collect(),
+            user: None,
+            preserve_environment: false,
+        }
+    }
+}
+
+/// How much is read of each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// No calls: counts, errors, bytes and latencies by process and call.
+    Counters {
+        /// And by file.
+        by_file: bool,
+    },
+    /// Numbers only: no paths, no memory of the program.
+    Raw,
+    /// Files behind descriptors with their paths, no strings from arguments.
+    Fds,
+    /// Everything.
+    Full,
+}
+
+/// How much of a recording is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepLimit {
+    /// The rows of the last so much time.
+    Time(Duration),
+    /// Bytes on disk.
+    Bytes(u64),
+}
+
+/// When what is kept is saved as a session of its own.
+#[derive(Clone, Debug)]
+pub struct SaveWhen {
+    /// Condition on a row of table `syscalls`, in SQL.
+    pub condition: String,
+    /// Saves at most.
+    pub max_saves: u64,
+    /// Time between two of them at least.
+    pub pause: Duration,
+}

@@ -1,0 +1,437 @@
+//! The thread between the rings and the session: merges, decodes, enriches and
+//! hands rows to the writer.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fathom_decode::capture::{self, CaptureError};
+use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::meta::{Save, SessionMeta, Totals};
+use fathom_model::raw::RawChunk;
+use fathom_probe::{Losses, monotonic_ns, realtime_ns, system};
+use fathom_session::{
+    Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard,
+};
+
+use crate::rules::Feed;
+use crate::stages::Stages;
+use crate::trigger::Trigger;
+use crate::{Options, RecordError};
+
+/// Drains that may wait for the pipeline, and their bytes; one alone may have more. When it
+/// falls behind, the rings take what comes; what they can't take is counted as lost.
+const WAITING: usize = 16;
+/// As above.
+pub(crate) const WAITING_BYTES: usize = 64 << 20;
+
+/// How often rows are written when the session is watched: a call is to be seen within a
+/// second, and on its way waits in the rings and in batches, too.
+const WATCHED: Duration = Duration::from_millis(250);
+
+type Capture = capture::Writer<BufWriter<File>>;
+
+/// A pipeline that is not yet running. Dropped, it removes the session that it has made.
+pub(crate) struct Pipeline {
+    /// None once it runs.
+    stages: Option<Stages>,
+    raw: Option<Capture>,
+    output: PathBuf,
+    existed: bool,
+}
+
+/// What is done on the thread.
+struct Work {
+    stages: Stages,
+    raw: Option<Capture>,
+    raw_failed: Option<CaptureError>,
+    output: PathBuf,
+    shared: Arc<Shared>,
+    spare: Sender<Vec<u8>>,
+    cpu_before: u64,
+}
+
+/// What the thread and its client share.
+#[derive(Default)]
+struct Shared {
+    news: Mutex<News>,
+    /// Bytes of the drains that wait for the pipeline or are in it.
+    waiting: Mutex<usize>,
+    less_waits: Condvar,
+}
+
+#[derive(Default)]
+struct News {
+    written: Written,
+    /// Why what is kept is to be saved.
+    wanted: Option<String>,
+    /// Copies that were made, or could not be.
+    saves: Vec<Save>,
+    /// The latest copy that was reported.
+    reported: Option<i64>,
+}
+
+/// What has been written so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// Rows of table syscalls on disk.
+    pub(crate) rows: u64,
+    /// Rows that could not be written.
+    pub(crate) lost: u64,
+    /// Bytes on disk.
+    pub(crate) bytes: u64,
+}
+
+/// What the thread is sent.
+pub(crate) enum Message {
+    /// What was drained; everything before the time has been.
+    Drained(Vec<RawChunk>, u64),
+    /// Counts for session.json.
+    Totals(Totals),
+    /// Losses so far.
+    Losses(Losses),
+    /// What came so far is to be saved, with the losses until then.
+    Save(SaveRequest, Losses),
+    /// What the kernel had counted at a time instead of recording it: by processor, call, process
+    /// and file.
+    Counted(u64, Vec<(ShedKey, ShedValue)>),
+    /// The session is to be closed.
+    Finish(Box<SessionMeta>, Losses),
+}
+
+/// A running pipeline.
+pub(crate) struct Running {
+    to: SyncSender<Message>,
+    spare: Receiver<Vec<u8>>,
+    shared: Arc<Shared>,
+    output: PathBuf,
+    thread: Option<JoinHandle<Result<Completed, RecordError>>>,
+}
+
+/// A session that is complete.
+pub(crate) struct Completed {
+    /// What the writer says; its copies are those that were not reported before.
+    pub(crate) finished: Finished,
+    /// Why the raw capture is not whole.
+    pub(crate) raw_failed: Option<CaptureError>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl News {
+    fn not_reported(&mut self) -> Vec<Save> {
+        let reported = self.reported;
+        let saves = self.saves.drain(..);
+        let new: Vec<Save> = saves.filter(|s| Some(s.at_ns) > reported).collect();
+        self.reported = reported.max(new.iter().map(|s| s.at_ns).max());
+        new
+    }
+}
+
+impl Shared {
+    fn add(&self, bytes: usize) {
+        let full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > WAITING_BYTES;
+        let waiting = self.less_waits.wait_while(lock(&self.waiting), full);
+        *waiting.unwrap_or_else(PoisonError::into_inner) += bytes;
+    }
+
+    fn take(&self, bytes: usize) {
+        let mut waiting = lock(&self.waiting);
+        *waiting = waiting.saturating_sub(bytes);
+        drop(waiting);
+        self.less_waits.notify_all();
+    }
+}
+
+/// Takes all of it as the pipeline ends: the client must not wait for a thread that is gone.
+struct Ended(Arc<Shared>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.take(usize::MAX);
+    }
+}
+
+fn bytes_of(chunks: &[RawChunk]) -> usize {
+    chunks.iter().map(|chunk| chunk.bytes.len()).sum()
+}
+
+impl Pipeline {
+    /// Makes the session in `output`.
+    pub(crate) fn create(
+        meta: &SessionMeta,
+        output: &Path,
+        options: &Options,
+        trigger: Option<Trigger>,
+        rules: Option<Feed>,
+    ) -> Result<Self, RecordError> {
+        let existed = output.symlink_metadata().is_ok();
+        let raw = match &options.raw {
+            Some(path) => Some(create_capture(path, meta, options)?),
+            None => None,
+        };
+        let defaults = WriterOptions::default();
+        let writer = WriterOptions {
+            force: options.force,
+            durable: options.durable,
+            share: options.share,
+            part_interval: match options.watched {
+                true => WATCHED,
+                false => defaults.part_interval,
+            },
+            ..defaults
+        };
+        let writer = SessionWriter::create(output, meta.clone(), writer)?;
+        Ok(Self {
+            stages: Some(Stages::new(writer, meta, trigger, rules)),
+            raw,
+            output: output.to_owned(),
+            existed,
+        })
+    }
+
+    /// Starts the thread.
+    pub(crate) fn start(mut self) -> Result<Running, RecordError> {
+        let Some(stages) = self.stages.take() else {
+            return Err(RecordError::Internal("the pipeline was started twice"));
+        };
+        system::return_large_buffers();
+        let (to, from) = sync_channel(WAITING);
+        let (spare_to, spare) = channel();
+        let shared = Arc::<Shared>::default();
+        let work = Work {
+            stages,
+            raw: self.raw.take(),
+            raw_failed: None,
+            output: self.output.clone(),
+            shared: Arc::clone(&shared),
+            spare: spare_to,
+            // Loading the probes is over by now and does not count as recording.
+            cpu_before: system::own_usage().0,
+        };
+        let thread = std::thread::Builder::new()
+            .name("fathom-rows".into())
+            .spawn(move || {
+                let _ended = Ended(Arc::clone(&work.shared));
+                work.run(&from)
+            })
+            .map_err(RecordError::system("can't start a thread"))?;
+        Ok(Running {
+            to,
+            spare,
+            shared,
+            output: self.output.clone(),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // Nothing was recorded: nothing is left behind.
+        if let Some(stages) = self.stages.take() {
+            drop(stages);
+            if !self.existed {
+                discard(&self.output).ok();
+            }
+        }
+    }
+}
+
+fn create_capture(
+    path: &Path,
+    meta: &SessionMeta,
+    options: &Options,
+) -> Result<Capture, RecordError> {
+    create_private(path, options.share)
+        .map_err(CaptureError::from)
+        .and_then(|file| capture::Writer::new(BufWriter::new(file), meta))
+        .map_err(RecordError::capture("can't write the raw capture", path))
+}
+
+impl Work {
+    fn run(mut self, from: &Receiver<Message>) -> Result<Completed, RecordError> {
+        for message in from {
+            match message {
+                Message::Drained(chunks, watermark_ns) => self.drained(chunks, watermark_ns)?,
+                Message::Totals(totals) => {
+                    self.stages.note_totals(totals);
+                    lock(&self.shared.news).saves = self.stages.saves();
+                }
+                Message::Losses(losses) => self.stages.note_losses(&losses)?,
+                Message::Save(request, losses) => self.stages.save(request, &losses)?,
+                Message::Counted(now_ns, values) => self.stages.note_counted(now_ns, &values)?,
+                Message::Finish(meta, losses) => return self.finish(*meta, &losses),
+            }
+        }
+        Err(RecordError::Internal(
+            "the recorder ended without closing the session",
+        ))
+    }
+
+    fn drained(&mut self, chunks: Vec<RawChunk>, watermark_ns: u64) -> Result<(), RecordError> {
+        self.to_raw(|raw| {
+            chunks.iter().try_for_each(|chunk| raw.chunk(chunk))?;
+            raw.watermark(watermark_ns)
+        });
+        let bytes = bytes_of(&chunks);
+        self.stages.push(chunks, watermark_ns)?;
+        self.shared.take(bytes);
+        while let Some(buffer) = self.stages.spare_buffer() {
+            self.spare.send(buffer).ok();
+        }
+        let written = self.stages.written();
+        let mut news = lock(&self.shared.news);
+        news.written = written;
+        if let Some(because) = self.stages.wants_save() {
+            news.wanted = Some(because);
+        }
+        Ok(())
+    }
+
+    /// After its first failure the raw capture is left alone: the session goes on without.
+    fn to_raw(&mut self, write: impl FnOnce(&mut Capture) -> Result<(), CaptureError>) {
+        if let Some(raw) = &mut self.raw
+            && let Err(error) = write(raw)
+        {
+            self.raw_failed = Some(error);
+            self.raw = None;
+        }
+    }
+
+    fn finish(mut self, meta: SessionMeta, losses: &Losses) -> Result<Completed, RecordError> {
+        self.to_raw(|raw| {
+            raw.losses(&capture::Losses {
+                per_cpu: losses.by_cpu.clone(),
+                split: losses.split.clone(),
+                cpus: losses.counters.clone(),
+            })
+        });
+        if let Some(Err(error)) = self.raw.take().map(capture::Writer::finish) {
+            self.raw_failed = Some(error);
+        }
+        // A condition that held in rows before may not have been answered yet.
+        let found = lock(&self.shared.news).wanted.take();
+        let output = &self.output;
+        let save = |because: Option<String>| Some(save_request(output, &found.or(because)?));
+        // The merges at the end take processor time and memory, too.
+        let measured = |meta: &mut SessionMeta| {
+            let (cpu_ns, peak_rss) = system::own_usage();
+            meta.cost.recorder_cpu_ns = Some(cpu_ns.saturating_sub(self.cpu_before));
+            meta.cost.recorder_peak_rss_bytes = Some(peak_rss);
+        };
+        let mut finished = self.stages.finish(meta, losses, save, measured)?;
+        let mut news = lock(&self.shared.news);
+        news.saves = std::mem::take(&mut finished.saves);
+        finished.saves = news.not_reported();
+        Ok(Completed {
+            finished,
+            raw_failed: self.raw_failed,
+        })
+    }
+}
+
+impl Running {
+    /// Hands over what was drained; everything before `watermark_ns` has been.
+    /// Waits when the pipeline is behind.
+    pub(crate) fn send(
+        &mut self,
+        chunks: Vec<RawChunk>,
+        watermark_ns: u64,
+    ) -> Result<(), RecordError> {
+        self.shared.add(bytes_of(&chunks));
+        match self.to.send(Message::Drained(chunks, watermark_ns)) {
+            Ok(()) => Ok(()),
+            // The thread's own error says why.
+            Err(_) => self.join().map(drop),
+        }
+    }
+
+    /// Sends what the recording can go on without when the pipeline is gone: [`Running::send`]
+    /// reports that.
+    pub(crate) fn tell(&self, message: Message) {
+        self.to.send(message).ok();
+    }
+
+    /// Counts for session.json; the next ones do as well when the pipeline is behind.
+    pub(crate) fn note_totals(&self, totals: Totals) {
+        self.to.try_send(Message::Totals(totals)).ok();
+    }
+
+    /// Has what came so far saved beside the session, with what was lost until then.
+    pub(crate) fn save(&self, because: &str, losses: Losses) {
+        self.tell(Message::Save(save_request(&self.output, because), losses));
+    }
+
+    /// Why what is kept is to be saved now; says so once for each save.
+    pub(crate) fn wanted_save(&self) -> Option<String> {
+        lock(&self.shared.news).wanted.take()
+    }
+
+    /// Copies that were made, or could not be, since the last time.
+    pub(crate) fn new_saves(&self) -> Vec<Save> {
+        lock(&self.shared.news).not_reported()
+    }
+
+    /// Memory to drain into.
+    pub(crate) fn spare_buffer(&self) -> Option<Vec<u8>> {
+        self.spare.try_recv().ok()
+    }
+
+    pub(crate) fn written(&self) -> Written {
+        lock(&self.shared.news).written
+    }
+
+    /// Writes what is left and closes the session.
+    pub(crate) fn finish(
+        mut self,
+        meta: SessionMeta,
+        losses: Losses,
+    ) -> Result<Completed, RecordError> {
+        // If it can't be sent, the thread's own error says why.
+        self.tell(Message::Finish(Box::new(meta), losses));
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<Completed, RecordError> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(RecordError::Internal(
+                "the thread that writes the session panicked",
+            )),
+            None => Err(RecordError::Internal(
+                "the thread that writes the session ended",
+            )),
+        }
+    }
+}
+
+/// A request to save, under a name beside the session in `output`.
+fn save_request(output: &Path, because: &str) -> SaveRequest {
+    let stem = output.file_stem().unwrap_or(output.as_os_str());
+    let time = system::local_time_for_names();
+    let free = |n: u32| -> PathBuf {
+        let mut name = stem.to_owned();
+        name.push(format!("-{time}"));
+        if n > 0 {
+            name.push(format!("-{n}"));
+        }
+        name.push(".fathom");
+        output.with_file_name(name)
+    };
+    let to = (0..1000)
+        .map(free)
+        .find(|to| to.symlink_metadata().is_err());
+    SaveRequest {
+        to: to.unwrap_or_else(|| free(0)),
+        because: because.to_owned(),
+        monotonic_ns: monotonic_ns() as i64,
+        realtime_ns: realtime_ns() as i64,
+    }
+}

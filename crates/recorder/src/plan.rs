@@ -1,0 +1,290 @@
+//! Options and target, checked with each other, as the parts of a recorder take them.
+
+use fathom_model::abi::{CONTENT_CHUNK, MAX_CONTENT};
+use fathom_model::layers::{Layer, LayerSet};
+use fathom_model::meta::Keep;
+use fathom_probe::{
+    self as probe, Content, FilterArgs, Filters, PerfCounters, ProbeOptions, Selection, User,
+    usual_layers,
+};
+
+use crate::trigger::Trigger;
+use crate::{Detail, KeepLimit, Options, RecordError, Target};
+
+/// Bytes of a call that are hashed unless the options say otherwise.
+const HASH_BYTES: u32 = 1 << 20;
+/// Bytes of a call that are kept unless the options say otherwise.
+const PLAIN_BYTES: u32 = 256;
+/// Memory of a ring that only files and tasks go through, MiB.
+const COUNTERS_RING_MIB: u32 = 4;
+
+/// What the options come to.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) probe: ProbeOptions,
+    /// The filters as given, those of the target among them.
+    pub(crate) filters: FilterArgs,
+    /// The layers as given; none when those are the usual ones.
+    pub(crate) layers: LayerSet,
+    pub(crate) user: Option<User>,
+    pub(crate) keep: Option<Keep>,
+    pub(crate) trigger: Option<Trigger>,
+}
+
+impl Plan {
+    pub(crate) fn of(options: &Options, target: &Target) -> Result<Self, RecordError> {
+        let refuse = |text: &str| Err(RecordError::input(text));
+        let counters = matches!(options.detail, Detail::Counters { .. });
+        if counters && (!options.keep.is_empty() || options.raw.is_some()) {
+            return refuse(
+                "--detail counters makes no rows to keep and no records: leave --keep and --raw out",
+            );
+        }
+        if counters && options.stacks {
+            return refuse(
+                "--stacks is about single calls, which --detail counters does not record: leave \
+                 one out",
+            );
+        }
+        let perf_counters =
+            PerfCounters::parse(&options.perf_counters).map_err(RecordError::input)?;
+        if counters && !perf_counters.is_empty() {
+            return refuse(
+                "--counters is about single calls, which --detail counters does not record: leave \
+                 one out",
+            );
+        }
+        let selection = Selection::parse(&options.syscalls).map_err(RecordError::input)?;
+        let given_layers = match options.layers[..] {
+            [] => LayerSet::default(),
+            _ => LayerSet::parse(&options.layers).map_err(RecordError::input)?,
+        };
+        let layers = match options.layers[..] {
+            // Counts are those of calls.
+            _ if counters => LayerSet::default().with(Layer::Syscall),
+            [] => usual_layers(&selection),
+            _ => given_layers,
+        };
+        let content_max = content_max(options)?;
+        let (given, filters) = filters(options, target, &selection)?;
+        let command = matches!(target, Target::Command { .. });
+        let user = match target {
+            Target::Command { user, .. } => user.as_deref().map(User::named).transpose(),
+            _ => Ok(None),
+        };
+        let trigger = options.save_when.as_ref().map(Trigger::new).transpose()?;
+        Ok(Self {
+            user: user.map_err(RecordError::input)?,
+            keep: keep(&options.keep)?,
+            trigger,
+            filters: given,
+            layers: given_layers,
+            probe: ProbeOptions {
+                detail: match options.detail {
+                    Detail::Counters { by_file: false } | Detail::Raw => probe::Detail::Raw,
+                    Detail::Counters { by_file: true } | Detail::Fds => probe::Detail::Fds,
+                    Detail::Full => probe::Detail::Full,
+                },
+                ring_mib: match counters {
+                    true => options.ring_mib.min(COUNTERS_RING_MIB),
+                    false => options.ring_mib,
+                },
+                all_tasks: !command && filters.pids().is_empty(),
+                follow: command || matches!(target, Target::Processes { children: true, .. }),
+                selection,
+                layers,
+                content: options.content,
+                content_max,
+                filters,
+                counters,
+                stacks: options.stacks,
+                perf_counters,
+            },
+        })
+    }
+}
+
+fn filters(
+    options: &Options,
+    target: &Target,
+    selection: &Selection,
+) -> Result<(FilterArgs, Filters), RecordError> {
+    let refuse = |text: &str| Err(RecordError::input(text));
+    let mut given = options.filters.clone();
+    if let Target::Processes { pids, .. } = target {
+        given.pid.extend_from_slice(pids);
+    }
+    let filters = Filters::parse(&given, selection.all_file_types).map_err(RecordError::input)?;
+    if selection.calls.is_empty() {
+        return refuse("--syscalls: no call is left to record");
+    }
+    if matches!(target, Target::Everything) && !filters.pids().is_empty() {
+        return refuse("--all and --pid contradict each other; --pid '!PID' leaves a process out");
+    }
+    if matches!(target, Target::Processes { children: true, .. }) && filters.pids().is_empty() {
+        return refuse("--children needs a --pid whose children are meant");
+    }
+    if filters.by_path() && options.detail == Detail::Raw {
+        return refuse("--path needs paths, which --detail raw does not read: use fds or full");
+    }
+    Ok((given, filters))
+}
+
+/// Bytes of a call's content that are taken.
+fn content_max(options: &Options) -> Result<u32, RecordError> {
+    let refuse = |text: &str| Err(RecordError::input(text));
+    let (default, most) = match options.content {
+        Content::None if options.content_max.is_some() => {
+            return refuse(
+                "--content-max limits what --content takes: add --content hash or plain",
+            );
+        }
+        Content::None => return Ok(0),
+        Content::Hash | Content::Send => (HASH_BYTES, MAX_CONTENT),
+        // One record holds it.
+        Content::Plain => (PLAIN_BYTES, CONTENT_CHUNK),
+    };
+    match options.detail {
+        Detail::Counters { .. } => {
+            refuse("--detail counters makes no rows that could have content")
+        }
+        Detail::Raw => refuse(
+            "--detail raw reads no memory of the program, --content does: choose --detail fds or \
+             full, or leave --content out",
+        ),
+        _ => match options.content_max.unwrap_or(default) {
+            bytes if bytes > most => Err(RecordError::Input(format!(
+                "--content-max: at most {most} bytes are possible here"
+            ))),
+            bytes => Ok(bytes),
+        },
+    }
+}
+
+fn keep(limits: &[KeepLimit]) -> Result<Option<Keep>, RecordError> {
+    let mut keep = Keep::default();
+    for limit in limits {
+        match limit {
+            KeepLimit::Time(time) if keep.time_ns.is_none() => {
+                keep.time_ns = Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            }
+            KeepLimit::Bytes(bytes) if keep.bytes.is_none() => keep.bytes = Some(*bytes),
+            _ => {
+                return Err(RecordError::input(
+                    "--keep takes one time and one size, not two of a kind",
+                ));
+            }
+        }
+    }
+    Ok((!limits.is_empty()).then_some(keep))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::SaveWhen;
+
+    fn refusal(target: Target, change: impl FnOnce(&mut Options)) -> String {
+        let mut options = Options::default();
+        change(&mut options);
+        let error = Plan::of(&options, &target).unwrap_err();
+        assert!(error.is_input());
+        error.to_string()
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let counters = Detail::Counters { by_file: false };
+        let all = || Target::Everything;
+        let keep = |seconds| KeepLimit::Time(Duration::from_secs(seconds));
+        for (said, reason) in [
+            (
+                refusal(all(), |o| (o.detail, o.stacks) = (counters, true)),
+                "--stacks",
+            ),
+            (
+                refusal(all(), |o| (o.detail, o.keep) = (counters, vec![keep(1)])),
+                "no rows to keep",
+            ),
+            (
+                refusal(all(), |o| o.keep = vec![keep(1), keep(2)]),
+                "two of a kind",
+            ),
+            (
+                refusal(all(), |o| {
+                    (o.detail, o.content) = (Detail::Raw, Content::Hash);
+                }),
+                "--detail raw reads no memory",
+            ),
+            (refusal(all(), |o| o.content_max = Some(1)), "add --content"),
+            (
+                refusal(all(), |o| {
+                    (o.content, o.content_max) = (Content::Plain, Some(CONTENT_CHUNK + 1));
+                }),
+                "at most",
+            ),
+            (
+                refusal(all(), |o| o.filters.pid = vec!["12".into()]),
+                "--all and --pid",
+            ),
+            (
+                refusal(all(), |o| {
+                    (o.detail, o.filters.path) = (Detail::Raw, vec!["/tmp".into()]);
+                }),
+                "--path needs paths",
+            ),
+            (
+                refusal(
+                    Target::Processes {
+                        pids: vec!["!12".into()],
+                        children: true,
+                    },
+                    |_| (),
+                ),
+                "--children",
+            ),
+            (
+                refusal(all(), |o| {
+                    o.save_when = Some(SaveWhen {
+                        condition: "dur_ns >".into(),
+                        max_saves: 1,
+                        pause: Duration::ZERO,
+                    });
+                }),
+                "--save-when \"dur_ns >\": at character",
+            ),
+            (refusal(all(), |o| o.layers = vec!["nfs".into()]), "nfs"),
+        ] {
+            assert!(said.contains(reason), "{said}: {reason}");
+        }
+    }
+
+    #[test]
+    fn targets_choose_tasks() {
+        let of = |target| Plan::of(&Options::default(), &target).unwrap().probe;
+        let command = of(Target::command(["true"]));
+        assert!(command.follow && !command.all_tasks);
+        let everything = of(Target::Everything);
+        assert!(!everything.follow && everything.all_tasks && everything.filters.open_ended());
+        let processes = of(Target::Processes {
+            pids: vec!["12,13".into(), "!14".into()],
+            children: true,
+        });
+        assert!(processes.follow && !processes.all_tasks);
+        assert_eq!(processes.filters.pids(), [12, 13]);
+    }
+
+    #[test]
+    fn counts_are_of_calls_and_need_small_rings() {
+        let options = Options {
+            detail: Detail::Counters { by_file: true },
+            layers: vec!["block".into()],
+            ..Options::default()
+        };
+        let probe = Plan::of(&options, &Target::Everything).unwrap().probe;
+        assert!(probe.counters && probe.detail == probe::Detail::Fds);
+        assert!(!probe.layers.has(Layer::Block) && probe.ring_mib == COUNTERS_RING_MIB);
+    }
+}

@@ -1,0 +1,243 @@
+//! From options and a target to a recording that runs.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fathom_model::meta::{PerfCounter, SessionMeta};
+use fathom_model::raw::RawChunk;
+use fathom_probe::{Command, Conditions, Content, Probe, Signals, system};
+
+use crate::drain::Drain;
+use crate::pipeline::Pipeline;
+use crate::plan::Plan;
+use crate::rules::Rules;
+use crate::running::RunningTarget;
+use crate::stages::MEMORY_BYTES;
+use crate::{Control, Observer, Options, RecordError, Summary, Target, meta};
+
+/// How readily the kernel ends the recorder when memory runs out: only where it alone has used
+/// nearly all of it.
+const OOM_SCORE: i32 = -900;
+/// How much more urgent the recorder is than the program that fills its rings.
+pub(crate) const URGENCY: i32 = 10;
+
+/// A recorder that is ready: its programs are attached, its session is there, nothing is recorded
+/// yet. Dropped, it removes the session again.
+pub struct Recorder {
+    probe: Probe,
+    pipeline: Pipeline,
+    rules: Option<Rules>,
+    plan: Plan,
+    target: Target,
+    meta: SessionMeta,
+    output: PathBuf,
+    duration: Option<Duration>,
+    before: Conditions,
+    protection: Protection,
+}
+
+/// A recording that runs.
+pub struct Recording {
+    drain: Drain<Probe>,
+    first: Vec<RawChunk>,
+    target: RunningTarget,
+    _protection: Protection,
+}
+
+/// A recording that has ended.
+pub struct Ended {
+    /// What came of it. After an error the session has what was stored before.
+    pub summary: Result<Summary, RecordError>,
+    /// The target, which may go on.
+    pub target: RunningTarget,
+}
+
+impl Recorder {
+    /// Checks the options, loads and attaches the programs, and creates the session. The calling
+    /// thread gets a higher priority, the process a lower score for the end when memory runs out,
+    /// until the recording has ended; the command gets neither, and the mask of signals from before
+    /// `signals`.
+    ///
+    /// # Errors
+    /// Options or target that make no sense or name something that is not there
+    /// ([`RecordError::is_input`]), a kernel that refuses the programs, a session that cannot be
+    /// created.
+    pub fn open(
+        options: &Options,
+        target: Target,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> Result<Self, RecordError> {
+        let mut plan = Plan::of(options, &target)?;
+        let before = Conditions {
+            user: None,
+            preserve_environment: true,
+            mask: signals.original(),
+            nice: system::nice(),
+            oom_score: system::oom_score(),
+        };
+        // The recorder must not wait for the program that fills its rings. Without
+        // the right to do so it goes on as it is: losses are counted.
+        system::set_nice(before.nice - URGENCY);
+        // When memory runs out the recording shows why: others are to go first.
+        let protection = Protection::new(before.oom_score);
+        let mut probe = Probe::load(&plan.probe)?;
+        probe.attach()?;
+        let output = match &options.output {
+            Some(output) => output.clone(),
+            None => meta::default_output(&plan, &target),
+        };
+        let mut meta = meta::describe(options, &target, &plan);
+        meta.hooks = probe.hooks().to_vec();
+        meta.layers = probe.layers();
+        meta.perf_counters = probe.perf_counters().to_vec();
+        meta.cost.recorder_limit_bytes =
+            (!options.watched).then(|| MEMORY_BYTES as u64 + probe.ring_bytes());
+        for warning in warnings(options, &plan, &probe) {
+            observer.warning(&warning);
+        }
+        let (feed, rules) = match options.diagnose {
+            true => Some(Rules::start(&meta, &output)?).unzip(),
+            false => (None, None),
+        };
+        let trigger = plan.trigger.take();
+        let pipeline = Pipeline::create(&meta, &output, options, trigger, feed)?;
+        Ok(Self {
+            probe,
+            pipeline,
+            rules,
+            plan,
+            target,
+            meta,
+            output,
+            duration: options.duration,
+            before,
+            protection,
+        })
+    }
+
+    /// Directory of the session.
+    pub fn session(&self) -> &Path {
+        &self.output
+    }
+
+    /// What a program finds that is to run as if there were no recorder.
+    pub fn conditions(&self) -> Conditions {
+        self.before.clone()
+    }
+
+    /// Starts the target, or takes it in where it runs, and with it the recording.
+    ///
+    /// # Errors
+    /// [`RecordError::Command`] when the command does not start, [`RecordError::Probe`] when a
+    /// process is not there. Nothing is left of the session then.
+    pub fn start(mut self) -> Result<Recording, RecordError> {
+        let started = Instant::now();
+        let mut first = Vec::new();
+        let target = match self.target {
+            Target::Command {
+                argv,
+                preserve_environment,
+                ..
+            } => {
+                let conditions = Conditions {
+                    user: self.plan.user,
+                    preserve_environment,
+                    ..self.before
+                };
+                let probe = &self.probe;
+                let command =
+                    Command::spawn(&argv, conditions, |pidfd| probe.record_from_exec(pidfd))?;
+                RunningTarget::command(command)
+            }
+            Target::Processes { .. } | Target::Everything => {
+                let filters = &self.plan.probe.filters;
+                first.push(self.probe.adopt(filters.pids())?);
+                RunningTarget::tasks(filters.open_ended())
+            }
+        };
+        let drain = Drain::new(
+            self.probe,
+            self.pipeline.start()?,
+            self.rules,
+            self.meta,
+            (started, self.duration),
+            self.plan.probe.counters,
+        );
+        Ok(Recording {
+            drain,
+            first,
+            target,
+            _protection: self.protection,
+        })
+    }
+}
+
+impl Recording {
+    /// Records until the target ends, time is over or `control` asks for the end, and completes
+    /// the session. On the thread that called [`Recorder::open`].
+    pub fn run(mut self, control: &mut dyn Control, observer: &mut dyn Observer) -> Ended {
+        Ended {
+            summary: (self.drain).run(self.first, &mut self.target, control, observer),
+            target: self.target,
+        }
+    }
+}
+
+/// Keeps the kernel from ending the recorder when memory runs out; holds the score from before.
+struct Protection(Option<i32>);
+
+impl Protection {
+    fn new(before: Option<i32>) -> Self {
+        if before.is_some_and(|score| score > OOM_SCORE) {
+            system::set_oom_score(OOM_SCORE);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Protection {
+    fn drop(&mut self) {
+        if let Some(score) = self.0 {
+            system::set_oom_score(score);
+        }
+    }
+}
+
+/// What the user must know before the recording begins.
+fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if plan.probe.content == Content::Plain {
+        warnings.push(format!(
+            "--content plain: the session will hold the first {} bytes of every read and \
+             write, passwords and keys among them; guard it as you guard those files",
+            plan.probe.content_max
+        ));
+    }
+    if let (true, Some(hook)) = (options.stacks, probe.missing_stacks()) {
+        warnings.push(format!("--stacks: {}", hook.note));
+    }
+    warnings.extend(refused_counters(probe.perf_counters()));
+    if !options.layers.is_empty() {
+        for hook in probe.hooks().iter().filter(|hook| !hook.attached) {
+            if let Some(layer) = hook.name.strip_prefix("layer ") {
+                warnings.push(format!("--layers {layer}: {}", hook.note));
+            }
+        }
+    }
+    warnings
+}
+
+/// Counters that were asked for and are not there: those with one reason in one line.
+fn refused_counters(asked: &[PerfCounter]) -> impl Iterator<Item = String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for counter in asked.iter().filter(|counter| !counter.counted) {
+        match reasons.iter_mut().find(|(note, _)| *note == counter.note) {
+            Some((_, names)) => names.push(&counter.name),
+            None => reasons.push((&counter.note, vec![&counter.name])),
+        }
+    }
+    reasons
+        .into_iter()
+        .map(|(note, names)| format!("--counters {}: not recorded: {note}", names.join(",")))
+}

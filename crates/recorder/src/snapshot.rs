@@ -1,0 +1,195 @@
+//! Has the recorder of another process save what it keeps.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fathom_model::meta::Save;
+use fathom_session::{Session, is_ours, move_session, open_regular};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::RecordError;
+
+/// How long a recorder may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// File in a session that its recorder holds open.
+const LOCK: &str = ".lock";
+
+/// Has a recording saved as a session of its own, in `output` or beside the recording, and returns
+/// its directory. `recording` is its session or the process id of its recorder.
+///
+/// # Errors
+/// When it is not recorded, by this user, or the recorder does not save.
+pub fn snapshot(recording: &Path, output: Option<&Path>) -> Result<PathBuf, RecordError> {
+    if let Some(output) = output
+        && output.symlink_metadata().is_ok()
+    {
+        return refuse(format!(
+            "{} is there already; choose another directory",
+            output.display()
+        ));
+    }
+    let (dir, recorder) = recorder(recording)?;
+    let session = Session::glance(&dir)?;
+    let before = session.meta().history.saves.last().map(|s| s.at_ns);
+    pidfd_send_signal(&recorder, Signal::USR1)
+        .map_err(RecordError::system("can't signal the recorder"))?;
+    let save = wait(session, before)?;
+    if let Some(error) = save.error {
+        return refuse(format!("the recorder could not save: {error}"));
+    }
+    let saved = PathBuf::from(&save.path);
+    let saved = match (dir.parent(), saved.file_name()) {
+        // As the recorder sees it, whose directory may be another.
+        (Some(parent), Some(name)) if saved.is_relative() => {
+            named_in(parent, &name.to_string_lossy())
+        }
+        _ => saved,
+    };
+    match output {
+        Some(output) => {
+            move_session(&saved, output)?;
+            Ok(output.to_owned())
+        }
+        None => Ok(saved),
+    }
+}
+
+fn refuse<T>(reason: String) -> Result<T, RecordError> {
+    Err(RecordError::Input(reason))
+}
+
+/// The entry of `parent` whose name is written `name`: session.json is text, and a name need
+/// not be.
+fn named_in(parent: &Path, name: &str) -> PathBuf {
+    let plain = parent.join(name);
+    if plain.symlink_metadata().is_ok() {
+        return plain;
+    }
+    let folder = match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut alike = entries.filter(|entry| entry.file_name().to_string_lossy() == name);
+    alike
+        .next()
+        .map_or(plain, |entry| parent.join(entry.file_name()))
+}
+
+/// Waits for the next copy.
+fn wait(mut session: Session, before: Option<i64>) -> Result<Save, RecordError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        std::thread::sleep(Duration::from_millis(20));
+        session.refresh()?;
+        // Not one that --save-when has made meanwhile.
+        let mut saves = session.meta().history.saves.iter().rev();
+        let asked_for = |save: &&Save| Some(save.at_ns) > before && save.because == "signal";
+        if let Some(save) = saves.find(asked_for) {
+            return Ok(save.clone());
+        }
+        if !session.is_live() {
+            return refuse(format!(
+                "the recording has ended; its session is {}",
+                session.dir().display()
+            ));
+        }
+        if Instant::now() > deadline {
+            return refuse(format!(
+                "the recorder has not saved in {} s; see what it says",
+                PATIENCE.as_secs()
+            ));
+        }
+    }
+}
+
+/// The session that is meant, and the process that records it. A signal ends most programs, so
+/// that nobody else's session may tell which process gets one.
+fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
+    if named.is_dir() {
+        let session = Session::glance(named)?;
+        if !session.is_live() {
+            return refuse(format!(
+                "{} is not being recorded; it is a session of its own already",
+                named.display()
+            ));
+        }
+        let path = named.join(LOCK);
+        let lock = open_regular(&path)
+            .and_then(|lock| lock.metadata())
+            .map_err(RecordError::system::<io::Error>(format!(
+                "can't read {}",
+                path.display()
+            )))?;
+        if !is_ours(lock.uid()) || lock.nlink() != 1 {
+            return refuse(format!(
+                "{} is of user {}: only that user can have its recording saved; run fathom as \
+                 that user, or give the recorder's process id",
+                named.display(),
+                lock.uid()
+            ));
+        }
+        for entry in
+            fs::read_dir("/proc").map_err(RecordError::system("can't look for the recorder"))?
+        {
+            let name = entry
+                .map_err(RecordError::system("can't look for the recorder"))?
+                .file_name();
+            let pid = name.to_str().and_then(|n| n.parse().ok());
+            let Some(pid) = pid.and_then(Pid::from_raw) else {
+                continue;
+            };
+            // From here on the number can be no other process's.
+            let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+                continue;
+            };
+            let holds = |file: &Path| {
+                fs::metadata(file).is_ok_and(|m| m.dev() == lock.dev() && m.ino() == lock.ino())
+            };
+            if open_files(pid).iter().any(|file| holds(file)) {
+                return Ok((named.to_owned(), process));
+            }
+        }
+        return refuse(format!(
+            "the process that records {} is not to be seen; be root, in its pid namespace",
+            named.display()
+        ));
+    }
+    let pid = named.to_str().and_then(|n| n.parse().ok());
+    let Some(pid) = pid.and_then(Pid::from_raw) else {
+        return refuse(format!(
+            "{} is neither a session nor a process id",
+            named.display()
+        ));
+    };
+    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(RecordError::system(format!(
+        "can't look at process {}",
+        pid.as_raw_nonzero()
+    )))?;
+    for file in open_files(pid) {
+        let Ok(path) = fs::read_link(&file) else {
+            continue;
+        };
+        if path.file_name().is_some_and(|name| name == LOCK)
+            && let Some(dir) = path.parent()
+            && Session::glance(dir).is_ok_and(|session| session.is_live())
+        {
+            return Ok((dir.to_owned(), process));
+        }
+    }
+    refuse(format!(
+        "process {} records no session",
+        pid.as_raw_nonzero()
+    ))
+}
+
+fn open_files(pid: Pid) -> Vec<PathBuf> {
+    let Ok(files) = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
+        return Vec::new();
+    };
+    files.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}

@@ -1,0 +1,72 @@
+//! Where records come from: what a recording needs of the probes.
+
+use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::meta::{Hook, Records};
+use fathom_model::raw::RawChunk;
+use fathom_probe::{Counters, Losses, Probe, ProbeError};
+
+/// The probes, or a test in their place. The methods are those of [`Probe`].
+pub(crate) trait Source {
+    fn drain(&mut self, out: &mut Vec<RawChunk>);
+    fn recycle(&mut self, buffer: Vec<u8>);
+    fn stop(&mut self) -> Result<(), ProbeError>;
+    fn live_tasks(&self) -> u64;
+    fn counters(&self) -> Counters;
+    fn losses(&self) -> Result<Losses, ProbeError>;
+    fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError>;
+    fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError>;
+    fn records(&self) -> Records;
+    fn hooks(&self) -> &[Hook];
+    fn ring_peak(&self) -> f64;
+}
+
+impl Source for Probe {
+    fn drain(&mut self, out: &mut Vec<RawChunk>) {
+        Probe::drain(self, out);
+    }
+
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        Probe::recycle(self, buffer);
+    }
+
+    fn stop(&mut self) -> Result<(), ProbeError> {
+        Probe::stop(self)
+    }
+
+    fn live_tasks(&self) -> u64 {
+        Probe::live_tasks(self)
+    }
+
+    fn counters(&self) -> Counters {
+        Probe::counters(self)
+    }
+
+    fn losses(&self) -> Result<Losses, ProbeError> {
+        Probe::losses(self)
+    }
+
+    fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        Probe::counted(self)
+    }
+
+    fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
+        Probe::forget_counted(self, keys)
+    }
+
+    fn records(&self) -> Records {
+        let crossed = self.crossed();
+        Records {
+            calls: crossed.calls,
+            files: crossed.files,
+            tasks: crossed.tasks,
+        }
+    }
+
+    fn hooks(&self) -> &[Hook] {
+        Probe::hooks(self)
+    }
+
+    fn ring_peak(&self) -> f64 {
+        Probe::ring_peak(self)
+    }
+}

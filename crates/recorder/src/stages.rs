@@ -1,0 +1,296 @@
+//! Records to rows, and rows to a session: decode -> enrich -> session, for recordings and
+//! replays alike.
+
+use std::time::{Duration, Instant};
+
+use fathom_decode::Merge;
+use fathom_enrich::{EnrichOptions, Enricher, MAX_FILE_BYTES};
+use fathom_model::abi::{ShedKey, ShedValue, lost_is_other};
+use fathom_model::meta::{Save, SessionMeta, Totals};
+use fathom_model::raw::RawChunk;
+use fathom_probe::{Losses, system};
+use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
+
+use crate::RecordError;
+use crate::pipeline::{WAITING_BYTES, Written};
+use crate::rules::Feed;
+use crate::trigger::Trigger;
+
+/// Rows that are handed over at once.
+const BATCH_ROWS: usize = 32 * 1024;
+/// Bytes of their strings with which fewer are: contents add up.
+const BATCH_BYTES: usize = 32 << 20;
+/// Time after which fewer are.
+const BATCH_TIME: Duration = Duration::from_millis(200);
+
+/// Memory of rows on their way from records to the disk, whose texts have up to a page of
+/// memory each: the batch that is filled, those that the writer encodes and merges.
+const ROWS_BYTES: usize = 768 << 20;
+/// What the recorder's resident memory stays below, besides its rings and the page that it may
+/// serve: drained records that wait, files that are remembered, rows, and the program itself.
+pub const MEMORY_BYTES: usize = WAITING_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
+
+/// Files that are remembered where old rows are dropped, for days perhaps: one that was not used
+/// for long gets another id when it is used again.
+const MAX_FILES_KEPT: usize = 1 << 16;
+/// Their memory.
+const MAX_FILE_BYTES_KEPT: usize = 64 << 20;
+
+/// Records to rows.
+pub(crate) struct Decoder {
+    merge: Merge,
+    pub(crate) enricher: Enricher,
+}
+
+impl Decoder {
+    /// `keeps_all`: no row is dropped as long as the recording goes on. `calls_left_out`: filters
+    /// leave out some of the calls that moved the position of a descriptor.
+    pub(crate) fn new(keeps_all: bool, calls_left_out: bool) -> Self {
+        let options = EnrichOptions {
+            calls_left_out,
+            ..EnrichOptions::default()
+        };
+        let options = match keeps_all {
+            true => options,
+            false => EnrichOptions {
+                max_files: MAX_FILES_KEPT,
+                max_file_bytes: MAX_FILE_BYTES_KEPT,
+                refresh_ns: Some(REFRESH.as_nanos() as u64),
+                ..options
+            },
+        };
+        Self {
+            merge: Merge::new(),
+            enricher: Enricher::new(options),
+        }
+    }
+
+    /// Takes records; everything before `watermark_ns` has been pushed. `hand_over` takes the rows
+    /// when they are many.
+    pub(crate) fn push<E>(
+        &mut self,
+        chunks: Vec<RawChunk>,
+        watermark_ns: u64,
+        mut hand_over: impl FnMut(&mut Enricher) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Self { merge, enricher } = self;
+        for chunk in chunks {
+            merge.push(chunk);
+        }
+        let mut handed = Ok(());
+        merge.drain_until(watermark_ns, |cpu, event| {
+            enricher.event(cpu, event);
+            let full =
+                enricher.pending_rows() >= BATCH_ROWS || enricher.pending_bytes() >= BATCH_BYTES;
+            if full && handed.is_ok() {
+                handed = hand_over(enricher);
+            }
+        });
+        handed
+    }
+
+    /// Makes rows of what is left: everything has been pushed.
+    pub(crate) fn end(&mut self) {
+        let Self { merge, enricher } = self;
+        merge.drain_all(|cpu, event| enricher.event(cpu, event));
+        enricher.finish();
+    }
+
+    /// A buffer of a chunk that has been decoded.
+    pub(crate) fn spare_buffer(&mut self) -> Option<Vec<u8>> {
+        self.merge.spare_buffer()
+    }
+
+    /// Records that could not be decoded, of calls most of all.
+    pub(crate) fn damaged(&self) -> u64 {
+        let stats = self.merge.stats();
+        stats.slot.damaged + stats.wide.damaged
+    }
+}
+
+/// The stages behind the probe.
+pub(crate) struct Stages {
+    decoder: Decoder,
+    sink: Sink,
+    started_at_ns: u64,
+    last_batch: Instant,
+}
+
+/// Where rows go.
+struct Sink {
+    writer: SessionWriter,
+    trigger: Option<Trigger>,
+    rules: Option<Feed>,
+}
+
+impl Sink {
+    fn take(&mut self, enricher: &mut Enricher) -> Result<(), RecordError> {
+        let batches = enricher.take();
+        if let Some(rules) = &mut self.rules {
+            rules.offer(&batches);
+        }
+        for batch in batches {
+            if let Some(trigger) = &mut self.trigger {
+                trigger.look(&batch);
+            }
+            if !batch.is_empty() {
+                self.writer.append(batch)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stages {
+    /// Stages that end in `writer`, for a recording that says `meta` of itself.
+    pub(crate) fn new(
+        writer: SessionWriter,
+        meta: &SessionMeta,
+        trigger: Option<Trigger>,
+        rules: Option<Feed>,
+    ) -> Self {
+        let keeps_all = meta.history.keep.is_none();
+        Self {
+            decoder: Decoder::new(keeps_all, meta.options.leave_calls_out()),
+            sink: Sink {
+                writer,
+                trigger,
+                rules,
+            },
+            started_at_ns: meta.clock.start_monotonic_ns as u64,
+            last_batch: Instant::now(),
+        }
+    }
+
+    /// Takes records; everything before `watermark_ns` has been pushed.
+    pub(crate) fn push(
+        &mut self,
+        chunks: Vec<RawChunk>,
+        watermark_ns: u64,
+    ) -> Result<(), RecordError> {
+        let Self { decoder, sink, .. } = self;
+        decoder.push(chunks, watermark_ns, |enricher| sink.take(enricher))?;
+        if self.last_batch.elapsed() >= BATCH_TIME {
+            self.last_batch = Instant::now();
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Result<(), RecordError> {
+        self.sink.take(&mut self.decoder.enricher)
+    }
+
+    /// A buffer of a chunk that has been decoded.
+    pub(crate) fn spare_buffer(&mut self) -> Option<Vec<u8>> {
+        self.decoder.spare_buffer()
+    }
+
+    /// Why what is kept is to be saved now.
+    pub(crate) fn wants_save(&mut self) -> Option<String> {
+        self.sink.trigger.as_mut()?.take()
+    }
+
+    /// Stores what was lost so far.
+    pub(crate) fn note_losses(&mut self, losses: &Losses) -> Result<(), RecordError> {
+        let enricher = &mut self.decoder.enricher;
+        let rows = enricher.losses(&losses.by_cpu, &losses.split);
+        if !rows.is_empty() {
+            self.sink.writer.append(rows)?;
+        }
+        Ok(())
+    }
+
+    /// Saves what has come so far, with what was lost until then.
+    pub(crate) fn save(
+        &mut self,
+        request: SaveRequest,
+        losses: &Losses,
+    ) -> Result<(), RecordError> {
+        self.hand_over()?;
+        self.note_losses(losses)?;
+        self.sink.writer.save(request);
+        Ok(())
+    }
+
+    /// Copies that were made, or could not be.
+    pub(crate) fn saves(&self) -> Vec<Save> {
+        self.sink.writer.saves()
+    }
+
+    /// Stores what the kernel has counted instead of recording it.
+    pub(crate) fn note_counted(
+        &mut self,
+        now_ns: u64,
+        values: &[(ShedKey, ShedValue)],
+    ) -> Result<(), RecordError> {
+        let started_at_ns = self.started_at_ns;
+        let rows = (self.decoder.enricher).counters(started_at_ns, now_ns, values);
+        if !rows.is_empty() {
+            self.sink.writer.append(rows)?;
+        }
+        Ok(())
+    }
+
+    /// What is on disk.
+    pub(crate) fn written(&self) -> Written {
+        let stats = self.sink.writer.stats();
+        let calls = stats.tables.iter().find(|table| table.table == "syscalls");
+        Written {
+            rows: calls.map_or(0, |calls| calls.rows),
+            lost: stats.lost,
+            bytes: stats.bytes_on_disk,
+        }
+    }
+
+    /// Counts for session.json.
+    pub(crate) fn note_totals(&self, totals: Totals) {
+        self.sink.writer.update_totals(totals);
+    }
+
+    /// Writes what is left and closes the session with `meta`, into which `measured` puts what
+    /// is known only then. `save` gets the condition that holds in the last rows, if one does, and
+    /// decides whether to save.
+    pub(crate) fn finish(
+        mut self,
+        mut meta: SessionMeta,
+        losses: &Losses,
+        save: impl FnOnce(Option<String>) -> Option<SaveRequest>,
+        measured: impl FnOnce(&mut SessionMeta),
+    ) -> Result<Finished, RecordError> {
+        self.push(Vec::new(), u64::MAX)?;
+        self.decoder.end();
+        self.hand_over()?;
+        let wanted = self.wants_save();
+        // The rules end when nothing feeds them any more.
+        self.sink.rules = None;
+        self.note_losses(losses)?;
+        let Self { decoder, sink, .. } = self;
+        let writer = sink.writer;
+        if let Some(damaged) = decoder.enricher.decode_losses(&decoder.merge.stats()) {
+            writer.append(damaged)?;
+        }
+        if let Some(request) = save(wanted) {
+            writer.save(request);
+        }
+        if let Some(content) = &mut meta.content {
+            let counts = decoder.enricher.content();
+            content.calls = counts.calls;
+            content.capped = counts.capped;
+            content.unreadable = counts.unreadable;
+            content.no_room = counts.no_room;
+        }
+        meta.totals.offsets_unknown = decoder.enricher.offsets_unknown();
+        let damaged = decoder.damaged();
+        // What it remembers is as much as the merges at the end need.
+        drop(decoder);
+        system::release_memory();
+        let calls = losses
+            .by_cpu
+            .iter()
+            .filter(|(_, call, _)| !lost_is_other(*call));
+        let lost: u64 = calls.map(|(_, _, value)| value.count).sum();
+        meta.totals.lost = lost + damaged;
+        Ok(writer.finish_with(meta, measured)?)
+    }
+}
