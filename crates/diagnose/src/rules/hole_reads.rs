@@ -18,6 +18,11 @@ use crate::text::Text;
 const MIN_BYTES: i64 = 16 << 20;
 /// Their share of the bytes that the process read from the file.
 const MIN_PART: f64 = 0.25;
+/// Of the bytes without data, one in so many at most may be read by workers for reads that the
+/// kernel does not attribute to a program.
+const MAX_UNEXPLAINED: i64 = 16;
+/// Kernel threads that read for others: to decrypt, to assemble, for a file that is a device.
+const WORKERS: [&str; 5] = ["kworker", "kcryptd", "dmcrypt", "md", "loop"];
 const PAGE: i64 = 4096;
 
 static INFO: RuleInfo = RuleInfo {
@@ -29,8 +34,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process reads ranges of a sparse or preallocated file that have no data. The kernel fills a page of the page cache with zeros for each page of the \
            range, and these pages take the place of others. The program then copies, sends or parses zeros.",
     when: "16 MiB or more, and a quarter or more of the bytes that a process read from a regular file on ext4, xfs or f2fs: pages that came into the page cache in the \
-           course of the reads, while the reads neither made a device read anything nor waited for I/O. Bytes that devices read for a cause that the kernel does not \
-           expose are taken off.",
+           course of the reads, while the reads neither made a device read anything nor waited for I/O. Not when workers of the kernel read more than a sixteenth of \
+           that from devices for an unknown cause, as they do under dm-crypt.",
     cost: "the time of the process's reads of the file, times the share of bytes without data",
     advice: "Ask where the data are before you read: lseek(fd, offset, SEEK_DATA) and SEEK_HOLE (C, Python os.SEEK_DATA, Go syscall.Seek with whence 3, Java through JNA only), or the \
              ioctl FS_IOC_FIEMAP for the whole map. cp --sparse=auto, tar --sparse, rsync --sparse and qemu-img do that. Copy within a file system by copy_file_range.",
@@ -55,7 +60,7 @@ struct Reader {
 #[derive(Debug)]
 pub struct HoleReads {
     readers: Bounded<(i32, FileId), Reader>,
-    /// Bytes that devices read for a file and a cause that are not known.
+    /// Bytes that devices read for workers of the kernel, and no known file or program.
     unexplained: i64,
 }
 
@@ -83,7 +88,8 @@ impl Rule for HoleReads {
 
     fn row(&mut self, row: &Row, _: &State) {
         let Row::Device(request) = row else { return };
-        if request.op == "read" {
+        let worker = WORKERS.iter().any(|name| request.comm.starts_with(name));
+        if request.op == "read" && (worker || request.pid.is_none()) {
             let known = request.bios.iter().filter(|bio| bio.file.is_some() || bio.submit_rid.is_some());
             let known: i64 = known.map(|bio| bio.bytes).sum();
             self.unexplained = self.unexplained.saturating_add((request.bytes - known).max(0));
@@ -116,10 +122,11 @@ impl Rule for HoleReads {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, id), reader) in self.readers.iter() {
-            let filled = reader.filled.min(reader.bytes) - self.unexplained;
+            let filled = reader.filled.min(reader.bytes);
             let part = filled as f64 / reader.bytes.max(1) as f64;
             let cost = (reader.time_ns as f64 * part) as i64;
-            if filled < MIN_BYTES || part < MIN_PART || !run.matters(cost) {
+            let elsewhere = self.unexplained > filled / MAX_UNEXPLAINED;
+            if filled < MIN_BYTES || part < MIN_PART || elsewhere || !run.matters(cost) {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |file| file.name());
@@ -136,7 +143,7 @@ impl Rule for HoleReads {
                 evidence: vec![
                     number("bytes_without_data", filled),
                     number("bytes_read", reader.bytes),
-                    evidence("share_of_bytes", part),
+                    evidence("share_of_what_it_reads", part),
                 ],
                 examples: reader.examples.list(),
                 query: sql::calls(&format!("pid = {pid} AND file_id = {} AND call_reads(syscall)", id.0)),
