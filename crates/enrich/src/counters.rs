@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use fathom_model::StringTable;
-use fathom_model::abi::{HIST_BUCKETS, ShedKey, ShedValue};
+use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::batch::{Batch, NULL_I64};
 use fathom_model::syscalls::SYSCALLS;
-use fathom_model::tables::CounterRows;
+use fathom_model::tables::{CounterRow, CounterRows};
 
 use crate::losses::{NOTHING, add};
 use crate::signed;
@@ -59,19 +59,21 @@ impl Counters {
             }
             let name = SYSCALLS.get(call as usize).map_or("unknown", |s| s.name);
             let since = |now: u64, then: u64| signed(now.saturating_sub(then));
-            rows.ts_ns.push(signed(from));
-            rows.ended_at_ns.push(signed(now_ns));
-            rows.syscall.push(strings.intern(name.as_bytes()));
-            rows.pid.push(crate::id(pid));
-            rows.file_id
-                .push(if handle == 0 { NULL_I64 } else { file(handle) });
-            rows.count.push(since(value.count, before.count));
-            rows.bytes.push(since(value.bytes, before.bytes));
-            rows.errors.push(since(value.errors, before.errors));
-            rows.dur_ns.push(since(value.dur_ns, before.dur_ns));
-            rows.max_dur_ns.push(signed(value.max_dur_ns));
-            let hist = (0..HIST_BUCKETS as usize).map(|b| since(value.hist[b], before.hist[b]));
-            rows.hist.push(hist.collect());
+            rows.push(CounterRow {
+                ts_ns: signed(from),
+                ended_at_ns: signed(now_ns),
+                syscall: strings.intern(name.as_bytes()),
+                pid: crate::id(pid),
+                file_id: if handle == 0 { NULL_I64 } else { file(handle) },
+                count: since(value.count, before.count),
+                bytes: since(value.bytes, before.bytes),
+                errors: since(value.errors, before.errors),
+                dur_ns: since(value.dur_ns, before.dur_ns),
+                max_dur_ns: signed(value.max_dur_ns),
+                hist: (value.hist.iter().zip(before.hist))
+                    .map(|(now, then)| since(*now, then))
+                    .collect(),
+            });
         }
         self.before = sums;
         self.read_ns = now_ns;

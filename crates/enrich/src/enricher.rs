@@ -9,7 +9,7 @@ use fathom_model::abi::{
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
 use fathom_model::syscalls::{Number, Returns, SYSCALLS};
-use fathom_model::tables::SyscallRows;
+use fathom_model::tables::{SyscallRow, SyscallRows};
 use fathom_model::{StrId, StringTable, errno};
 
 use crate::args::{self, Call};
@@ -329,7 +329,7 @@ impl Enricher {
 
     /// Rows of requests and of the layers below them that were not taken yet.
     pub fn pending_rows(&self) -> usize {
-        self.rows.rid.len()
+        self.rows.len()
             + self.faults.pending_rows()
             + self.layers.pending_rows()
             + self.stacks.pending_rows()
@@ -368,7 +368,7 @@ impl Enricher {
         });
         let (empty, no_strings) = self.spare.pop().unwrap_or_else(|| {
             (
-                SyscallRows::with_capacity(self.rows.rid.len().min(MAX_RESERVED)),
+                SyscallRows::with_capacity(self.rows.len().min(MAX_RESERVED)),
                 StringTable::new(),
             )
         });
@@ -500,7 +500,7 @@ impl Enricher {
             _ => r.offset,
         };
         if u32::from(r.flags) & (CALL_SHARED_POSITION | CALL_POSITION_RACED) != 0 && !pending {
-            let row = (bytes > 0).then_some(self.rows.rid.len());
+            let row = (bytes > 0).then_some(self.rows.len());
             offset = position(&mut self.positions, plan, call, row);
         }
         let fd = if plan.has_fd { r.fd } else { NULL_I32 };
@@ -588,34 +588,36 @@ impl Enricher {
         );
         self.calls += 1;
         let rows = &mut self.rows;
-        rows.rid.push(rid);
-        rows.ts_ns.push(signed(r.ts_ns));
-        rows.dur_ns.push(signed(r.dur_ns));
-        rows.pid.push(id(r.pid));
-        rows.tid.push(id(r.tid));
-        rows.comm.push(comm);
-        rows.cpu.push(id(cpu));
-        rows.api.push(api);
-        rows.syscall.push(name);
-        rows.class.push(class);
-        rows.ret.push(if pending { NULL_I64 } else { r.ret });
-        rows.errno.push(errno);
-        rows.fd.push(fd);
-        rows.file_id.push(named.file.file_id);
-        rows.file_offset.push(offset);
-        rows.size.push(size);
-        rows.bytes.push(bytes);
-        rows.flags.push(flags);
-        rows.path_arg.push(named.path_arg);
-        rows.path_arg2.push(named.path_arg2);
-        rows.path.push(named.path);
-        rows.path2.push(named.path2);
-        rows.hash.push(content.hash);
-        rows.args.push(args);
-        rows.op_flags.push(op_flags);
-        rows.user_data.push(user_data);
-        rows.content_bytes.push(content.bytes);
-        rows.content.push(content.content);
+        rows.push(SyscallRow {
+            rid,
+            ts_ns: signed(r.ts_ns),
+            dur_ns: signed(r.dur_ns),
+            pid: id(r.pid),
+            tid: id(r.tid),
+            comm,
+            cpu: id(cpu),
+            api,
+            syscall: name,
+            class,
+            ret: if pending { NULL_I64 } else { r.ret },
+            errno,
+            fd,
+            file_id: named.file.file_id,
+            file_offset: offset,
+            size,
+            bytes,
+            flags,
+            path_arg: named.path_arg,
+            path_arg2: named.path_arg2,
+            path: named.path,
+            path2: named.path2,
+            hash: content.hash,
+            args,
+            op_flags,
+            user_data,
+            content_bytes: content.bytes,
+            content: content.content,
+        });
     }
 
     /// Of a call on a ring: what its descriptor stands for, unless it is the index of a

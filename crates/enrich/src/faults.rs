@@ -8,7 +8,7 @@ use fathom_model::abi::{
 use fathom_model::batch::{Batch, NULL_I64};
 use fathom_model::bytes::lossless;
 use fathom_model::syscalls::SYSCALLS;
-use fathom_model::tables::{FaultRows, WritebackRows};
+use fathom_model::tables::{FaultRow, FaultRows, WritebackRow, WritebackRows};
 use fathom_model::{StrId, StringTable};
 
 use crate::cache::{self, FileMemo, Recent, Small};
@@ -62,7 +62,7 @@ impl Faults {
 
     /// Rows of both tables that were not taken yet.
     pub(crate) fn pending_rows(&self) -> usize {
-        self.rows.rid.len() + self.writeback.rid.len()
+        self.rows.len() + self.writeback.rid.len()
     }
 
     /// The record of a file came: what is remembered of it may be old.
@@ -116,32 +116,33 @@ impl Faults {
         let mapping = self.word(mapping, true);
         let around = begin && r.around_bytes > 0 && r.around_offset != NO_OFFSET;
         let rows = &mut self.rows;
-        rows.rid.push(rid);
-        rows.ts_ns.push(signed(r.ts_ns));
-        rows.dur_ns.push(if begin && end {
-            signed(r.dur_ns)
-        } else {
-            NULL_I64
-        });
-        rows.pid.push(id(r.pid));
-        rows.tid.push(id(r.tid));
-        rows.comm.push(comm);
-        rows.cpu.push(id(cpu));
-        rows.access.push(access);
-        rows.kind.push(kind);
-        rows.cause.push(cause);
-        rows.origin.push(origin);
-        rows.mapping.push(mapping);
-        rows.address.push(signed(r.address));
-        rows.file_id.push(file.file_id);
-        rows.path.push(file.path);
-        rows.file_offset.push(r.offset.max(0));
-        rows.around_offset
-            .push(if around { r.around_offset } else { NULL_I64 });
-        rows.around_bytes.push(if around {
-            i64::from(r.around_bytes)
-        } else {
-            NULL_I64
+        rows.push(FaultRow {
+            rid,
+            ts_ns: signed(r.ts_ns),
+            dur_ns: if begin && end {
+                signed(r.dur_ns)
+            } else {
+                NULL_I64
+            },
+            pid: id(r.pid),
+            tid: id(r.tid),
+            comm,
+            cpu: id(cpu),
+            access,
+            kind,
+            cause,
+            origin,
+            mapping,
+            address: signed(r.address),
+            file_id: file.file_id,
+            path: file.path,
+            file_offset: r.offset.max(0),
+            around_offset: if around { r.around_offset } else { NULL_I64 },
+            around_bytes: if around {
+                i64::from(r.around_bytes)
+            } else {
+                NULL_I64
+            },
         });
     }
 
@@ -163,18 +164,20 @@ impl Faults {
             .filter(|_| flags & WRITEBACK_IN_CALL != 0)
             .map_or(StrId::NULL, |call| strings.intern(call.name.as_bytes()));
         let rows = &mut self.writeback;
-        rows.rid.push(rid);
-        rows.ts_ns.push(signed(r.ts_ns));
-        rows.pid.push(id(r.pid));
-        rows.tid.push(id(r.tid));
-        rows.comm.push(comm);
-        rows.cpu.push(id(cpu));
-        rows.syscall.push(syscall);
-        rows.file_id.push(file_id);
-        rows.path.push(path);
-        rows.file_offset.push(r.offset.max(0));
-        rows.bytes.push(signed(r.bytes));
-        rows.contiguous.push(flags & WRITEBACK_CONTIGUOUS != 0);
+        rows.push(WritebackRow {
+            rid,
+            ts_ns: signed(r.ts_ns),
+            pid: id(r.pid),
+            tid: id(r.tid),
+            comm,
+            cpu: id(cpu),
+            syscall,
+            file_id,
+            path,
+            file_offset: r.offset.max(0),
+            bytes: signed(r.bytes),
+            contiguous: flags & WRITEBACK_CONTIGUOUS != 0,
+        });
     }
 
     /// The rows since the last time, a batch each table.

@@ -12,7 +12,7 @@ use fathom_decode::{absolute_path, append_absolute_path};
 use fathom_model::abi::{FILE_DELETED, FILE_PATH_PARTIAL, FileRecord, MountRecord};
 use fathom_model::batch::NULL_I64;
 use fathom_model::bytes::lossless;
-use fathom_model::tables::{FilePathRows, FileRows};
+use fathom_model::tables::{FilePathRow, FilePathRows, FileRow, FileRows};
 use fathom_model::{StrId, StringTable};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 use crate::args::Call;
 use crate::fs::{self, ANON_INODE_FS, FileType, NS_FS, PID_FS, PIPE_FS, SOCK_FS};
 use crate::mounts::Mounts;
-use crate::tasks::{namespace, put};
+use crate::tasks::namespace;
 use crate::{paths, signed};
 
 mod aliases;
@@ -253,16 +253,14 @@ impl Files {
                 file.known_paths.push(hash);
             }
             let text = lossless(&path);
-            self.path_rows.file_id.push(file.id);
-            self.path_rows.ts_ns.push(signed(record.ts_ns));
-            self.path_rows
-                .path
-                .push(self.path_strings.intern(text.as_bytes()));
-            self.path_rows.path_complete.push(!partial);
-            self.path_rows.deleted.push(deleted);
-            self.path_rows
-                .mount_namespace
-                .push(namespace(record.mnt_ns));
+            self.path_rows.push(FilePathRow {
+                file_id: file.id,
+                ts_ns: signed(record.ts_ns),
+                path: self.path_strings.intern(text.as_bytes()),
+                path_complete: !partial,
+                deleted,
+                mount_namespace: namespace(record.mnt_ns),
+            });
         }
         let handle = Handle {
             slot,
@@ -373,14 +371,14 @@ impl Files {
         let deleted = known.is_some_and(|handle| handle.deleted);
         if let Some(path) = known.and_then(|handle| handle.path.clone()) {
             let text = lossless(&path);
-            self.path_rows.file_id.push(id);
-            self.path_rows.ts_ns.push(signed(now_ns));
-            self.path_rows
-                .path
-                .push(self.path_strings.intern(text.as_bytes()));
-            self.path_rows.path_complete.push(complete);
-            self.path_rows.deleted.push(deleted);
-            self.path_rows.mount_namespace.push(namespace(mnt_ns));
+            self.path_rows.push(FilePathRow {
+                file_id: id,
+                ts_ns: signed(now_ns),
+                path: self.path_strings.intern(text.as_bytes()),
+                path_complete: complete,
+                deleted,
+                mount_namespace: namespace(mnt_ns),
+            });
         }
     }
 
@@ -732,7 +730,7 @@ impl Files {
         let at = match file.row {
             Some((of, at)) if of == *epoch => at,
             _ => {
-                let at = rows.file_id.len();
+                let at = rows.len();
                 file.row = Some((*epoch, at));
                 at
             }
@@ -745,39 +743,29 @@ impl Files {
                 raw = strings.intern(bytes);
             }
         }
-        put(&mut rows.file_id, at, file.id);
-        put(&mut rows.dev, at, signed(dev));
-        put(&mut rows.ino, at, ino as i64);
-        put(
-            &mut rows.generation,
+        rows.put(
             at,
-            generation.map_or(NULL_I64, i64::from),
+            FileRow {
+                file_id: file.id,
+                dev: signed(dev),
+                ino: ino as i64,
+                generation: generation.map_or(NULL_I64, i64::from),
+                file_tag: strings.intern(tag.as_bytes()),
+                path,
+                path_raw: raw,
+                file_type: strings.intern(file.file_type.name().as_bytes()),
+                fs_type: file
+                    .fs_magic
+                    .map_or(StrId::NULL, |m| strings.intern(fs::fs_type(m).as_bytes())),
+                size: file.size.map_or(NULL_I64, signed),
+                first_seen_at_ns: signed(file.first_seen_at_ns),
+                path_complete: file.path_complete,
+                mount_namespace: namespace(file.mnt_ns),
+                host_path: file.host_path.as_ref().map_or(StrId::NULL, |path| {
+                    strings.intern(lossless(path).as_bytes())
+                }),
+            },
         );
-        put(&mut rows.file_tag, at, strings.intern(tag.as_bytes()));
-        put(&mut rows.path, at, path);
-        put(&mut rows.path_raw, at, raw);
-        put(
-            &mut rows.file_type,
-            at,
-            strings.intern(file.file_type.name().as_bytes()),
-        );
-        let fs_type = file
-            .fs_magic
-            .map(|m| strings.intern(fs::fs_type(m).as_bytes()));
-        put(&mut rows.fs_type, at, fs_type.unwrap_or(StrId::NULL));
-        put(&mut rows.size, at, file.size.map_or(NULL_I64, signed));
-        put(
-            &mut rows.first_seen_at_ns,
-            at,
-            signed(file.first_seen_at_ns),
-        );
-        put(&mut rows.path_complete, at, file.path_complete);
-        put(&mut rows.mount_namespace, at, namespace(file.mnt_ns));
-        let host_path = file
-            .host_path
-            .as_ref()
-            .map(|path| strings.intern(lossless(path).as_bytes()));
-        put(&mut rows.host_path, at, host_path.unwrap_or(StrId::NULL));
     }
 }
 

@@ -7,7 +7,7 @@ use fathom_model::abi::{HIST_BUCKETS, ShedKey, ShedValue};
 use fathom_model::batch::Batch;
 use fathom_model::layers::{Layer, records};
 use fathom_model::syscalls::SYSCALLS;
-use fathom_model::tables::LossRows;
+use fathom_model::tables::{LossRow, LossRows};
 
 use crate::signed;
 
@@ -122,20 +122,22 @@ fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v
             (call.map_or("unknown", |s| s.name), Layer::Syscall)
         }
     };
-    out.stage.push(strings.intern(stage.as_bytes()));
-    out.cpu.push(i32::try_from(cpu).unwrap_or(-1));
-    out.syscall.push(strings.intern(name.as_bytes()));
-    out.layer.push(strings.intern(layer.name().as_bytes()));
-    out.count.push(signed(v.count));
-    out.bytes.push(signed(v.bytes));
-    out.first_at_ns.push(signed(v.first_at_ns));
-    out.last_at_ns.push(signed(v.last_at_ns));
-    out.pid.push(pid);
-    out.file_id.push(file_id);
-    out.errors.push(signed(v.errors));
-    out.dur_ns.push(signed(v.dur_ns));
-    out.max_dur_ns.push(signed(v.max_dur_ns));
-    out.hist.push(v.hist.iter().map(|n| signed(*n)).collect());
+    out.push(LossRow {
+        stage: strings.intern(stage.as_bytes()),
+        cpu: i32::try_from(cpu).unwrap_or(-1),
+        syscall: strings.intern(name.as_bytes()),
+        layer: strings.intern(layer.name().as_bytes()),
+        count: signed(v.count),
+        bytes: signed(v.bytes),
+        first_at_ns: signed(v.first_at_ns),
+        last_at_ns: signed(v.last_at_ns),
+        pid,
+        file_id,
+        errors: signed(v.errors),
+        dur_ns: signed(v.dur_ns),
+        max_dur_ns: signed(v.max_dur_ns),
+        hist: v.hist.iter().map(|n| signed(*n)).collect(),
+    });
 }
 
 /// Adds `value` to another counter.

@@ -1,10 +1,13 @@
 //! What counters of perf say of requests: table `perf_counters`.
 
 use fathom_model::StringTable;
-use fathom_model::abi::CountersRecord;
+use fathom_model::abi::{
+    COUNTER_BRANCH_MISSES, COUNTER_CACHE_MISSES, COUNTER_CACHE_REFERENCES,
+    COUNTER_CONTEXT_SWITCHES, COUNTER_CPU_MIGRATIONS, COUNTER_CYCLES, COUNTER_INSTRUCTIONS,
+    COUNTER_PAGE_FAULTS, COUNTER_TASK_CLOCK, CountersRecord,
+};
 use fathom_model::batch::{Batch, NULL_I64};
-use fathom_model::perf_counters::PERF_COUNTERS;
-use fathom_model::tables::PerfCounterRows;
+use fathom_model::tables::{PerfCounterRow, PerfCounterRows};
 
 use crate::{id, signed};
 
@@ -14,35 +17,36 @@ pub(crate) struct PerfCounters(PerfCounterRows);
 
 impl PerfCounters {
     pub(crate) fn pending_rows(&self) -> usize {
-        self.0.rid.len()
+        self.0.len()
     }
 
     /// The counters of a request, which has ended as `rid`.
     pub(crate) fn request(&mut self, rid: Option<i64>, record: &CountersRecord) {
-        let rows = &mut self.0;
-        rows.rid.push(rid.unwrap_or(NULL_I64));
-        rows.ts_ns.push(signed(record.request_ns));
-        rows.tid.push(id(record.tid));
-        let columns = [
-            &mut rows.cycles,
-            &mut rows.instructions,
-            &mut rows.cache_references,
-            &mut rows.cache_misses,
-            &mut rows.branch_misses,
-            &mut rows.task_clock_ns,
-            &mut rows.page_faults,
-            &mut rows.context_switches,
-            &mut rows.cpu_migrations,
-        ];
-        let mut values = record.values.iter().enumerate();
-        for (counter, column) in PERF_COUNTERS.iter().zip(columns) {
-            let counted = u32::from(record.counters) >> counter.number & 1 != 0;
-            let value = if counted { values.next() } else { None };
-            column.push(match value {
-                Some((at, value)) if record.unknown >> at & 1 == 0 => signed(*value),
+        let counted = u32::from(record.counters);
+        // Values stand one behind the other, for the counters that were asked for.
+        let value = |number: u32| {
+            let at = (counted & ((1 << number) - 1)).count_ones();
+            match record.values.get(at as usize) {
+                Some(value) if counted >> number & 1 != 0 && record.unknown >> at & 1 == 0 => {
+                    signed(*value)
+                }
                 _ => NULL_I64,
-            });
-        }
+            }
+        };
+        self.0.push(PerfCounterRow {
+            rid: rid.unwrap_or(NULL_I64),
+            ts_ns: signed(record.request_ns),
+            tid: id(record.tid),
+            cycles: value(COUNTER_CYCLES),
+            instructions: value(COUNTER_INSTRUCTIONS),
+            cache_references: value(COUNTER_CACHE_REFERENCES),
+            cache_misses: value(COUNTER_CACHE_MISSES),
+            branch_misses: value(COUNTER_BRANCH_MISSES),
+            task_clock_ns: value(COUNTER_TASK_CLOCK),
+            page_faults: value(COUNTER_PAGE_FAULTS),
+            context_switches: value(COUNTER_CONTEXT_SWITCHES),
+            cpu_migrations: value(COUNTER_CPU_MIGRATIONS),
+        });
     }
 
     /// The rows since the last time.
@@ -54,7 +58,6 @@ impl PerfCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_model::abi::{COUNTER_INSTRUCTIONS, COUNTER_PAGE_FAULTS, COUNTER_TASK_CLOCK};
 
     #[test]
     fn values_go_to_their_columns() {

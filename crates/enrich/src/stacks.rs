@@ -3,7 +3,7 @@
 use fathom_model::abi::{FrameRecord, NO_OFFSET, StackRecord};
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
-use fathom_model::tables::{FrameRows, StackRows};
+use fathom_model::tables::{FrameRow, FrameRows, StackRow, StackRows};
 use fathom_model::{StrId, StringTable};
 
 use crate::{id, signed};
@@ -17,19 +17,21 @@ pub(crate) struct Stacks {
 
 impl Stacks {
     pub(crate) fn pending_rows(&self) -> usize {
-        self.stacks.rid.len() + self.frames.0.frame.len()
+        self.stacks.len() + self.frames.0.frame.len()
     }
 
     /// The stack of a call, which has ended as request `rid`.
     pub(crate) fn stack(&mut self, rid: Option<i64>, record: &StackRecord) {
         let rows = &mut self.stacks;
-        rows.rid.push(rid.unwrap_or(NULL_I64));
-        rows.ts_ns.push(signed(record.ts_ns));
-        rows.pid.push(id(record.pid));
-        rows.tid.push(id(record.tid));
-        rows.stack_id.push(match record.stack {
-            0 => NULL_I64,
-            stack => i64::from(stack),
+        rows.push(StackRow {
+            rid: rid.unwrap_or(NULL_I64),
+            ts_ns: signed(record.ts_ns),
+            pid: id(record.pid),
+            tid: id(record.tid),
+            stack_id: match record.stack {
+                0 => NULL_I64,
+                stack => i64::from(stack),
+            },
         });
     }
 
@@ -48,19 +50,21 @@ impl Stacks {
             }
         };
         let [object, build_id, function, source] = texts;
-        rows.stack_id.push(i64::from(record.stack));
-        rows.frame.push(i32::from(record.frame));
-        rows.object.push(intern(object));
-        rows.build_id.push(intern(build_id));
-        rows.file_offset.push(known(record.offset));
-        rows.function.push(intern(function));
-        rows.function_offset.push(known(record.function_offset));
-        rows.source.push(intern(source));
-        rows.line.push(match record.line {
-            0 => NULL_I32,
-            line => id(line),
+        rows.push(FrameRow {
+            stack_id: i64::from(record.stack),
+            frame: i32::from(record.frame),
+            object: intern(object),
+            build_id: intern(build_id),
+            file_offset: known(record.offset),
+            function: intern(function),
+            function_offset: known(record.function_offset),
+            source: intern(source),
+            line: match record.line {
+                0 => NULL_I32,
+                line => id(line),
+            },
+            inlined: record.inlined != 0,
         });
-        rows.inlined.push(record.inlined != 0);
     }
 
     /// The rows since the last time, a batch each table.

@@ -9,7 +9,7 @@ use fathom_model::abi::{
 };
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
-use fathom_model::tables::ProcessRows;
+use fathom_model::tables::{ProcessRow, ProcessRows};
 use fathom_model::{StrId, StringTable};
 use hashbrown::HashMap;
 
@@ -259,35 +259,28 @@ impl Tasks {
         let at = match thread.row {
             Some((of, at)) if of == *epoch => at,
             _ => {
-                let at = rows.tid.len();
+                let at = rows.len();
                 thread.row = Some((*epoch, at));
                 at
             }
         };
-        put(&mut rows.pid, at, crate::id(thread.pid));
-        put(&mut rows.tid, at, crate::id(tid));
-        put(&mut rows.ppid, at, crate::id(thread.ppid));
-        put(&mut rows.comm, at, comm);
-        put(&mut rows.exe, at, exe);
-        put(&mut rows.cmdline, at, cmdline);
-        put(&mut rows.cgroup, at, cgroup);
-        put(&mut rows.container_id, at, container);
-        put(&mut rows.uid, at, i64::from(thread.uid));
-        put(&mut rows.mount_namespace, at, namespace(thread.mnt_ns));
-        put(
-            &mut rows.started_at_ns,
+        rows.put(
             at,
-            crate::signed(thread.started_at_ns),
-        );
-        put(
-            &mut rows.ended_at_ns,
-            at,
-            thread.ended_at_ns.map_or(NULL_I64, crate::signed),
-        );
-        put(
-            &mut rows.exit_status,
-            at,
-            thread.exit_status.unwrap_or(NULL_I32),
+            ProcessRow {
+                pid: crate::id(thread.pid),
+                tid: crate::id(tid),
+                ppid: crate::id(thread.ppid),
+                comm,
+                exe,
+                cmdline,
+                cgroup,
+                container_id: container,
+                uid: i64::from(thread.uid),
+                mount_namespace: namespace(thread.mnt_ns),
+                started_at_ns: crate::signed(thread.started_at_ns),
+                ended_at_ns: thread.ended_at_ns.map_or(NULL_I64, crate::signed),
+                exit_status: thread.exit_status.unwrap_or(NULL_I32),
+            },
         );
     }
 
@@ -330,14 +323,6 @@ pub(crate) fn namespace(inode: u32) -> i64 {
         NULL_I64
     } else {
         i64::from(inode)
-    }
-}
-
-/// Sets element `at`, which is one of the column's or the next.
-pub(crate) fn put<T>(column: &mut Vec<T>, at: usize, value: T) {
-    match column.get_mut(at) {
-        Some(place) => *place = value,
-        None => column.push(value),
     }
 }
 

@@ -11,7 +11,10 @@ use fathom_model::meta::{
     Clock, Cost, Host, Options, RecordedLayer, SessionMeta, Source, State, Totals,
 };
 use fathom_model::syscalls::Syscall;
-use fathom_model::tables::{FilePathRows, FileRows, ProcessRows, SCHEMA_VERSION, SyscallRows};
+use fathom_model::tables::{
+    FilePathRow, FilePathRows, FileRow, FileRows, ProcessRow, ProcessRows, SCHEMA_VERSION,
+    SyscallRow, SyscallRows,
+};
 use fathom_model::{StrId, StringTable};
 use fathom_session::SessionWriter;
 
@@ -121,48 +124,44 @@ impl Builder {
             Some(bytes) => strings.intern(lossless(bytes).as_bytes()),
             None => StrId::NULL,
         };
-        let rows = &mut self.calls;
         let failed = call.ret.and_then(errno::of_return).filter(|_| {
             // Addresses that look like errors are none.
             call.ret.is_some_and(|r| r < 0)
         });
-        rows.rid.push(self.rid);
-        rows.ts_ns.push(call.ts_ns);
-        rows.dur_ns.push(call.dur_ns.unwrap_or(NULL_I64));
-        rows.pid.push(call.pid.unwrap_or(NULL_I32));
-        rows.tid.push(call.tid);
-        rows.comm.push(bytes(call.comm.as_deref()));
-        rows.cpu.push(call.cpu.unwrap_or(NULL_I32));
-        rows.syscall.push(bytes(Some(syscall.name.as_bytes())));
-        rows.class
-            .push(bytes(Some(syscall.class.name().as_bytes())));
-        rows.ret.push(call.ret.unwrap_or(NULL_I64));
-        rows.errno
-            .push(bytes(failed.and_then(errno::name).map(str::as_bytes)));
-        rows.fd.push(call.fd.unwrap_or(NULL_I32));
-        rows.file_id.push(call.file_id.unwrap_or(NULL_I64));
-        rows.file_offset.push(call.offset.unwrap_or(NULL_I64));
-        rows.size.push(call.size.unwrap_or(NULL_I64));
-        rows.bytes.push(call.bytes.unwrap_or(NULL_I64));
-        rows.flags
-            .push(bytes(call.flags.as_deref().map(str::as_bytes)));
-        rows.path_arg.push(bytes(call.path_arg.as_deref()));
-        rows.path_arg2.push(bytes(call.path_arg2.as_deref()));
-        rows.path.push(bytes(call.path.as_deref()));
-        rows.path2.push(bytes(call.path2.as_deref()));
-        rows.hash.push(call.hash.unwrap_or(NULL_I64));
         let args = (!call.args.is_empty()).then_some(call.args.as_bytes());
-        rows.args.push(bytes(args));
-        rows.api.push(bytes(Some(syscall.api.name().as_bytes())));
-        rows.op_flags.push(StrId::NULL);
-        rows.user_data.push(NULL_I64);
-        rows.content_bytes
-            .push(call.content_bytes.unwrap_or(NULL_I64));
-        rows.content.push(match &call.content {
-            Some(content) => self.strings.intern(content),
-            None => StrId::NULL,
+        self.calls.push(SyscallRow {
+            rid: self.rid,
+            ts_ns: call.ts_ns,
+            dur_ns: call.dur_ns.unwrap_or(NULL_I64),
+            pid: call.pid.unwrap_or(NULL_I32),
+            tid: call.tid,
+            comm: bytes(call.comm.as_deref()),
+            cpu: call.cpu.unwrap_or(NULL_I32),
+            syscall: bytes(Some(syscall.name.as_bytes())),
+            class: bytes(Some(syscall.class.name().as_bytes())),
+            ret: call.ret.unwrap_or(NULL_I64),
+            errno: bytes(failed.and_then(errno::name).map(str::as_bytes)),
+            fd: call.fd.unwrap_or(NULL_I32),
+            file_id: call.file_id.unwrap_or(NULL_I64),
+            file_offset: call.offset.unwrap_or(NULL_I64),
+            size: call.size.unwrap_or(NULL_I64),
+            bytes: call.bytes.unwrap_or(NULL_I64),
+            flags: bytes(call.flags.as_deref().map(str::as_bytes)),
+            path_arg: bytes(call.path_arg.as_deref()),
+            path_arg2: bytes(call.path_arg2.as_deref()),
+            path: bytes(call.path.as_deref()),
+            path2: bytes(call.path2.as_deref()),
+            hash: call.hash.unwrap_or(NULL_I64),
+            args: bytes(args),
+            api: bytes(Some(syscall.api.name().as_bytes())),
+            content_bytes: call.content_bytes.unwrap_or(NULL_I64),
+            content: match &call.content {
+                Some(content) => self.strings.intern(content),
+                None => StrId::NULL,
+            },
+            ..SyscallRow::default()
         });
-        if self.calls.rid.len() >= BATCH_ROWS || self.strings.bytes() >= BATCH_BYTES {
+        if self.calls.len() >= BATCH_ROWS || self.strings.bytes() >= BATCH_BYTES {
             self.flush()?;
         }
         Ok(())
@@ -217,15 +216,14 @@ impl Builder {
         if path.is_empty() {
             return;
         }
-        self.paths.file_id.push(id);
-        self.paths.ts_ns.push(ns);
         let text = lossless(path);
-        self.paths
-            .path
-            .push(self.path_strings.intern(text.as_bytes()));
-        self.paths.path_complete.push(path.starts_with(b"/"));
-        self.paths.deleted.push(false);
-        self.paths.mount_namespace.push(NULL_I64);
+        self.paths.push(FilePathRow {
+            file_id: id,
+            ts_ns: ns,
+            path: self.path_strings.intern(text.as_bytes()),
+            path_complete: path.starts_with(b"/"),
+            ..FilePathRow::default()
+        });
     }
 
     /// The type of a file became known.
@@ -259,7 +257,7 @@ impl Builder {
 
     fn flush(&mut self) -> Result<(), ImportError> {
         self.flush_files()?;
-        if !self.calls.rid.is_empty() {
+        if !self.calls.is_empty() {
             let rows = std::mem::take(&mut self.calls);
             let strings = std::mem::take(&mut self.strings);
             self.writer.append(rows.into_batch(strings))?;
@@ -279,37 +277,29 @@ impl Builder {
             };
             let text = lossless(&info.path);
             let raw = matches!(text, std::borrow::Cow::Owned(_));
-            let (dev, ino, tag) = match &info.identity {
-                Some((dev, ino, tag)) => (*dev, *ino, Some(tag)),
-                None => (NULL_I64, NULL_I64, None),
+            let mut row = FileRow {
+                file_id: *id,
+                first_seen_at_ns: info.first_at_ns,
+                path_complete: info.path.starts_with(b"/"),
+                ..FileRow::default()
             };
-            rows.file_id.push(*id);
-            rows.dev.push(dev);
-            rows.ino.push(ino);
-            rows.generation.push(NULL_I64);
-            rows.file_tag
-                .push(tag.map_or(StrId::NULL, |t| strings.intern(t.as_bytes())));
-            let known = !info.path.is_empty();
-            rows.path.push(match known {
-                true => strings.intern(text.as_bytes()),
-                false => StrId::NULL,
-            });
-            rows.path_raw.push(match raw {
-                true => strings.intern(&info.path),
-                false => StrId::NULL,
-            });
-            rows.file_type.push(strings.intern(info.kind.as_bytes()));
-            rows.fs_type.push(StrId::NULL);
-            rows.size.push(NULL_I64);
-            rows.first_seen_at_ns.push(info.first_at_ns);
-            rows.path_complete.push(info.path.starts_with(b"/"));
-            rows.mount_namespace.push(NULL_I64);
-            rows.host_path.push(StrId::NULL);
+            if let Some((dev, ino, tag)) = &info.identity {
+                (row.dev, row.ino) = (*dev, *ino);
+                row.file_tag = strings.intern(tag.as_bytes());
+            }
+            if !info.path.is_empty() {
+                row.path = strings.intern(text.as_bytes());
+            }
+            if raw {
+                row.path_raw = strings.intern(&info.path);
+            }
+            row.file_type = strings.intern(info.kind.as_bytes());
+            rows.push(row);
         }
-        if !rows.file_id.is_empty() {
+        if !rows.is_empty() {
             self.writer.append(rows.into_batch(strings))?;
         }
-        if !self.paths.file_id.is_empty() {
+        if !self.paths.is_empty() {
             let rows = std::mem::take(&mut self.paths);
             let strings = std::mem::take(&mut self.path_strings);
             self.writer.append(rows.into_batch(strings))?;
@@ -326,23 +316,20 @@ impl Builder {
                 Some(bytes) => strings.intern(lossless(bytes).as_bytes()),
                 None => StrId::NULL,
             };
-            rows.pid.push(thread.pid.unwrap_or(NULL_I32));
-            rows.tid.push(thread.tid);
-            rows.ppid.push(thread.ppid.unwrap_or(NULL_I32));
-            rows.comm.push(text(&thread.comm));
-            rows.exe.push(text(&thread.exe));
-            rows.cmdline.push(text(&thread.cmdline));
-            rows.cgroup.push(StrId::NULL);
-            rows.container_id.push(StrId::NULL);
-            rows.uid.push(NULL_I64);
-            rows.mount_namespace.push(NULL_I64);
-            rows.started_at_ns.push(thread.started_at_ns);
-            rows.ended_at_ns
-                .push(thread.ended_at_ns.unwrap_or(NULL_I64));
-            rows.exit_status
-                .push(thread.exit_status.unwrap_or(NULL_I32));
+            rows.push(ProcessRow {
+                pid: thread.pid.unwrap_or(NULL_I32),
+                tid: thread.tid,
+                ppid: thread.ppid.unwrap_or(NULL_I32),
+                comm: text(&thread.comm),
+                exe: text(&thread.exe),
+                cmdline: text(&thread.cmdline),
+                started_at_ns: thread.started_at_ns,
+                ended_at_ns: thread.ended_at_ns.unwrap_or(NULL_I64),
+                exit_status: thread.exit_status.unwrap_or(NULL_I32),
+                ..ProcessRow::default()
+            });
         }
-        if !rows.tid.is_empty() {
+        if !rows.is_empty() {
             self.writer.append(rows.into_batch(strings))?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The tables of a session: the one place that defines their columns. Schema
 //! pages, Parquet schemas and SQL views follow from it.
 
-use crate::batch::{Batch, ColumnData};
+use crate::batch::{Batch, ColumnData, NULL_I32, NULL_I64};
 use crate::strings::{StrId, StringTable};
 
 /// Version of the tables and of the layout of a session. A reader refuses a
@@ -53,113 +53,44 @@ pub struct Table {
     pub key: &'static [&'static str],
 }
 
-macro_rules! column_type {
-    (i64) => { Vec<i64> };
-    (i32) => { Vec<i32> };
-    (bool) => { Vec<bool> };
-    (str) => { Vec<StrId> };
-    (blob) => { Vec<StrId> };
-    (list) => { Vec<Vec<i64>> };
+/// What a row holds, by [`ColumnType`].
+mod value {
+    pub type I64 = i64;
+    pub type I32 = i32;
+    pub type Bool = bool;
+    pub type Str = super::StrId;
+    pub type Blob = super::StrId;
+    pub type ListI64 = Vec<i64>;
 }
 
-macro_rules! column_variant {
-    (i64, $v:expr) => {
-        ColumnData::I64($v)
-    };
-    (i32, $v:expr) => {
-        ColumnData::I32($v)
-    };
-    (bool, $v:expr) => {
-        ColumnData::Bool($v)
-    };
-    (str, $v:expr) => {
-        ColumnData::Str($v)
-    };
-    (blob, $v:expr) => {
-        ColumnData::Blob($v)
-    };
-    (list, $v:expr) => {
-        ColumnData::ListI64($v)
-    };
+/// What stands for null in a row.
+trait Null {
+    const NULL: Self;
 }
 
-macro_rules! column_values {
-    (i64, $v:expr) => {
-        if let ColumnData::I64(v) = $v {
-            v
-        } else {
-            return None;
-        }
-    };
-    (i32, $v:expr) => {
-        if let ColumnData::I32(v) = $v {
-            v
-        } else {
-            return None;
-        }
-    };
-    (bool, $v:expr) => {
-        if let ColumnData::Bool(v) = $v {
-            v
-        } else {
-            return None;
-        }
-    };
-    (str, $v:expr) => {
-        if let ColumnData::Str(v) = $v {
-            v
-        } else {
-            return None;
-        }
-    };
-    (blob, $v:expr) => {
-        if let ColumnData::Blob(v) = $v {
-            v
-        } else {
-            return None;
-        }
-    };
-    (list, $v:expr) => {
-        if let ColumnData::ListI64(v) = $v {
-            v
-        } else {
-            return None;
-        }
-    };
+impl Null for i64 {
+    const NULL: Self = NULL_I64;
 }
 
-macro_rules! column_kind {
-    (i64) => {
-        ColumnType::I64
-    };
-    (i32) => {
-        ColumnType::I32
-    };
-    (bool) => {
-        ColumnType::Bool
-    };
-    (str) => {
-        ColumnType::Str
-    };
-    (blob) => {
-        ColumnType::Blob
-    };
-    (list) => {
-        ColumnType::ListI64
-    };
+impl Null for i32 {
+    const NULL: Self = NULL_I32;
+}
+
+impl Null for StrId {
+    const NULL: Self = StrId::NULL;
 }
 
 macro_rules! nullable {
-    (null) => {
-        true
+    (null, $null:expr, $set:expr) => {
+        $null
     };
-    (set) => {
-        false
+    (set, $null:expr, $set:expr) => {
+        $set
     };
 }
 
 macro_rules! tables {
-    ($($(#[doc = $table_doc:literal])* $konst:ident $table:ident $rows:ident key [$($key:literal),*] {
+    ($($(#[doc = $table_doc:literal])* $konst:ident $table:ident $rows:ident $row:ident key [$($key:literal),*] {
         $($(#[doc = $doc:literal])* $column:ident: $ty:ident $null:ident,)*
     })*) => {
         $(
@@ -169,25 +100,67 @@ macro_rules! tables {
                 doc: concat!($($table_doc, "\n"),*),
                 columns: &[$(Column {
                     name: stringify!($column),
-                    ty: column_kind!($ty),
-                    nullable: nullable!($null),
+                    ty: ColumnType::$ty,
+                    nullable: nullable!($null, true, false),
                     doc: concat!($($doc, "\n"),*),
                 }),*],
                 key: &[$($key),*],
             };
 
+            #[doc = concat!("One row of table `", stringify!($table), "`.")]
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct $row {
+                $($(#[doc = $doc])* pub $column: value::$ty,)*
+            }
+
+            /// Null in every column that can be null; elsewhere 0, false or nothing.
+            impl Default for $row {
+                fn default() -> Self {
+                    Self { $($column: nullable!($null, Null::NULL, Default::default()),)* }
+                }
+            }
+
             #[doc = concat!("Rows of table `", stringify!($table), "`, one vector a column.")]
             #[derive(Clone, Debug, Default)]
             pub struct $rows {
-                $($(#[doc = $doc])* pub $column: column_type!($ty),)*
+                $($(#[doc = $doc])* pub $column: Vec<value::$ty>,)*
             }
 
             impl $rows {
+                /// Adds a row.
+                #[inline]
+                pub fn push(&mut self, row: $row) {
+                    // Taken apart first, so that no copy of the row is made in memory.
+                    let $row { $($column),* } = row;
+                    $(self.$column.push($column);)*
+                }
+
+                /// Replaces row `at`; adds the row when there are no more than `at`.
+                pub fn put(&mut self, at: usize, row: $row) {
+                    let $row { $($column),* } = row;
+                    $(match self.$column.get_mut(at) {
+                        Some(place) => *place = $column,
+                        None => self.$column.push($column),
+                    })*
+                }
+
+                /// Number of rows.
+                #[inline]
+                pub fn len(&self) -> usize {
+                    let [rows, ..] = [$(self.$column.len()),*];
+                    rows
+                }
+
+                /// Whether there are no rows.
+                pub fn is_empty(&self) -> bool {
+                    self.len() == 0
+                }
+
                 /// The rows as a batch; `strings` is what their strings refer to.
                 pub fn into_batch(self, strings: StringTable) -> Batch {
                     Batch {
                         table: &$konst,
-                        columns: vec![$(column_variant!($ty, self.$column)),*],
+                        columns: vec![$(ColumnData::$ty(self.$column)),*],
                         strings,
                     }
                 }
@@ -196,7 +169,12 @@ macro_rules! tables {
                 /// for a batch of another table.
                 pub fn from_batch(batch: Batch) -> Option<(Self, StringTable)> {
                     let mut columns = batch.columns.into_iter();
-                    let rows = Self { $($column: column_values!($ty, columns.next()?)),* };
+                    let rows = Self {
+                        $($column: match columns.next()? {
+                            ColumnData::$ty(values) => values,
+                            _ => return None,
+                        }),*
+                    };
                     std::ptr::eq(batch.table, &$konst).then_some((rows, batch.strings))
                 }
 
@@ -224,78 +202,78 @@ tables! {
     /// row for each completion; each begins where the one before ended. Rows lie in the
     /// order in which they ended, but in parts that were merged those of a thread and call
     /// stand together within a row group: ask for an order with ORDER BY.
-    SYSCALLS syscalls SyscallRows key [] {
+    SYSCALLS syscalls SyscallRows SyscallRow key [] {
         /// Id of the request, unique in the session: a number from 1, in the order
         /// in which requests ended or something below them was first seen.
-        rid: i64 set,
+        rid: I64 set,
         /// When the call was entered or the operation submitted: CLOCK_MONOTONIC
         /// nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// From entry to exit, or from submission to completion, nanoseconds; for
         /// a call that had not ended, the time that it had taken so far. Null when
         /// an imported log does not tell.
-        dur_ns: i64 null,
+        dur_ns: I64 null,
         /// Process (thread group) id, as the host counts; null when an imported log
         /// does not tell.
-        pid: i32 null,
+        pid: I32 null,
         /// Thread id, as the host counts; of an operation the thread that
         /// submitted it, which with SQPOLL is the kernel's thread of the ring.
-        tid: i32 set,
+        tid: I32 set,
         /// Name of the thread when the call ended.
-        comm: str null,
+        comm: Str null,
         /// Processor on which the call ended; null when an imported log does not
         /// tell.
-        cpu: i32 null,
+        cpu: I32 null,
         /// Name of the call, as in strace; of an operation as in the kernel's
         /// headers: IORING_OP_READV, IOCB_CMD_PREAD.
-        syscall: str set,
+        syscall: Str set,
         /// data, metadata, directory, xattr, memory or async.
-        class: str set,
+        class: Str set,
         /// What the call returned, negative errno for an error; null for a
         /// call that had not ended.
-        ret: i64 null,
+        ret: I64 null,
         /// Name of the error, null when there was none.
-        errno: str null,
+        errno: Str null,
         /// Descriptor that the call worked on, as passed; with FIXED_FILE in
         /// op_flags the index of a registered file.
-        fd: i32 null,
+        fd: I32 null,
         /// File that the call worked on, in table files.
-        file_id: i64 null,
+        file_id: I64 null,
         /// Byte in the file where the I/O took place; null when the call has none, or
         /// when others used the same position so that it is not known.
-        file_offset: i64 null,
+        file_offset: I64 null,
         /// Bytes asked for, as the kernel takes them: below 0 where it takes a sign.
         /// Null, and kept in args, when it is 2^63 or more.
-        size: i64 null,
+        size: I64 null,
         /// Bytes moved.
-        bytes: i64 null,
+        bytes: I64 null,
         /// Flags, decoded as in strace.
-        flags: str null,
+        flags: Str null,
         /// First path (or text of a symbolic link) as passed. Null with a note in args
         /// when it was a null pointer (path_arg=NULL) or could not be read
         /// (path_arg=partial); with that note, too, when it is cut after 4,095 bytes.
-        path_arg: str null,
+        path_arg: Str null,
         /// Second path as passed.
-        path_arg2: str null,
+        path_arg2: Str null,
         /// Absolute path of the file at the time of the call: the file's own
         /// when the call has an open file, else path_arg made absolute. Null when
         /// there is no path: a null, empty, unreadable or cut path_arg.
-        path: str null,
+        path: Str null,
         /// The same for the second path or file.
-        path2: str null,
+        path2: Str null,
         /// XXH64 with seed 0 of the first content_bytes of the bytes moved
         /// (recorded with --content hash), its 64 bits as a signed number;
         /// null when nothing was moved or the memory could not be read.
-        hash: i64 null,
+        hash: I64 null,
         /// Further arguments, name=value, decoded as in strace: also structs, the number
         /// of segments (iovcnt), what stat and statfs return, what does not fit its
         /// column, and null pointers in the place of a position (offset_ptr=NULL). A
         /// descriptor before a path has behind it what it stood for at the time of the
         /// call, as by strace -y: dirfd=3</etc>, dirfd=AT_FDCWD</home> with the working
         /// directory.
-        args: str null,
+        args: Str null,
         /// By which interface: syscall, io_uring or aio (an iocb of io_submit).
-        api: str set,
+        api: Str set,
         /// Of an operation the flags with which it was submitted
         /// (FIXED_FILE, DRAIN, LINK, HARDLINK, ASYNC, BUFFER_SELECT, CQE_SKIP: the
         /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
@@ -305,15 +283,15 @@ tables! {
         /// ended before; UNSEEN, it ended, but how and when was not seen. 0: none.
         /// Of a call BEGAN_BEFORE when a thread waited in it as the recording took
         /// that thread in: ts_ns is then, dur_ns counts from then; else null.
-        op_flags: str null,
+        op_flags: Str null,
         /// What the program passed with an operation to know it again, null for a
         /// call: user_data of io_uring, aio_data of AIO, as a signed number.
-        user_data: i64 null,
+        user_data: I64 null,
         /// Bytes that hash or content covers: fewer than bytes when the call
         /// moved more than --content-max.
-        content_bytes: i64 null,
+        content_bytes: I64 null,
         /// The first bytes moved (recorded with --content plain).
-        content: blob null,
+        content: Blob null,
     }
 
     /// One row a page fault on a mapped file: the first touch of a page, or the
@@ -321,51 +299,51 @@ tables! {
     /// mapped already take no fault and have no row; a fault may map neighbours
     /// along (around_offset), which then take none. Faults on memory without a file
     /// are no I/O and not in here.
-    FAULTS faults FaultRows key [] {
+    FAULTS faults FaultRows FaultRow key [] {
         /// Id of the request, unique in the session over all tables.
-        rid: i64 set,
+        rid: I64 set,
         /// When the fault was taken, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Until the kernel had dealt with it, nanoseconds, waiting and trying
         /// again included; null when beginning or end was not seen.
-        dur_ns: i64 null,
+        dur_ns: I64 null,
         /// Process (thread group) id, as the host counts.
-        pid: i32 set,
+        pid: I32 set,
         /// Thread id, as the host counts.
-        tid: i32 set,
+        tid: I32 set,
         /// Name of the thread.
-        comm: str null,
+        comm: Str null,
         /// Processor on which the fault ended.
-        cpu: i32 set,
+        cpu: I32 set,
         /// read, write or exec (a fetch of instructions); null when not seen.
-        access: str null,
+        access: Str null,
         /// minor: the page was in memory. major: it had to be read, or waited
         /// for. failed: SIGBUS, as beyond the end of the file or when reading
         /// failed. Null when the end was not seen.
-        kind: str null,
+        kind: Str null,
         /// absent: the page was not mapped. protected: it was, but not for this
         /// access, as at the first write after a read. Null when not seen.
-        cause: str null,
+        cause: Str null,
         /// user: the program touched the page. kernel: a call did, in the
         /// program's name (read into mapped memory). Null when not seen.
-        origin: str null,
+        origin: Str null,
         /// shared or private. A write to a private mapping copies the page and
         /// does not reach the file.
-        mapping: str set,
+        mapping: Str set,
         /// Address that was touched.
-        address: i64 set,
+        address: I64 set,
         /// File that is mapped there, in table files.
-        file_id: i64 null,
+        file_id: I64 null,
         /// Its path at the time of the fault.
-        path: str null,
+        path: Str null,
         /// Byte in the file that the address stands for, not rounded to a page.
-        file_offset: i64 set,
+        file_offset: I64 set,
         /// Where the range of the file begins whose pages were mapped along as far
         /// as they were in the page cache (fault-around); null when there was none
         /// or the kernel does not tell.
-        around_offset: i64 null,
+        around_offset: I64 null,
         /// Bytes of that range; the page of the fault may be one of them.
-        around_bytes: i64 null,
+        around_bytes: I64 null,
     }
 
     /// One row a request in which a file system handed dirty pages of a file to
@@ -373,34 +351,34 @@ tables! {
     /// mapping that may be written, from the first such fault on; pages that were
     /// made dirty by write(2) or by others are among them. File systems without a
     /// device of their own (tmpfs, network) have none.
-    WRITEBACK writeback WritebackRows key [] {
+    WRITEBACK writeback WritebackRows WritebackRow key [] {
         /// Id, unique in the session over all tables.
-        rid: i64 set,
+        rid: I64 set,
         /// When the request was submitted, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Process that submitted it: a worker of the kernel's, or a task that
         /// asked for it.
-        pid: i32 set,
+        pid: I32 set,
         /// Thread that submitted it.
-        tid: i32 set,
+        tid: I32 set,
         /// Name of that thread.
-        comm: str null,
+        comm: Str null,
         /// Processor.
-        cpu: i32 set,
+        cpu: I32 set,
         /// Call of a recorded task in which it was submitted: msync, fsync, ...;
         /// null when it was a worker or a task that is not recorded.
-        syscall: str null,
+        syscall: Str null,
         /// The file, in table files.
-        file_id: i64 null,
+        file_id: I64 null,
         /// Its path.
-        path: str null,
+        path: Str null,
         /// Byte in the file where the first page begins.
-        file_offset: i64 set,
+        file_offset: I64 set,
         /// Bytes of all pages of the request.
-        bytes: i64 set,
+        bytes: I64 set,
         /// Whether the pages lie one behind the other in the file; when not,
         /// the bytes are not those from file_offset on.
-        contiguous: bool set,
+        contiguous: Bool set,
     }
 
     /// One row per request to a device, whichever process made it: requests of other
@@ -409,268 +387,268 @@ tables! {
     /// neither completed_at_ns, dur_ns, error nor cpu: they were in flight when the recording
     /// ended, or the kernel ran no programs at that moment. Devices without requests of
     /// their own (dm, md, zram) are seen through the devices below them.
-    BLOCK block BlockRows key [] {
+    BLOCK block BlockRows BlockRow key [] {
         /// Id of this row, unique in the session; table bios refers to it.
-        block_id: i64 set,
+        block_id: I64 set,
         /// Request that caused the first of its bios; null when none that is recorded
         /// did, or nobody can tell. All causes are in table bios.
-        rid: i64 null,
+        rid: I64 null,
         /// When the first time below was taken, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// From then until it was completed, nanoseconds; null when that was not seen.
-        dur_ns: i64 null,
+        dur_ns: I64 null,
         /// Name of the device: sda, nvme0n1, loop0. Empty for a queue without a disk
         /// (administration of an NVMe controller).
-        device: str set,
+        device: Str set,
         /// Where it begins on the device, sectors of 512 bytes; null for a flush and for
         /// commands of a driver.
-        sector: i64 null,
+        sector: I64 null,
         /// Bytes that were moved; those of the whole request when its end was not seen.
-        bytes: i64 set,
+        bytes: I64 set,
         /// read, write, flush, discard, secure_erase, zone_append, write_zeroes,
         /// driver_in and driver_out (commands that a driver or a program passes through
         /// to the device: what they mean is up to the device), or the kernel's number.
-        op: str set,
+        op: Str set,
         /// SYNC, META, PRIO, FUA, PREFLUSH, RAHEAD, BACKGROUND, NOWAIT, IDLE, joined
         /// by |; null when there are none.
-        flags: str null,
+        flags: Str null,
         /// The kernel's blk_status_t; 0 when it succeeded, null when its end was not seen.
-        error: i32 null,
+        error: I32 null,
         /// When the first of its bios was submitted by the file system.
-        queued_at_ns: i64 null,
+        queued_at_ns: I64 null,
         /// When the block layer had a request for it: waiting before that is for a
         /// free request, or for a limit.
-        started_at_ns: i64 null,
+        started_at_ns: I64 null,
         /// When it was put into the queue of the I/O scheduler; null when it went past.
-        inserted_at_ns: i64 null,
+        inserted_at_ns: I64 null,
         /// When it was given to the device's driver.
-        issued_at_ns: i64 null,
+        issued_at_ns: I64 null,
         /// When the device had completed it; null when that was not seen.
-        completed_at_ns: i64 null,
+        completed_at_ns: I64 null,
         /// Process that submitted the first bio.
-        pid: i32 null,
+        pid: I32 null,
         /// Thread that submitted the first bio: the program's, or a worker of the
         /// kernel's.
-        tid: i32 null,
+        tid: I32 null,
         /// Name of that thread.
-        comm: str null,
+        comm: Str null,
         /// Processor on which it was completed; null when that was not seen.
-        cpu: i32 null,
+        cpu: I32 null,
         /// File of the first bio, in table files; null when no recorded task has used
         /// that file, or there is none.
-        file_id: i64 null,
+        file_id: I64 null,
         /// Its path.
-        path: str null,
+        path: Str null,
         /// Byte in the file of the first bio; null for direct I/O, whose call has it,
         /// and for what belongs to no file.
-        file_offset: i64 null,
+        file_offset: I64 null,
         /// Requests that the device had when it got this one, which counts; only
         /// those that were issued since the recording began.
-        queue_depth: i64 null,
+        queue_depth: I64 null,
         /// Bios that it was made of; null when its end was not seen and it had several.
-        bios: i32 null,
+        bios: I32 null,
         /// Times that it was taken back from the device and issued again.
-        requeues: i32 set,
+        requeues: I32 set,
     }
 
     /// One row a bio: what a file system submitted at once. A request to a device
     /// may have several (merged), and a bio several requests (split). So this table
     /// links requests of programs and of devices, many to many.
-    BIOS bios BioRows key [] {
+    BIOS bios BioRows BioRow key [] {
         /// The request to the device, in table block.
-        block_id: i64 set,
+        block_id: I64 set,
         /// Request of a program that caused it: who dirtied the pages that are written
         /// back, whose change a journal commits, who reads. Null when nobody can tell,
         /// or it is not recorded. The last one when several dirtied the same file.
-        rid: i64 null,
+        rid: I64 null,
         /// Request in whose course it was submitted: an fsync that writes back what
         /// others dirtied; null for workers of the kernel's.
-        submit_rid: i64 null,
+        submit_rid: I64 null,
         /// When it was submitted, CLOCK_MONOTONIC nanoseconds; null when not seen.
-        ts_ns: i64 null,
+        ts_ns: I64 null,
         /// Where it begins on the device, sectors of 512 bytes.
-        sector: i64 set,
+        sector: I64 set,
         /// Its bytes.
-        bytes: i64 set,
+        bytes: I64 set,
         /// call: the task's own I/O, direct or metadata. read: into the page cache.
         /// readahead: the same, ahead of or along with what was asked for. writeback:
         /// dirty pages. journal: of the file system. other: nothing of these could
         /// be told.
-        origin: str set,
+        origin: Str set,
         /// Process that submitted it.
-        pid: i32 null,
+        pid: I32 null,
         /// Thread that submitted it.
-        tid: i32 null,
+        tid: I32 null,
         /// Name of that thread.
-        comm: str null,
+        comm: Str null,
         /// Process of rid.
-        cause_pid: i32 null,
+        cause_pid: I32 null,
         /// Thread of rid.
-        cause_tid: i32 null,
+        cause_tid: I32 null,
         /// Its file, in table files.
-        file_id: i64 null,
+        file_id: I64 null,
         /// Path of the file.
-        path: str null,
+        path: Str null,
         /// Byte in the file; null for direct I/O, whose call has it.
-        file_offset: i64 null,
+        file_offset: I64 null,
     }
 
     /// One row a time that a thread was off the CPU in the course of a request.
-    WAITS waits WaitRows key [] {
+    WAITS waits WaitRows WaitRow key [] {
         /// The request; null when it is not recorded itself (filters, faults on memory
         /// without a file).
-        rid: i64 null,
+        rid: I64 null,
         /// When it left the CPU, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Until it was back, nanoseconds; null when the kernel ran no programs as it came
         /// back.
-        dur_ns: i64 null,
+        dur_ns: I64 null,
         /// Process (thread group) id.
-        pid: i32 set,
+        pid: I32 set,
         /// Thread id.
-        tid: i32 set,
+        tid: I32 set,
         /// Name of the thread.
-        comm: str null,
+        comm: Str null,
         /// Processor on which it went on; null when that was not seen.
-        cpu: i32 null,
+        cpu: I32 null,
         /// io: for I/O, as the kernel accounts it. uninterruptible: for something
         /// else that ends soon, as locks. interruptible: for an event. preempted: it
         /// could have run. other: another state of the kernel's.
-        reason: str set,
+        reason: Str set,
         /// When it was woken; null when that was not seen, or it was preempted.
-        woken_at_ns: i64 null,
+        woken_at_ns: I64 null,
         /// From then until it was on a CPU again, nanoseconds: others had the CPU.
-        run_queue_ns: i64 null,
+        run_queue_ns: I64 null,
         /// Who woke it: name of the thread, or the interrupt (softirq:BLOCK,
         /// irq:virtio0, timer).
-        waker: str null,
+        waker: Str null,
         /// Thread that woke it; null for interrupts.
-        waker_tid: i32 null,
+        waker_tid: I32 null,
     }
 
     /// One row an interrupt that took the CPU in the course of a request. Handlers only:
     /// the time between an interrupt and its handler is not seen.
-    IRQS irqs IrqRows key [] {
+    IRQS irqs IrqRows IrqRow key [] {
         /// The request; null as in waits.
-        rid: i64 null,
+        rid: I64 null,
         /// When the handler began, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Until it ended, nanoseconds, interrupts of it included.
-        dur_ns: i64 set,
+        dur_ns: I64 set,
         /// Process of the thread that was interrupted.
-        pid: i32 set,
+        pid: I32 set,
         /// The thread.
-        tid: i32 set,
+        tid: I32 set,
         /// Its name.
-        comm: str null,
+        comm: Str null,
         /// Processor.
-        cpu: i32 set,
+        cpu: I32 set,
         /// irq, softirq, timer or call (another processor asked for something).
-        kind: str set,
+        kind: Str set,
         /// Name of the device, or of the softirq.
-        name: str set,
+        name: Str set,
     }
 
     /// One row a request that used the page cache.
-    PAGECACHE pagecache PagecacheRows key [] {
+    PAGECACHE pagecache PagecacheRows PagecacheRow key [] {
         /// The request; null as in waits.
-        rid: i64 null,
+        rid: I64 null,
         /// When it began, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Process (thread group) id.
-        pid: i32 set,
+        pid: I32 set,
         /// Thread id.
-        tid: i32 set,
+        tid: I32 set,
         /// Name of the thread.
-        comm: str null,
+        comm: Str null,
         /// File, in table files.
-        file_id: i64 null,
+        file_id: I64 null,
         /// Its path.
-        path: str null,
+        path: Str null,
         /// Pages of the file that it read through the page cache; null when it looked
         /// none up.
-        pages: i64 null,
+        pages: I64 null,
         /// Of which were there, perhaps still being read; null like pages.
-        hits: i64 null,
+        hits: I64 null,
         /// Of which were not, and had to be read; null like pages.
-        misses: i64 null,
+        misses: I64 null,
         /// Pages that were read along, ahead of what was asked for.
-        readahead_pages: i64 set,
+        readahead_pages: I64 set,
         /// Pages that were added without a lookup: by writes and faults.
-        added_pages: i64 set,
+        added_pages: I64 set,
         /// Folios (a page, or several that are kept together) that became dirty.
-        dirtied: i64 set,
+        dirtied: I64 set,
         /// Changes to metadata that joined a transaction of jbd2 (ext4).
-        journal_handles: i64 set,
+        journal_handles: I64 set,
     }
 
     /// Where the time of a request went: one row a visit of a layer, for the requests in
     /// the course of which something below the call was seen. All time of any other
     /// request is its call's own; view all_slices has a row for those too. The
     /// self_ns of a request's rows add up to its dur_ns.
-    SLICES slices SliceRows key [] {
+    SLICES slices SliceRows SliceRow key [] {
         /// The request.
-        rid: i64 set,
+        rid: I64 set,
         /// syscall (the call itself, with all of the kernel's work that has no hook of
         /// its own), vfs, fs, sched, block (waiting for the device, or submitting to it),
         /// device, irq, or pagecache (a page fault, or functions of the page cache).
-        layer: str set,
+        layer: Str set,
         /// Name of the call, of the function, of the device, of the interrupt; why it was
         /// off the CPU.
-        name: str set,
+        name: Str set,
         /// When the visit began, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// How long it took, nanoseconds.
-        dur_ns: i64 set,
+        dur_ns: I64 set,
         /// The part of dur_ns that was spent in this visit and in none that lies deeper,
         /// nanoseconds.
-        self_ns: i64 set,
+        self_ns: I64 set,
         /// 0 for the request itself, 1 for what lies in it, and so on.
-        depth: i32 set,
+        depth: I32 set,
     }
 
     /// From where in its program a call was made, with `--stacks`: one row a call.
-    STACKS stacks StackRows key [] {
+    STACKS stacks StackRows StackRow key [] {
         /// The request; null when the record of the call found no room.
-        rid: i64 null,
+        rid: I64 null,
         /// When the stack was taken, CLOCK_MONOTONIC nanoseconds: right behind the call.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Process (thread group) id.
-        pid: i32 set,
+        pid: I32 set,
         /// Thread id.
-        tid: i32 set,
+        tid: I32 set,
         /// Its functions, in table frames; null when they could not be told, as of a process
         /// that had ended when the recorder looked at it first, or of code that is made
         /// while it runs.
-        stack_id: i64 null,
+        stack_id: I64 null,
     }
 
     /// One row a function on a stack: the innermost ones, as many as lie in the first
     /// 1,024 bytes of the stack. Written when the recording is over.
-    FRAMES frames FrameRows key ["stack_id", "frame"] {
+    FRAMES frames FrameRows FrameRow key ["stack_id", "frame"] {
         /// The stack.
-        stack_id: i64 set,
+        stack_id: I64 set,
         /// 0 is the function that made the call, mostly one of the C library; 1 the one that
         /// called it, and so on.
-        frame: i32 set,
+        frame: I32 set,
         /// Path of the program or library that the function is in, as its process saw it; null
         /// for code that is in no file.
-        object: str null,
+        object: Str null,
         /// Its build id, in hexadecimal digits.
-        build_id: str null,
+        build_id: Str null,
         /// Byte in that file to which the call that the function made returns.
-        file_offset: i64 null,
+        file_offset: I64 null,
         /// Name of the function; null when the file has none for it.
-        function: str null,
+        function: Str null,
         /// The same as file_offset, from the function's beginning.
-        function_offset: i64 null,
+        function_offset: I64 null,
         /// File of the source; null without debug information.
-        source: str null,
+        source: Str null,
         /// Line in it.
-        line: i32 null,
+        line: I32 null,
         /// Whether the function has no code of its own: the compiler made it part of the next
         /// one.
-        inlined: bool set,
+        inlined: Bool set,
     }
 
     /// By how much counters of perf grew in the course of a request, with `--counters`: one
@@ -680,192 +658,192 @@ tables! {
     /// the CPU is not in it; what interrupts did that came meanwhile is. A column is null
     /// when its counter was not asked for, when the machine does not have it, and when the
     /// processor had it for others during a part of the request.
-    PERF_COUNTERS perf_counters PerfCounterRows key [] {
+    PERF_COUNTERS perf_counters PerfCounterRows PerfCounterRow key [] {
         /// The request; null when its own record could not be read.
-        rid: i64 null,
+        rid: I64 null,
         /// When it began, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Thread id.
-        tid: i32 set,
+        tid: I32 set,
         /// Cycles of the processor.
-        cycles: i64 null,
+        cycles: I64 null,
         /// Instructions that were carried out.
-        instructions: i64 null,
+        instructions: I64 null,
         /// Accesses to the processor's cache of the last level, mostly.
-        cache_references: i64 null,
+        cache_references: I64 null,
         /// Of which found nothing there.
-        cache_misses: i64 null,
+        cache_misses: I64 null,
         /// Branches that the processor had predicted wrong.
-        branch_misses: i64 null,
+        branch_misses: I64 null,
         /// Time on a CPU, nanoseconds.
-        task_clock_ns: i64 null,
+        task_clock_ns: I64 null,
         /// Page faults, those on memory without a file too.
-        page_faults: i64 null,
+        page_faults: I64 null,
         /// Times that it left the CPU and came back.
-        context_switches: i64 null,
+        context_switches: I64 null,
         /// Times that it came back to another CPU.
-        cpu_migrations: i64 null,
+        cpu_migrations: I64 null,
     }
 
     /// One row a file: device, inode and generation. A recycled inode is a new
     /// file.
-    FILES files FileRows key ["file_id"] {
+    FILES files FileRows FileRow key ["file_id"] {
         /// Id of the file in this session.
-        file_id: i64 set,
+        file_id: I64 set,
         /// Device number, encoded as st_dev of stat(2); null when an imported log
         /// does not tell.
-        dev: i64 null,
+        dev: I64 null,
         /// Inode number; null when an imported log does not tell.
-        ino: i64 null,
+        ino: I64 null,
         /// Generation of the inode; null when the file was never seen open.
-        generation: i64 null,
+        generation: I64 null,
         /// dev|ino|first_seen_at_ns; null when an imported log does not tell.
-        file_tag: str null,
+        file_tag: Str null,
         /// Absolute path, the latest known.
-        path: str null,
+        path: Str null,
         /// The path's bytes, when they are not valid UTF-8.
-        path_raw: blob null,
+        path_raw: Blob null,
         /// regular, directory, symlink, block, char, fifo, socket, anonymous
         /// or unknown.
-        file_type: str set,
+        file_type: Str set,
         /// Type of the file system (ext4, tmpfs, ...).
-        fs_type: str null,
+        fs_type: Str null,
         /// Size in bytes when first seen open.
-        size: i64 null,
+        size: I64 null,
         /// When the file was first seen, CLOCK_MONOTONIC nanoseconds.
-        first_seen_at_ns: i64 set,
+        first_seen_at_ns: I64 set,
         /// False when the path is cut or was never seen.
-        path_complete: bool set,
+        path_complete: Bool set,
         /// Mount namespace in which the file was last opened and in which path
         /// holds: the inode number of /proc/PID/ns/mnt. Null when it was never
         /// seen open or lies on no mount (pipes, memfd).
-        mount_namespace: i64 null,
+        mount_namespace: I64 null,
         /// Where the recorder finds the file, when mount_namespace is not its own (a
         /// container) and one of its mounts shows it.
-        host_path: str null,
+        host_path: Str null,
     }
 
     /// One row a path that a file had: renames and hard links give it more, and so does
     /// a use of the file after its name was removed.
-    FILE_PATHS file_paths FilePathRows key [] {
+    FILE_PATHS file_paths FilePathRows FilePathRow key [] {
         /// The file, in table files.
-        file_id: i64 set,
+        file_id: I64 set,
         /// When the path was first seen, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// Absolute path.
-        path: str set,
+        path: Str set,
         /// False when the path is cut.
-        path_complete: bool set,
+        path_complete: Bool set,
         /// Whether the name was already removed when it was seen.
-        deleted: bool set,
+        deleted: Bool set,
         /// Mount namespace in which the path holds; null when it lies on no
         /// mount.
-        mount_namespace: i64 null,
+        mount_namespace: I64 null,
     }
 
     /// One row a thread.
-    PROCESSES processes ProcessRows key ["tid", "started_at_ns"] {
+    PROCESSES processes ProcessRows ProcessRow key ["tid", "started_at_ns"] {
         /// Process (thread group) id, as the host counts; null when an imported log
         /// does not tell.
-        pid: i32 null,
+        pid: I32 null,
         /// Thread id, as the host counts.
-        tid: i32 set,
+        tid: I32 set,
         /// Parent process.
-        ppid: i32 null,
+        ppid: I32 null,
         /// Name, the latest.
-        comm: str null,
+        comm: Str null,
         /// Path of the executable.
-        exe: str null,
+        exe: Str null,
         /// Command line, arguments quoted for a shell.
-        cmdline: str null,
+        cmdline: Str null,
         /// Path of the cgroup (v2).
-        cgroup: str null,
+        cgroup: Str null,
         /// Id of the container, from the cgroup's name.
-        container_id: str null,
+        container_id: Str null,
         /// Real user id.
-        uid: i64 null,
+        uid: I64 null,
         /// Mount namespace: the inode number of /proc/PID/ns/mnt. Threads of
         /// containers have another one than those of the host.
-        mount_namespace: i64 null,
+        mount_namespace: I64 null,
         /// When the thread began, CLOCK_MONOTONIC nanoseconds; of an imported log
         /// when it shows the thread first.
-        started_at_ns: i64 set,
+        started_at_ns: I64 set,
         /// When it ended; null when it had not.
-        ended_at_ns: i64 null,
+        ended_at_ns: I64 null,
         /// Exit status, or 128 and the signal that ended it.
-        exit_status: i32 null,
+        exit_status: I32 null,
     }
 
     /// One row a set of calls that were seen but are not in syscalls: their
     /// counts, bytes and latencies are exact all the same. The counts of all
     /// rows and the rows of syscalls add up to what the kernel saw. Rows of layer
     /// pagecache do the same for tables faults and writeback.
-    LOSSES losses LossRows key ["stage", "cpu", "syscall", "pid", "file_id"] {
+    LOSSES losses LossRows LossRow key ["stage", "cpu", "syscall", "pid", "file_id"] {
         /// Where they were lost: ring (no room in the kernel's buffer), scratch
         /// (no scratch memory in the kernel), decode (damaged record) or write
         /// (no room on disk).
-        stage: str set,
+        stage: Str set,
         /// Processor, -1 when not known.
-        cpu: i32 set,
+        cpu: I32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for
         /// those of table writeback, block_request, wait, interrupt, page_cache, stack,
         /// perf_counters and fs_span for those of tables block, waits, irqs, pagecache,
         /// stacks and perf_counters and for parts of file systems.
-        syscall: str set,
+        syscall: Str set,
         /// Layer of the event: user, syscall, pagecache, block, sched, irq or fs; cpu for
         /// perf_counters, slices for rows of table slices that found no room on the disk.
-        layer: str set,
+        layer: Str set,
         /// Calls lost.
-        count: i64 set,
+        count: I64 set,
         /// Bytes that they moved.
-        bytes: i64 set,
+        bytes: I64 set,
         /// When the first was lost, CLOCK_MONOTONIC nanoseconds.
-        first_at_ns: i64 set,
+        first_at_ns: I64 set,
         /// When the last was lost, CLOCK_MONOTONIC nanoseconds.
-        last_at_ns: i64 set,
+        last_at_ns: I64 set,
         /// Process, -1 when the kernel had no room to tell.
-        pid: i32 set,
+        pid: I32 set,
         /// File, -1 when there was none or the kernel had no room to tell.
-        file_id: i64 set,
+        file_id: I64 set,
         /// Calls that failed.
-        errors: i64 set,
+        errors: I64 set,
         /// Sum of their durations, nanoseconds.
-        dur_ns: i64 set,
+        dur_ns: I64 set,
         /// Longest duration, nanoseconds.
-        max_dur_ns: i64 set,
+        max_dur_ns: I64 set,
         /// Durations: entry b counts those from 2^b to below 2^(b+1) ns.
-        hist: list set,
+        hist: ListI64 set,
     }
 
     /// Recorded with --detail counters, which makes no rows of calls: one row a
     /// second, process, call and, with --count-files, file, for what took place in
     /// that second. The counts of all rows add up to what the kernel saw.
-    COUNTERS counters CounterRows key [] {
+    COUNTERS counters CounterRows CounterRow key [] {
         /// When the second began, CLOCK_MONOTONIC nanoseconds: the counters of the
         /// kernel were read then and at ended_at_ns.
-        ts_ns: i64 set,
+        ts_ns: I64 set,
         /// When it ended, CLOCK_MONOTONIC nanoseconds.
-        ended_at_ns: i64 set,
+        ended_at_ns: I64 set,
         /// Name of the call or operation, as in table syscalls.
-        syscall: str set,
+        syscall: Str set,
         /// Process, -1 when the kernel had no room to tell.
-        pid: i32 set,
+        pid: I32 set,
         /// File, in table files; null when files were not asked for, when there was
         /// none or the kernel had no room to tell.
-        file_id: i64 null,
+        file_id: I64 null,
         /// Calls that returned.
-        count: i64 set,
+        count: I64 set,
         /// Bytes that they moved.
-        bytes: i64 set,
+        bytes: I64 set,
         /// Calls that failed.
-        errors: i64 set,
+        errors: I64 set,
         /// Sum of their durations, nanoseconds.
-        dur_ns: i64 set,
+        dur_ns: I64 set,
         /// Longest duration until then, nanoseconds: of this process, call and
         /// file since the recording began.
-        max_dur_ns: i64 set,
+        max_dur_ns: I64 set,
         /// Durations: entry b counts those from 2^b to below 2^(b+1) ns.
-        hist: list set,
+        hist: ListI64 set,
     }
 }
 
@@ -882,12 +860,14 @@ mod tests {
     fn batches_follow_the_table() {
         let mut strings = StringTable::new();
         let mut rows = FilePathRows::default();
-        rows.file_id.push(7);
-        rows.ts_ns.push(1);
-        rows.path.push(strings.intern(b"/x"));
-        rows.path_complete.push(true);
-        rows.deleted.push(false);
-        rows.mount_namespace.push(1);
+        rows.push(FilePathRow {
+            file_id: 7,
+            ts_ns: 1,
+            path: strings.intern(b"/x"),
+            path_complete: true,
+            deleted: false,
+            mount_namespace: 1,
+        });
         let batch = rows.into_batch(strings);
         assert_eq!(batch.len(), 1);
         assert_eq!(batch.columns.len(), FILE_PATHS.columns.len());
@@ -896,6 +876,21 @@ mod tests {
         assert_eq!((rows.file_id.as_slice(), strings.len()), (&[7][..], 1));
         rows.clear();
         assert!(rows.file_id.is_empty() && rows.deleted.is_empty());
+    }
+
+    #[test]
+    fn a_row_is_replaced_or_added() {
+        let mut rows = FilePathRows::default();
+        let row = |file_id| FilePathRow {
+            file_id,
+            ..FilePathRow::default()
+        };
+        rows.put(0, row(1));
+        rows.put(0, row(2));
+        rows.put(5, row(3));
+        assert_eq!((rows.len(), &rows.file_id[..]), (2, &[2, 3][..]));
+        assert_eq!(rows.mount_namespace, [NULL_I64; 2]);
+        assert_eq!((rows.ts_ns[0], rows.path[0]), (0, StrId::NULL));
     }
 
     #[test]

@@ -15,7 +15,10 @@ use fathom_model::abi::{
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
-use fathom_model::tables::{BioRows, BlockRows, IrqRows, PagecacheRows, SliceRows, WaitRows};
+use fathom_model::tables::{
+    BioRow, BioRows, BlockRow, BlockRows, IrqRow, IrqRows, PagecacheRow, PagecacheRows, SliceRow,
+    SliceRows, WaitRow, WaitRows,
+};
 use fathom_model::{StrId, StringTable};
 
 use crate::files::Files;
@@ -51,12 +54,12 @@ pub(crate) struct Ended<'a> {
 impl Layers {
     /// Rows of all tables that were not taken yet.
     pub(crate) fn pending_rows(&self) -> usize {
-        self.block.0.rid.len()
-            + self.bios.0.rid.len()
-            + self.waits.0.rid.len()
-            + self.irqs.0.rid.len()
-            + self.pagecache.0.rid.len()
-            + self.slices.0.rid.len()
+        self.block.0.len()
+            + self.bios.0.len()
+            + self.waits.0.len()
+            + self.irqs.0.len()
+            + self.pagecache.0.len()
+            + self.slices.0.len()
     }
 
     // Something may come behind the end of its request: an interrupt that fell into the
@@ -162,14 +165,15 @@ impl Layers {
         };
         let (rows, strings) = &mut self.slices;
         for slice in slices::slices(&whole, parts) {
-            rows.rid.push(rid);
-            rows.layer
-                .push(strings.intern(slice.layer.name().as_bytes()));
-            rows.name.push(strings.intern(slice.name.as_bytes()));
-            rows.ts_ns.push(signed(slice.begin));
-            rows.dur_ns.push(signed(slice.end - slice.begin));
-            rows.self_ns.push(signed(slice.own_ns));
-            rows.depth.push(slice.depth);
+            rows.push(SliceRow {
+                rid,
+                layer: strings.intern(slice.layer.name().as_bytes()),
+                name: strings.intern(slice.name.as_bytes()),
+                ts_ns: signed(slice.begin),
+                dur_ns: signed(slice.end - slice.begin),
+                self_ns: signed(slice.own_ns),
+                depth: slice.depth,
+            });
         }
     }
 
@@ -180,46 +184,45 @@ impl Layers {
         let woken = flags & WAIT_WOKEN != 0 && flags & WAIT_PREEMPTED == 0;
         let end = r.ts_ns.saturating_add(r.dur_ns);
         let waker = words::waker(r);
-        rows.rid.push(rid);
-        rows.ts_ns.push(signed(r.ts_ns));
-        rows.dur_ns
-            .push(if seen { signed(r.dur_ns) } else { NULL_I64 });
-        rows.pid.push(id(r.pid));
-        rows.tid.push(id(r.tid));
-        rows.comm.push(comm(tasks, r.tid, r.ts_ns, strings));
-        rows.cpu.push(if seen { id(cpu) } else { NULL_I32 });
-        rows.reason
-            .push(strings.intern(words::reason(r).as_bytes()));
-        rows.woken_at_ns
-            .push(if woken { signed(r.wake_ns) } else { NULL_I64 });
-        rows.run_queue_ns.push(if woken && seen {
-            signed(end.saturating_sub(r.wake_ns))
-        } else {
-            NULL_I64
-        });
-        rows.waker_tid.push(match &waker {
-            Some((_, Some(tid))) => id(*tid),
-            _ => NULL_I32,
-        });
-        rows.waker.push(match &waker {
-            Some((name, _)) => strings.intern(name.as_bytes()),
-            None => StrId::NULL,
+        rows.push(WaitRow {
+            rid,
+            ts_ns: signed(r.ts_ns),
+            dur_ns: if seen { signed(r.dur_ns) } else { NULL_I64 },
+            pid: id(r.pid),
+            tid: id(r.tid),
+            comm: comm(tasks, r.tid, r.ts_ns, strings),
+            cpu: if seen { id(cpu) } else { NULL_I32 },
+            reason: strings.intern(words::reason(r).as_bytes()),
+            woken_at_ns: if woken { signed(r.wake_ns) } else { NULL_I64 },
+            run_queue_ns: if woken && seen {
+                signed(end.saturating_sub(r.wake_ns))
+            } else {
+                NULL_I64
+            },
+            waker_tid: match &waker {
+                Some((_, Some(tid))) => id(*tid),
+                _ => NULL_I32,
+            },
+            waker: match &waker {
+                Some((name, _)) => strings.intern(name.as_bytes()),
+                None => StrId::NULL,
+            },
         });
     }
 
     fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, tasks: &mut Tasks) {
         let (rows, strings) = &mut self.irqs;
-        rows.rid.push(rid);
-        rows.ts_ns.push(signed(r.ts_ns));
-        rows.dur_ns.push(signed(r.dur_ns));
-        rows.pid.push(id(r.pid));
-        rows.tid.push(id(r.tid));
-        rows.comm.push(comm(tasks, r.tid, r.ts_ns, strings));
-        rows.cpu.push(id(cpu));
-        rows.kind
-            .push(strings.intern(words::interrupt_kind(r).as_bytes()));
-        rows.name
-            .push(strings.intern(words::interrupt_source(r).as_bytes()));
+        rows.push(IrqRow {
+            rid,
+            ts_ns: signed(r.ts_ns),
+            dur_ns: signed(r.dur_ns),
+            pid: id(r.pid),
+            tid: id(r.tid),
+            comm: comm(tasks, r.tid, r.ts_ns, strings),
+            cpu: id(cpu),
+            kind: strings.intern(words::interrupt_kind(r).as_bytes()),
+            name: strings.intern(words::interrupt_source(r).as_bytes()),
+        });
     }
 
     fn push_cache(
@@ -243,21 +246,22 @@ impl Layers {
         let (rows, strings) = &mut self.pagecache;
         let looked = |value: u64| if asked > 0 { signed(value) } else { NULL_I64 };
         let (file_id, path) = file(files, r.file, r.request_ns, strings);
-        rows.rid.push(rid);
-        rows.ts_ns.push(signed(r.request_ns));
-        rows.pid.push(id(r.pid));
-        rows.tid.push(id(r.tid));
-        rows.comm.push(comm(tasks, r.tid, r.request_ns, strings));
-        rows.file_id.push(file_id);
-        rows.path.push(path);
-        rows.pages.push(looked(pages));
-        rows.hits.push(looked(pages - misses));
-        rows.misses.push(looked(misses));
-        rows.readahead_pages
-            .push(i64::from(r.ahead) + i64::from(r.missed) - signed(misses));
-        rows.added_pages.push(i64::from(r.added));
-        rows.dirtied.push(i64::from(r.dirtied));
-        rows.journal_handles.push(i64::from(r.handles));
+        rows.push(PagecacheRow {
+            rid,
+            ts_ns: signed(r.request_ns),
+            pid: id(r.pid),
+            tid: id(r.tid),
+            comm: comm(tasks, r.tid, r.request_ns, strings),
+            file_id,
+            path,
+            pages: looked(pages),
+            hits: looked(pages - misses),
+            misses: looked(misses),
+            readahead_pages: i64::from(r.ahead) + i64::from(r.missed) - signed(misses),
+            added_pages: i64::from(r.added),
+            dirtied: i64::from(r.dirtied),
+            journal_handles: i64::from(r.handles),
+        });
     }
 
     /// A request to a device, which makes its rows at once.
@@ -318,65 +322,63 @@ impl Layers {
             .as_ref()
             .map(|(bio, _)| bio)
             .filter(|b| b.queued_at_ns > 0);
-        rows.block_id.push(block_id);
-        rows.rid.push(first.map_or(NULL_I64, |(_, rid)| rid));
-        rows.ts_ns.push(signed(ts_ns));
-        rows.dur_ns.push(if seen {
-            signed(r.completed_at_ns.saturating_sub(ts_ns))
-        } else {
-            NULL_I64
+        rows.push(BlockRow {
+            block_id,
+            rid: first.map_or(NULL_I64, |(_, rid)| rid),
+            ts_ns: signed(ts_ns),
+            dur_ns: if seen {
+                signed(r.completed_at_ns.saturating_sub(ts_ns))
+            } else {
+                NULL_I64
+            },
+            device: strings.intern(device.as_bytes()),
+            // One without data (a flush) has none.
+            sector: if r.sector == u64::MAX {
+                NULL_I64
+            } else {
+                signed(r.sector)
+            },
+            bytes: signed(r.bytes),
+            op: strings.intern(words::operation(r.op).as_bytes()),
+            flags: match words::block_flags(r.flags) {
+                none if none.is_empty() => StrId::NULL,
+                flags => strings.intern(flags.as_bytes()),
+            },
+            error: if seen { i32::from(r.error) } else { NULL_I32 },
+            queued_at_ns: time(queued_at_ns),
+            started_at_ns: time(r.started_at_ns),
+            inserted_at_ns: time(r.inserted_at_ns),
+            issued_at_ns: time(r.issued_at_ns),
+            completed_at_ns: if seen {
+                signed(r.completed_at_ns)
+            } else {
+                NULL_I64
+            },
+            pid: submitter.map_or(NULL_I32, |b| id(b.submit_pid)),
+            tid: submitter.map_or(NULL_I32, |b| id(b.submit_tid)),
+            comm: submitter.map_or(StrId::NULL, |b| {
+                strings.intern(lossless(text::until_nul(&b.comm)).as_bytes())
+            }),
+            cpu: if seen { id(cpu) } else { NULL_I32 },
+            file_id,
+            path,
+            file_offset: match &first {
+                Some((bio, _)) if bio.offset != NO_OFFSET => bio.offset.max(0),
+                _ => NULL_I64,
+            },
+            queue_depth: if r.issued_at_ns > 0 {
+                i64::from(r.queue_depth)
+            } else {
+                NULL_I64
+            },
+            // Of a request without an end only a single bio is known.
+            bios: if seen || r.bios == 1 {
+                id(u32::from(r.bios).saturating_add(r.bios_left_out))
+            } else {
+                NULL_I32
+            },
+            requeues: id(r.requeues),
         });
-        rows.device.push(strings.intern(device.as_bytes()));
-        // One without data (a flush) has none.
-        rows.sector.push(if r.sector == u64::MAX {
-            NULL_I64
-        } else {
-            signed(r.sector)
-        });
-        rows.bytes.push(signed(r.bytes));
-        rows.op
-            .push(strings.intern(words::operation(r.op).as_bytes()));
-        rows.flags.push(match words::block_flags(r.flags) {
-            none if none.is_empty() => StrId::NULL,
-            flags => strings.intern(flags.as_bytes()),
-        });
-        rows.error
-            .push(if seen { i32::from(r.error) } else { NULL_I32 });
-        rows.queued_at_ns.push(time(queued_at_ns));
-        rows.started_at_ns.push(time(r.started_at_ns));
-        rows.inserted_at_ns.push(time(r.inserted_at_ns));
-        rows.issued_at_ns.push(time(r.issued_at_ns));
-        rows.completed_at_ns.push(if seen {
-            signed(r.completed_at_ns)
-        } else {
-            NULL_I64
-        });
-        rows.pid
-            .push(submitter.map_or(NULL_I32, |b| id(b.submit_pid)));
-        rows.tid
-            .push(submitter.map_or(NULL_I32, |b| id(b.submit_tid)));
-        rows.comm.push(submitter.map_or(StrId::NULL, |b| {
-            strings.intern(lossless(text::until_nul(&b.comm)).as_bytes())
-        }));
-        rows.cpu.push(if seen { id(cpu) } else { NULL_I32 });
-        rows.file_id.push(file_id);
-        rows.path.push(path);
-        rows.file_offset.push(match &first {
-            Some((bio, _)) if bio.offset != NO_OFFSET => bio.offset.max(0),
-            _ => NULL_I64,
-        });
-        rows.queue_depth.push(if r.issued_at_ns > 0 {
-            i64::from(r.queue_depth)
-        } else {
-            NULL_I64
-        });
-        // Of a request without an end only a single bio is known.
-        rows.bios.push(if seen || r.bios == 1 {
-            id(u32::from(r.bios).saturating_add(r.bios_left_out))
-        } else {
-            NULL_I32
-        });
-        rows.requeues.push(id(r.requeues));
     }
 
     fn push_bio(
@@ -393,29 +395,30 @@ impl Layers {
         let seen = bio.queued_at_ns > 0;
         let caused = bio.cause_ns > 0;
         let number = |known: bool, value: u32| if known { id(value) } else { NULL_I32 };
-        rows.block_id.push(block_id);
-        rows.rid.push(rid);
-        rows.submit_rid.push(submit_rid);
-        rows.ts_ns.push(time(bio.queued_at_ns));
-        rows.sector.push(signed(bio.sector));
-        rows.bytes.push(i64::from(bio.bytes));
-        rows.origin
-            .push(strings.intern(words::origin(bio.origin).as_bytes()));
-        rows.pid.push(number(seen, bio.submit_pid));
-        rows.tid.push(number(seen, bio.submit_tid));
-        rows.comm.push(if seen {
-            strings.intern(lossless(text::until_nul(&bio.comm)).as_bytes())
-        } else {
-            StrId::NULL
-        });
-        rows.cause_pid.push(number(caused, bio.cause_pid));
-        rows.cause_tid.push(number(caused, bio.cause_tid));
-        rows.file_id.push(file_id);
-        rows.path.push(path);
-        rows.file_offset.push(if bio.offset == NO_OFFSET || !seen {
-            NULL_I64
-        } else {
-            bio.offset.max(0)
+        rows.push(BioRow {
+            block_id,
+            rid,
+            submit_rid,
+            ts_ns: time(bio.queued_at_ns),
+            sector: signed(bio.sector),
+            bytes: i64::from(bio.bytes),
+            origin: strings.intern(words::origin(bio.origin).as_bytes()),
+            pid: number(seen, bio.submit_pid),
+            tid: number(seen, bio.submit_tid),
+            comm: if seen {
+                strings.intern(lossless(text::until_nul(&bio.comm)).as_bytes())
+            } else {
+                StrId::NULL
+            },
+            cause_pid: number(caused, bio.cause_pid),
+            cause_tid: number(caused, bio.cause_tid),
+            file_id,
+            path,
+            file_offset: if bio.offset == NO_OFFSET || !seen {
+                NULL_I64
+            } else {
+                bio.offset.max(0)
+            },
         });
     }
 
