@@ -5,7 +5,7 @@ use fathom_model::syscalls::SYSCALLS;
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use crate::error::ProbeError;
-use crate::load::map;
+use crate::maps::map;
 
 /// Counters that the kernel has room for.
 pub(crate) const MAX_COUNTED: usize = 1 << 16;

@@ -6,7 +6,7 @@ use fathom_model::syscalls::SYSCALLS;
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use crate::error::ProbeError;
-use crate::load::map;
+use crate::maps::map;
 
 /// Counts of the kernel side, all CPUs together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

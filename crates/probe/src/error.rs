@@ -70,3 +70,51 @@ pub enum ProbeError {
     #[error("process {0} is fathom itself, which it does not record")]
     Itself(u32),
 }
+
+/// Why the command did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// `--user` names nobody.
+    #[error("--user: no user named '{0}'")]
+    NoUser(String),
+    /// The program does not exist.
+    #[error("{0}: command not found")]
+    NotFound(String),
+    /// The program cannot be executed.
+    #[error("{program}: {source}")]
+    NotExecutable {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The command could type into the terminal that it shares with whoever started fathom.
+    #[error(
+        "--user: cannot keep the command from typing into this terminal: {0}; run fathom as root \
+         with all capabilities, on a kernel with CONFIG_SECCOMP_FILTER"
+    )]
+    NoFilter(io::Error),
+    /// The system did not give what is needed.
+    #[error("can't start {program}: {source}")]
+    System {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel side did not take the command in.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+}
+
+impl SpawnError {
+    /// Exit status for it, as shells and env(1) use: 127 not found, 126 not
+    /// executable, 125 for what is fathom's own failure.
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            SpawnError::NotFound(_) => 127,
+            SpawnError::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+}

@@ -16,21 +16,12 @@ use crate::error::ProbeError;
 use crate::features::Features;
 use crate::filter::Filters;
 use crate::hooks::{self, Feature, Hooks, fault_config, layer_config};
+use crate::maps::map;
+use crate::options::ProbeOptions;
 use crate::perf_counters::PerfCounters;
-use crate::probe::ProbeOptions;
 use crate::rings::WideRings;
 use crate::variant::{self, Variant};
 use crate::{Content, descriptors, missing_privilege, mounts, refused};
-
-pub(crate) fn map<'a>(
-    object: &'a Object,
-    name: &'static str,
-) -> Result<libbpf_rs::Map<'a>, ProbeError> {
-    object
-        .maps()
-        .find(|map| map.name() == name)
-        .ok_or(ProbeError::Object(name))
-}
 
 /// Loads the programs that fit this kernel, and makes the rings.
 ///

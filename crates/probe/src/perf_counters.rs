@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::ProbeError;
 use crate::hooks::open_event;
-use crate::load::map;
+use crate::maps::map;
 
 /// Counters that are asked for, in the order of [`PERF_COUNTERS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

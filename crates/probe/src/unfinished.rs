@@ -9,7 +9,7 @@ use fathom_model::raw::{RawChunk, Ring};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use crate::error::ProbeError;
-use crate::load::map;
+use crate::maps::map;
 use crate::monotonic_ns;
 use crate::rings::append_framed;
 

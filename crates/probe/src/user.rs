@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::command::SpawnError;
+use crate::error::SpawnError;
 
 /// Variables of fathom's own environment that the user's programs have as well: about the
 /// terminal, the language and the time zone, as sudo keeps them.

@@ -5,10 +5,10 @@ use fathom_query::Db;
 use fathom_query::fetch::rows;
 use serde::Serialize;
 
-use crate::ReportError;
-use crate::layers::Layout::{Left, Right};
-use crate::layers::{Section, TOP};
+use crate::error::ReportError;
 use crate::queues::thousandths;
+use crate::section::Layout::{Left, Right};
+use crate::section::{Section, TOP};
 
 /// Counters of the calls of one name: means a call, null when they are known of none. Those
 /// that end in `_milli` are thousandths.

@@ -8,9 +8,11 @@ use fathom_query::escape::{shell_words, text};
 use fathom_query::{Db, QueryError};
 use fathom_session::Session;
 
+use crate::error::ReportError;
 use crate::findings::Findings;
 use crate::layers::Layers;
 use crate::report::*;
+use crate::section::total;
 use fathom_model::units;
 use fathom_query::fetch::{Row, rows};
 
@@ -20,17 +22,6 @@ const TOP: usize = 8;
 const TOP_ERRORS: usize = 10;
 /// Pieces that the timeline has at most.
 const SLICES: i64 = 120;
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The session could not be queried.
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    /// The session could not be diagnosed.
-    #[error(transparent)]
-    Diagnose(#[from] fathom_diagnose::DiagnoseError),
-}
 
 /// What a report needs besides the tables.
 #[derive(Clone, Debug)]
@@ -201,11 +192,6 @@ fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
         filters: meta.options.filters.clone(),
         fathom_version: meta.fathom_version.clone(),
     }
-}
-
-/// A sum; of numbers that cannot be, the largest that there is.
-pub(crate) fn total(values: impl Iterator<Item = i64>) -> i64 {
-    values.fold(0, i64::saturating_add)
 }
 
 /// Calls in table `counters`.

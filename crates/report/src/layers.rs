@@ -3,16 +3,13 @@
 use fathom_query::Db;
 use serde::Serialize;
 
-use crate::ReportError;
 use crate::counters::{self, CallCounters};
-use crate::gather::total;
+use crate::error::ReportError;
 use crate::queues::{Queue, ReadAhead, queues, read_ahead, thousandths};
-use crate::text::sparkline;
+use crate::section::Layout::{Flexible, Left, Right};
+use crate::section::{Section, TOP, sparkline, total};
 use fathom_model::units::{bytes, count, duration, percent, share};
 use fathom_query::fetch::rows;
-
-/// Rows of each ranking.
-pub(crate) const TOP: usize = 8;
 
 /// What the layers below the calls did. Empty where a layer was not recorded.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -462,22 +459,4 @@ fn time(ns: Option<i64>) -> String {
 
 fn part(of: i64, all: i64) -> String {
     share(of as f64, all as f64).map_or("-".into(), percent)
-}
-
-/// How a column is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
-    Left,
-    Right,
-    /// Text that gives way.
-    Flexible,
-}
-use Layout::{Flexible, Left, Right};
-
-/// A table of the report.
-pub(crate) struct Section {
-    pub(crate) title: &'static str,
-    pub(crate) note: String,
-    pub(crate) columns: Vec<(&'static str, Layout)>,
-    pub(crate) rows: Vec<Vec<String>>,
 }

@@ -5,6 +5,7 @@
 //! [`to_html`] lay them out, and `serde` makes JSON of them.
 
 mod counters;
+mod error;
 mod findings;
 mod gather;
 mod html;
@@ -12,11 +13,13 @@ mod layers;
 mod queues;
 mod report;
 mod sarif;
+mod section;
 mod text;
 
 pub use counters::CallCounters;
+pub use error::ReportError;
 pub use findings::{Findings, finding_rows};
-pub use gather::{ReportError, Source};
+pub use gather::Source;
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};
 pub use queues::{Queue, ReadAhead};

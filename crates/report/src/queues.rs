@@ -4,8 +4,8 @@ use fathom_query::Db;
 use fathom_query::fetch::rows;
 use serde::Serialize;
 
-use crate::ReportError;
-use crate::layers::TOP;
+use crate::error::ReportError;
+use crate::section::TOP;
 
 /// Pieces of time for which the depth of a queue is told.
 const WINDOWS: usize = 24;

@@ -1,76 +1,32 @@
-//! Writing a session.
+//! Writing a session: the threads of a recorder and what they hand on.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 use fathom_model::Batch;
 use fathom_model::meta::{Save, SessionMeta, State, Totals};
-use fathom_model::tables::{SCHEMA_VERSION, TABLES};
+use fathom_model::tables::{SCHEMA_VERSION, TABLES, Table};
 
-use crate::catalog::{PartInfo, PartTimes, lock};
-use crate::compact;
-use crate::create;
-use crate::durable;
-use crate::encode;
+use crate::disk::owner::Access;
 use crate::error::SessionError;
-use crate::layout::PartRange;
-use crate::lock::RecorderLock;
-use crate::owner::{Access, Share};
-use crate::part;
-use crate::queue::Refused;
-use crate::rebuild;
-use crate::ring;
-use crate::save::{self, SaveRequest};
-use crate::schema::TableSchema;
-use crate::shared::Shared;
-use crate::storage::Storage;
-use crate::worker::Worker;
-
-/// How a session is written.
-#[derive(Clone, Debug)]
-pub struct WriterOptions {
-    /// Replace a session that is in the directory already.
-    pub force: bool,
-    /// Memory of the batches that wait for the encoder, in bytes. When they
-    /// take more, [`SessionWriter::append`] waits.
-    pub queue_bytes: usize,
-    /// Time after which rows are written.
-    pub part_interval: Duration,
-    /// Rows after which they are written.
-    pub part_rows: usize,
-    /// Merge parts while recording goes on.
-    pub compact: bool,
-    /// Keep pyramids.
-    pub pyramid: bool,
-    /// How often the thread that merges parts, and drops those that are not to be
-    /// kept, looks for work.
-    pub compact_interval: Duration,
-    /// Flush each part to the device once it is written: then a machine that
-    /// dies loses what came after the last part, too, and no more.
-    pub durable: bool,
-    /// Who may read the session besides its owner.
-    pub share: Share,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self {
-            force: false,
-            queue_bytes: 64 << 20,
-            part_interval: Duration::from_millis(500),
-            part_rows: compact::GROUP_ROWS,
-            compact: true,
-            pyramid: true,
-            compact_interval: Duration::from_secs(2),
-            durable: false,
-            share: Share::Private,
-        }
-    }
-}
+use crate::format::codec::encode;
+use crate::format::layout::{PartInfo, PartRange};
+use crate::format::lock::RecorderLock;
+use crate::format::part;
+use crate::format::schema::{self, TableSchema};
+use crate::maintain::compactor;
+use crate::threads::{lock, spawn};
+use crate::write::catalog::PartTimes;
+use crate::write::options::WriterOptions;
+use crate::write::queue::{Refused, SaveRequest};
+use crate::write::shared::Shared;
+use crate::write::storage::Storage;
+use crate::write::worker::Worker;
+use crate::write::{create, flush};
 
 /// What is on disk of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +116,7 @@ impl SessionWriter {
         meta.state = State::Recording;
         // A capture that is replayed may be older than its session.
         meta.schema_version = SCHEMA_VERSION;
-        let schemas = schemas(dir, &meta)?;
+        let schemas = schema::all(dir, &meta)?;
         let access = Access::new(options.share);
         let (folder, recorder) = create::prepare(dir, options.force, access)?;
         let storage = Storage::new(folder);
@@ -175,7 +131,7 @@ impl SessionWriter {
         let (durable, parts) = if options.durable {
             let (to, parts) = mpsc::channel();
             let shared = shared.clone();
-            let thread = spawn("fathom-flush", dir, move || durable::run(&shared, &parts))?;
+            let thread = spawn("fathom-flush", dir, move || flush::run(&shared, &parts))?;
             (Some(thread), Some(to))
         } else {
             (None, None)
@@ -185,7 +141,7 @@ impl SessionWriter {
         let compactor = {
             let shared = shared.clone();
             spawn("fathom-compact", dir, move || {
-                compact_while_recording(&shared, options.compact, options.compact_interval)
+                compactor::run(&shared, options.compact, options.compact_interval)
             })?
         };
         *lock(&shared.compactor) = Some(compactor.thread().clone());
@@ -258,7 +214,7 @@ impl SessionWriter {
     }
 
     fn tables(&self) -> Vec<TableStats> {
-        let stats = |(i, table): (usize, &&'static fathom_model::tables::Table)| {
+        let stats = |(i, table): (usize, &&'static Table)| {
             let parts = self.shared.catalog.table(i);
             TableStats {
                 table: table.name,
@@ -303,7 +259,7 @@ impl SessionWriter {
     ) -> Result<Finished, SessionError> {
         self.stop()?;
         // Merged or not, the rows are there: no reason to fail.
-        if let Err(e) = compact_all(&self.shared) {
+        if let Err(e) = compactor::merge_all(&self.shared) {
             self.shared.note(&e);
         }
         meta.state = State::Complete;
@@ -336,7 +292,7 @@ impl SessionWriter {
         self.shared.queue.close();
         let result = self.join();
         // Those that were asked for too late for the compactor.
-        let copies = link_saves(&self.shared);
+        let copies = compactor::link_saves(&self.shared);
         self.shared.stop.store(false, Ordering::Relaxed);
         for copy in copies {
             self.shared.add_save(copy.close(&self.shared.schemas));
@@ -363,16 +319,6 @@ impl SessionWriter {
     }
 }
 
-/// Removes the session in `dir` again, of which nothing was recorded: all that fathom wrote there,
-/// and the directory unless something else is in it.
-///
-/// # Errors
-/// [`SessionError::NotReplaceable`], [`SessionError::Busy`], [`SessionError::Foreign`] and
-/// [`SessionError::Io`], as when a session is replaced.
-pub fn discard(dir: &Path) -> Result<(), SessionError> {
-    create::discard(dir)
-}
-
 impl Drop for SessionWriter {
     fn drop(&mut self) {
         if self.encoder.is_some() {
@@ -389,17 +335,6 @@ fn check(batch: &Batch) -> Result<(), SessionError> {
         table: batch.table.name,
         reason,
     })
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    dir: &Path,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, SessionError> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .map_err(SessionError::io("start a thread for", dir))
 }
 
 /// Makes the folder of a table and an empty part in it, so that readers find
@@ -429,120 +364,5 @@ fn first_part(shared: &Shared, i: usize, schema: &TableSchema) -> Result<(), Ses
         table.times.insert(range.last, times);
     }
     table.parts.push(info);
-    Ok(())
-}
-
-/// The schemas of all tables, for a session that says `meta` of itself.
-pub(crate) fn schemas(dir: &Path, meta: &SessionMeta) -> Result<Vec<TableSchema>, SessionError> {
-    let session = rebuild::for_footers(meta);
-    let schemas = TABLES.iter().map(|table| TableSchema::new(table, &session));
-    schemas
-        .collect::<Result<_, _>>()
-        .map_err(SessionError::parquet(dir))
-}
-
-/// Makes the copies that were asked for, as far as their parts go.
-fn link_saves(shared: &Shared) -> Vec<save::Copy> {
-    let pending = std::mem::take(&mut *lock(&shared.saves));
-    let mut copies = Vec::new();
-    for pending in pending {
-        match save::link(shared, &pending) {
-            Ok(copy) => copies.push(copy),
-            Err(e) => shared.add_save(save::outcome(&pending.request, Err(e))),
-        }
-    }
-    copies
-}
-
-/// Makes the copies that were asked for, and drops what is not to be kept.
-fn save_and_expire(shared: &Arc<Shared>, closing: &mut Vec<JoinHandle<()>>) {
-    for copy in link_saves(shared) {
-        let owner = shared.clone();
-        let close = move || owner.add_save(copy.close(&owner.schemas));
-        match spawn("fathom-save", shared.storage.dir(), close) {
-            Ok(thread) => closing.push(thread),
-            Err(e) => shared.note(&e),
-        }
-    }
-    closing.retain(|thread| !thread.is_finished());
-    if let Some(keep) = &shared.keep
-        && let Err(e) = ring::expire(shared, keep)
-    {
-        shared.note(&e);
-    }
-}
-
-/// Merges parts as they pile up, makes copies that are asked for, and drops what
-/// is not to be kept.
-fn compact_while_recording(shared: &Arc<Shared>, merges: bool, interval: Duration) {
-    let mut failed = vec![!merges; TABLES.len()];
-    let mut closing = Vec::new();
-    while !shared.stop.load(Ordering::Relaxed) {
-        save_and_expire(shared, &mut closing);
-        for (i, failed) in failed.iter_mut().enumerate() {
-            while !*failed && !shared.stop.load(Ordering::Relaxed) {
-                // However many parts there are to merge, these must not wait.
-                save_and_expire(shared, &mut closing);
-                let parts = {
-                    let table = shared.catalog.table(i);
-                    let run = match &shared.keep {
-                        Some(keep) => ring::plan(TABLES[i], &table, keep),
-                        None => compact::plan_background(&table.parts),
-                    };
-                    run.map(|run| table.parts[run].to_vec())
-                };
-                let Some(parts) = parts else { break };
-                // On the device before the parts go that are.
-                if let Err(e) = merge(shared, i, &parts, true) {
-                    shared.note(&e);
-                    // It would fail again; the end of the recording tries once
-                    // more.
-                    *failed = !e.is_full();
-                    break;
-                }
-            }
-        }
-        let due = Instant::now() + interval;
-        while !shared.stop.load(Ordering::Relaxed)
-            && lock(&shared.saves).is_empty()
-            && Instant::now() < due
-        {
-            thread::park_timeout(due.saturating_duration_since(Instant::now()));
-        }
-    }
-    for thread in closing {
-        // What became of a copy it has noted itself.
-        let _ = thread.join();
-    }
-}
-
-/// Merges what is small at the end.
-pub(crate) fn compact_all(shared: &Shared) -> Result<(), SessionError> {
-    shared.stop.store(false, Ordering::Relaxed);
-    let mut failure = None;
-    for (i, table) in TABLES.iter().enumerate() {
-        let mut from = 0;
-        loop {
-            let parts = {
-                let parts = &shared.catalog.table(i).parts;
-                compact::plan_final(table, parts, from).map(|run| (run.start, parts[run].to_vec()))
-            };
-            let Some((start, parts)) = parts else { break };
-            if let Err(e) = merge(shared, i, &parts, true) {
-                failure = Some(e);
-                break;
-            }
-            from = start + 1;
-        }
-    }
-    failure.map_or(Ok(()), Err)
-}
-
-fn merge(shared: &Shared, i: usize, parts: &[PartInfo], durable: bool) -> Result<(), SessionError> {
-    let schema = &shared.schemas[i];
-    let merged = compact::merge(&shared.storage, schema, parts, &shared.stop, durable)?;
-    if let Some(merged) = merged {
-        shared.catalog.table(i).replace(merged);
-    }
     Ok(())
 }

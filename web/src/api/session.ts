@@ -1,10 +1,8 @@
 // The addresses of the server, one function each.
 
-import type { Span } from "../lib/scale";
-import { filterText } from "../state/url";
 import { Columns } from "./arrow";
 import type { Client } from "./client";
-import type { Filter, LiveState } from "./types";
+import type { Filter, LiveState, Span } from "./types";
 
 /** What most addresses take: a window (null: the whole session), a filter, and how many buckets are wanted. */
 export interface Selection {
@@ -15,6 +13,13 @@ export interface Selection {
 
 export type TilesBy = "none" | "syscall" | "class" | "thread" | "process" | "file";
 export type TopBy = "file" | "syscall" | "thread" | "process" | "class" | "errno" | "comm";
+
+/** The filter as the server takes it, with its members in one order, so that equal filters are equal texts. */
+export function filterText(filter: Filter): string {
+	const names = Object.keys(filter).sort() as (keyof Filter)[];
+	if (names.length === 0) return "";
+	return JSON.stringify(Object.fromEntries(names.map((name) => [name, filter[name]])));
+}
 
 /** The part of an address after `?`. Two equal selections give equal texts, so that it can be a key. */
 export function selectionText(selection: Selection, more: Readonly<Record<string, string | number>> = {}): string {

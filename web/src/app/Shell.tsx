@@ -3,6 +3,7 @@
 import type { ComponentType } from "react";
 import { Component, type ReactNode, useEffect, useMemo, useState } from "react";
 import { asApiError } from "../api/client";
+import { Link } from "../components/link";
 import { ErrorState, Loading } from "../components/states";
 import { count, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
@@ -16,7 +17,6 @@ import { VIEWS, viewOf } from "../views";
 import type { View } from "../views/view";
 import { FilterBar } from "./FilterBar";
 import { HelpSheet } from "./HelpSheet";
-import { Link } from "./Link";
 import { Minimap } from "./Minimap";
 
 const components = new Map<string, ComponentType>();

@@ -3,14 +3,14 @@
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import type { Columns } from "../api/arrow";
 import { type ApiError, asApiError, isAbort } from "../api/client";
-import { columns, liveLines, type Selection, selectionText, sessionPath } from "../api/session";
+import { columns, filterText, liveLines, type Selection, selectionText, sessionPath } from "../api/session";
 import type { Filter, LiveState, SessionDescription } from "../api/types";
 import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
 import { usePage, useRestedPage } from "./store";
-import { filterText, type TimeWindow } from "./url";
+import type { TimeWindow } from "./url";
 
 export interface Session {
 	id: string;

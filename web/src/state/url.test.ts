@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { filterText, formatState, type PageState, parseState, START, tokenOf } from "./url";
+import { filterText } from "../api/session";
+import { formatState, type PageState, parseState, START, tokenOf } from "./url";
 
 const full: PageState = {
 	session: "redis <1>&x=y.fathom",

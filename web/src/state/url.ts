@@ -1,5 +1,6 @@
 // The whole state of the page is its address: session, view, window, filter, selection, and what a view adds.
 
+import { filterText } from "../api/session";
 import type { Filter } from "../api/types";
 
 /** Which part of the session is shown: all of it, a fixed part, or the newest part of a running recording. */
@@ -104,13 +105,6 @@ export function parseFilter(text: string | null): Filter {
 		if (low !== null || high !== null) filter.dur = [low, high];
 	}
 	return filter;
-}
-
-/** The filter as the server takes it, with its members in one order, so that equal filters are equal texts. */
-export function filterText(filter: Filter): string {
-	const names = Object.keys(filter).sort() as (keyof Filter)[];
-	if (names.length === 0) return "";
-	return JSON.stringify(Object.fromEntries(names.map((name) => [name, filter[name]])));
 }
 
 /** The address of a state, beginning with `?`. */

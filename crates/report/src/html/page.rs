@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use fathom_query::escape::shell_words;
 
 use super::{escape_html as esc, plots};
-use crate::layers::Layout;
 use crate::report::{Calls, FileActivity, Report, State};
+use crate::section::Layout;
 use fathom_model::units::{bytes, count, duration, percent, wall_time_of};
 
 const STYLE: &str = include_str!("style.css");

@@ -2,7 +2,7 @@
 
 use super::Page;
 use super::table::{Column, render};
-use crate::layers::Layout;
+use crate::section::Layout;
 
 impl Page<'_> {
     pub(super) fn layers(&mut self) {

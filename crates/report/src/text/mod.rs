@@ -13,11 +13,11 @@ pub use self::diagnosis::diagnosis_to_text;
 pub use self::diff::diff_to_text;
 use fathom_query::escape::{self, shell_words, shorten};
 
-pub(crate) use self::lines::sparkline;
 use self::lines::{blank_zero, wrap};
 use self::style::Style;
 use self::table::{Column, render};
 use crate::report::{Calls, FileActivity, Report, State};
+use crate::section::sparkline;
 use fathom_model::units::{bytes, count, duration, percent, share, wall_time_of};
 
 /// Narrowest layout.

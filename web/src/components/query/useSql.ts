@@ -1,3 +1,4 @@
+import { filterText } from "../../api/session";
 // A statement whose placeholders are filled in from the page, and its result: asked again when window, filter or
 // recording move on.
 
@@ -8,7 +9,6 @@ import { type Resource, useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { useSession, useShown } from "../../state/session";
 import { usePage } from "../../state/store";
-import { filterText } from "../../state/url";
 
 const BUCKETS = 300;
 /** A running recording tells of new rows up to five times a second: SQL need not run that often. */

@@ -1,6 +1,6 @@
-import { Link } from "../../app/Link";
 import { useShortcut } from "../../state/keys";
 import { store, useRestedPage } from "../../state/store";
+import { Link } from "../link";
 import { Shown } from "../panel";
 import { Blocks, Facts, Head, Neighbours, PageCache, Section, Waits } from "./parts";
 import { spanOf } from "./rows";

@@ -2,12 +2,12 @@
 
 import type { ReactNode } from "react";
 import type { RequestAnswer, Row } from "../../api/types";
-import { Link } from "../../app/Link";
 import { colourOf } from "../../lib/colour";
 import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration, exactTime, visible } from "../../lib/format";
 import { toggleFilter } from "../../state/store";
 import { useTheme } from "../../state/theme";
+import { Link } from "../link";
 import { Path, Swatch, Text } from "../text";
 import { number, phasesOf, text } from "./rows";
 

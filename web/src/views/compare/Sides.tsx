@@ -1,7 +1,7 @@
 // Which sessions are compared: one or several on each side.
 
 import type { SessionSummary } from "../../api/types";
-import { Link } from "../../app/Link";
+import { Link } from "../../components/link";
 import { Swatch, Text } from "../../components/text";
 import { ago, count, duration, visible, wallTime } from "../../lib/format";
 

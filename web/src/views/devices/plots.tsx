@@ -1,4 +1,5 @@
 import { useMemo } from "react";
+import { filterText } from "../../api/session";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
 import { useSql } from "../../components/query/useSql";
@@ -11,7 +12,6 @@ import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
-import { filterText } from "../../state/url";
 import {
 	atOnceSql,
 	atOnceTiles,

@@ -1,6 +1,6 @@
 // Where the time of calls goes: layer by layer over windows, and request by request.
 
-import { Link } from "../../app/Link";
+import { Link } from "../../components/link";
 import { RequestCard } from "../../components/request/card";
 import { useTall } from "../../components/useTall";
 import { useSession } from "../../state/session";

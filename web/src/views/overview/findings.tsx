@@ -3,7 +3,7 @@
 import type { Diagnosis, Finding, Site } from "../../api/diagnosis";
 import { sessionPath } from "../../api/session";
 import type { Filter } from "../../api/types";
-import { Link } from "../../app/Link";
+import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { sentence } from "../../components/states";
 import { Text } from "../../components/text";

@@ -1,6 +1,6 @@
 // The reader's own plots and tables: queries that were added as panels.
 
-import { Link } from "../../app/Link";
+import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { choiceParams } from "../../components/query/params";
 import { ResultPlot } from "../../components/query/ResultPlot";

@@ -1,6 +1,6 @@
 // One request: where its time went, what it was asked, who else was involved.
 
-import { Link } from "../../app/Link";
+import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Blocks, Counters, Facts, Head, Neighbours, PageCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";

@@ -2,22 +2,18 @@
 
 import { useEffect, useState } from "react";
 import type { SessionSummary } from "../../api/types";
-import { Link } from "../../app/Link";
+import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Text } from "../../components/text";
 import { ago, bytes, count, duration, exact, exactDuration, visible, wallTime } from "../../lib/format";
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, useParam } from "../../state/store";
-import { VIEWS } from "..";
 import { inOrder } from "./order";
 import "./style.css";
 
 /** The directory is looked at again this often: new sessions appear, running ones grow. */
 const AGAIN_MS = 2000;
-
-/** There is a view that compares. */
-const comparable = VIEWS.some((view) => view.id === "compare");
 
 const ORDERS: Readonly<Record<string, (a: SessionSummary, b: SessionSummary) => number>> = {
 	id: (a, b) => a.id.localeCompare(b.id),
@@ -43,7 +39,7 @@ export default function Sessions() {
 		<Panel
 			title="Sessions"
 			note={list.data ? `${list.data.length} in this directory` : ""}
-			end={comparable ? <Compare chosen={inOrder(chosen, list.data ?? [])} /> : undefined}
+			end={<Compare chosen={inOrder(chosen, list.data ?? [])} />}
 		>
 			<Shown
 				of={{ ...list, loading: list.loading && list.data === undefined }}
@@ -117,11 +113,9 @@ function Table({ sessions, order, setOrder, chosen, choose }: TableProps) {
 		<table className="figures sessions">
 			<thead>
 				<tr>
-					{comparable ? (
-						<th className="tick">
-							<span className="said">Compare</span>
-						</th>
-					) : null}
+					<th className="tick">
+						<span className="said">Compare</span>
+					</th>
 					{head("id", "Session", false)}
 					<th>Command</th>
 					<th className="of-host">Host</th>
@@ -158,16 +152,14 @@ function Row({ session, chosen, choose }: RowProps) {
 			className="link"
 			onClick={(event) => event.target instanceof Element && !event.target.closest("a, .tick") && store.go(open)}
 		>
-			{comparable ? (
-				<td className="tick">
-					<input
-						type="checkbox"
-						aria-label={`Compare ${session.id}`}
-						checked={chosen}
-						onChange={() => choose(session.id)}
-					/>
-				</td>
-			) : null}
+			<td className="tick">
+				<input
+					type="checkbox"
+					aria-label={`Compare ${session.id}`}
+					checked={chosen}
+					onChange={() => choose(session.id)}
+				/>
+			</td>
 			<td>
 				<span className="session-name">
 					<Link to={open}>
@@ -219,7 +211,7 @@ function Broken({ session }: { session: SessionSummary }) {
 	const error = session.error;
 	return (
 		<tr>
-			{comparable ? <td className="tick" /> : null}
+			<td className="tick" />
 			<td className="quiet">
 				<Text of={session.id} />
 			</td>

@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "react";
 import type { Relation } from "../../api/types";
-import { Link } from "../../app/Link";
+import { Link } from "../../components/link";
 import { savePng } from "../../components/png";
 import { Choice } from "../../components/query/Choice";
 import { csv, saveText } from "../../components/query/cells";

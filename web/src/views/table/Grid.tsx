@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { type ApiError, asApiError } from "../../api/client";
-import { columns as askColumns, selectionText, sessionPath } from "../../api/session";
+import { columns as askColumns, filterText, selectionText, sessionPath } from "../../api/session";
 import { Empty, ErrorState, Progress } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { contentHeight, scrollFor, sliceAt } from "../../components/virtual";
@@ -11,7 +11,6 @@ import { client } from "../../state/server";
 import { useSession, useShown } from "../../state/session";
 import { store, usePage } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { filterText } from "../../state/url";
 import { cell, nextSort, type TableColumn } from "./columns";
 import { type Page, Pages } from "./pages";
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isAbort } from "../../api/client";
-import { columns as askColumns, selectionText, sessionPath } from "../../api/session";
+import { columns as askColumns, filterText, selectionText, sessionPath } from "../../api/session";
 import type { ThreadRow } from "../../api/types";
 import { savePng } from "../../components/png";
 import { Progress } from "../../components/states";
@@ -14,7 +14,6 @@ import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
 import { store, usePage } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
-import { filterText } from "../../state/url";
 import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";

@@ -1,0 +1,39 @@
+//! What a probe is to record.
+
+use fathom_model::layers::LayerSet;
+
+use crate::filter::Filters;
+use crate::perf_counters::PerfCounters;
+use crate::selection::Selection;
+use crate::{Content, Detail};
+
+/// What and how to record.
+#[derive(Clone, Debug)]
+pub struct ProbeOptions {
+    /// How much is read of each call.
+    pub detail: Detail,
+    /// Which calls.
+    pub selection: Selection,
+    /// Memory of the slot ring of one CPU, MiB; rounded up to a power of two.
+    pub ring_mib: u32,
+    /// Record every task on the machine.
+    pub all_tasks: bool,
+    /// Record the children of recorded processes too.
+    pub follow: bool,
+    /// Layers that are recorded.
+    pub layers: LayerSet,
+    /// What becomes of the bytes that calls move.
+    pub content: Content,
+    /// Bytes of a call's content that are taken at most, up to
+    /// [`fathom_model::abi::MAX_CONTENT`].
+    pub content_max: u32,
+    /// Which tasks and files, and what calls must come to.
+    pub filters: Filters,
+    /// Count calls in the kernel instead of recording each; with
+    /// [`Detail::Fds`] by file, too.
+    pub counters: bool,
+    /// From where in its program each call was made.
+    pub stacks: bool,
+    /// Counters of perf that are read of each request.
+    pub perf_counters: PerfCounters,
+}

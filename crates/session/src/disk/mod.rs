@@ -1,0 +1,5 @@
+//! Directories and files by descriptor, and whom they belong to.
+
+pub(crate) mod dir;
+pub(crate) mod new_file;
+pub(crate) mod owner;

@@ -1,0 +1,11 @@
+//! What is done with the parts of a session that are there.
+
+pub(crate) mod compact;
+pub(crate) mod compactor;
+pub(crate) mod finalize;
+pub(crate) mod findings;
+pub(crate) mod pyramids;
+pub(crate) mod relocate;
+pub(crate) mod repair;
+pub(crate) mod retention;
+pub(crate) mod snapshot;

@@ -1,0 +1,84 @@
+//! Where the bytes of a session go.
+
+use std::fs;
+
+use fathom_model::tables::TABLES;
+use fathom_pyramid::SOURCES;
+use parquet::file::metadata::ParquetMetaDataReader;
+
+use crate::disk::dir::open_regular;
+use crate::error::SessionError;
+use crate::read::session::Session;
+
+/// What a column takes on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnSize {
+    /// Name of the table; that of the file for what belongs to none.
+    pub table: &'static str,
+    /// Name of the column; empty for what belongs to none: footers, the file
+    /// itself.
+    pub column: &'static str,
+    /// Rows of the table; of one with a key all versions.
+    pub rows: u64,
+    /// Bytes, compressed.
+    pub bytes: u64,
+    /// The same before compression, after encoding; 0 where there is none.
+    pub encoded_bytes: u64,
+}
+
+impl Session {
+    /// What each column takes, table by table: the largest first. Together with
+    /// `session.json` that is the whole session.
+    ///
+    /// # Errors
+    /// [`SessionError::Io`] and [`SessionError::Parquet`] when a part cannot be read.
+    pub fn column_sizes(&self) -> Result<Vec<ColumnSize>, SessionError> {
+        let mut sizes = Vec::new();
+        for table in TABLES {
+            let rows = self.rows(table.name);
+            let size = |column| ColumnSize {
+                table: table.name,
+                column,
+                rows,
+                bytes: 0,
+                encoded_bytes: 0,
+            };
+            let mut columns: Vec<ColumnSize> = table.columns.iter().map(|c| size(c.name)).collect();
+            let mut rest = size("");
+            for (info, path) in self
+                .part_infos(table.name)
+                .iter()
+                .zip(self.parts(table.name))
+            {
+                let file = open_regular(&path).map_err(SessionError::io("open", &path))?;
+                let metadata = ParquetMetaDataReader::new()
+                    .parse_and_finish(&file)
+                    .map_err(SessionError::parquet(&path))?;
+                rest.bytes += info.bytes;
+                for chunk in metadata.row_groups().iter().flat_map(|g| g.columns()) {
+                    let name = chunk.column_path().parts().first();
+                    if let Some(size) = columns
+                        .iter_mut()
+                        .find(|c| name.is_some_and(|n| n == c.column))
+                    {
+                        let bytes = u64::try_from(chunk.compressed_size()).unwrap_or(0);
+                        size.bytes += bytes;
+                        size.encoded_bytes += u64::try_from(chunk.uncompressed_size()).unwrap_or(0);
+                        rest.bytes = rest.bytes.saturating_sub(bytes);
+                    }
+                }
+            }
+            columns.push(rest);
+            columns.sort_by_key(|c| std::cmp::Reverse(c.bytes));
+            sizes.extend(columns);
+        }
+        sizes.extend(SOURCES.iter().map(|source| ColumnSize {
+            table: source.file,
+            column: "",
+            rows: self.rows(source.table),
+            bytes: fs::symlink_metadata(self.dir().join(source.file)).map_or(0, |m| m.len()),
+            encoded_bytes: 0,
+        }));
+        Ok(sizes)
+    }
+}

@@ -1,0 +1,137 @@
+//! Making the directory of a new session, or clearing that of an old one.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use fathom_model::tables;
+use rustix::fs::FileType;
+
+use crate::disk::dir::Dir;
+use crate::disk::owner::Access;
+use crate::error::SessionError;
+use crate::format::layout::{LOCK_FILE, META_FILE, TOP_FILES, is_part_file};
+use crate::format::lock::RecorderLock;
+
+/// Prepares the directory `path` for those whom `access` names, and takes its lock. What is in it
+/// is refused, or with `force` removed if fathom wrote it.
+pub(crate) fn prepare(
+    path: &Path,
+    force: bool,
+    access: Access,
+) -> Result<(Dir, RecorderLock), SessionError> {
+    let (dir, made) = Dir::create(path, access)?;
+    let prepared = prepare_in(&dir, force);
+    if made && prepared.is_err() {
+        // Nothing is left behind; if that fails too, the error tells more.
+        let _ = dir.remove(LOCK_FILE);
+        let _ = std::fs::remove_dir(path);
+    }
+    Ok((dir, prepared?))
+}
+
+fn prepare_in(dir: &Dir, force: bool) -> Result<RecorderLock, SessionError> {
+    // Looked at even if it was just made: another one may have taken its name since.
+    let names = list(dir)?;
+    if !names.is_empty() {
+        if !force {
+            return Err(SessionError::Exists(dir.path().to_owned()));
+        }
+        check(dir, &names)?;
+    }
+    let lock = RecorderLock::acquire(dir)?;
+    dir.claim()
+        .and_then(|()| lock.claim(dir.access()))
+        .map_err(SessionError::io("set the owner of", dir.path()))?;
+    clear(dir, &names)?;
+    Ok(lock)
+}
+
+/// Removes the session in `dir` again, of which nothing was recorded: all that fathom wrote there,
+/// and the directory unless something else is in it.
+///
+/// # Errors
+/// [`SessionError::NotReplaceable`], [`SessionError::Busy`], [`SessionError::Foreign`] and
+/// [`SessionError::Io`], as when a session is replaced.
+pub fn discard(path: &Path) -> Result<(), SessionError> {
+    let dir = Dir::open_own(path)?;
+    let names = list(&dir)?;
+    check(&dir, &names)?;
+    {
+        let _lock = RecorderLock::acquire(&dir)?;
+        clear(&dir, &names)?;
+        dir.remove_if_there(LOCK_FILE)
+            .map_err(SessionError::io("remove", &path.join(LOCK_FILE)))?;
+    }
+    std::fs::remove_dir(path).map_err(SessionError::io("remove", path))
+}
+
+fn list(dir: &Dir) -> Result<Vec<OsString>, SessionError> {
+    dir.names().map_err(SessionError::io("read", dir.path()))
+}
+
+/// Whether the directory is a session, and nothing in it leads elsewhere.
+fn check(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
+    let not = |path: &Path, reason| {
+        Err(SessionError::NotReplaceable {
+            path: path.to_owned(),
+            reason,
+        })
+    };
+    let mut has_meta = false;
+    let mut only_ours = true;
+    for name in names {
+        let path = dir.path().join(name);
+        let Some(name) = name
+            .to_str()
+            .filter(|name| is_top_file(name) || is_table(name))
+        else {
+            only_ours = false;
+            continue;
+        };
+        let kind = dir.kind(name).map_err(SessionError::io("read", &path))?;
+        if is_top_file(name) {
+            if kind != Some(FileType::RegularFile) {
+                return not(&path, "it is no regular file");
+            }
+            has_meta |= name == META_FILE;
+        } else if kind != Some(FileType::Directory) {
+            return not(&path, "it is no directory");
+        }
+    }
+    // A recorder that is killed at once leaves its lock and nothing else.
+    if has_meta || only_ours {
+        Ok(())
+    } else {
+        not(dir.path(), "it holds no session.json")
+    }
+}
+
+fn clear(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
+    for name in names.iter().filter_map(|name| name.to_str()) {
+        if is_table(name) {
+            let table = dir.own_dir(name)?;
+            for file in list(&table)? {
+                if let Some(file) = file.to_str().filter(|file| is_part_file(file)) {
+                    let path = table.path().join(file);
+                    table
+                        .remove(file)
+                        .map_err(SessionError::io("remove", &path))?;
+                }
+            }
+            // Made anew. It stays when somebody has put something else there.
+            let _ = dir.remove_dir(name);
+        } else if is_top_file(name) && name != LOCK_FILE {
+            dir.remove(name)
+                .map_err(SessionError::io("remove", &dir.path().join(name)))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_top_file(name: &str) -> bool {
+    TOP_FILES.contains(&name)
+}
+
+fn is_table(name: &str) -> bool {
+    tables::table(name).is_some()
+}
