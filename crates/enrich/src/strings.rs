@@ -168,34 +168,30 @@ fn intern(text: &str, strings: &mut Strings) -> StrId {
     }
 }
 
-/// Strings by a small number: names of calls, classes and errors.
+/// Strings by a small number, and the batch for which they hold.
 #[derive(Debug)]
-pub(crate) struct Small(Vec<Interned>);
+pub(crate) struct Small<T>(Vec<(u32, T)>);
 
-impl Small {
+impl<T: Copy + Default> Small<T> {
     pub(crate) fn new(len: usize) -> Self {
-        Self(vec![Interned::default(); len])
+        Self(vec![(0, T::default()); len])
     }
 
-    /// String `at`, given by `text` when the batch does not have it yet.
+    /// What is at `at`, made by `intern` when the batch does not have it yet.
     #[inline]
-    pub(crate) fn get<T: AsRef<[u8]>>(
+    pub(crate) fn get(
         &mut self,
         at: usize,
         strings: &mut Strings,
-        text: impl FnOnce() -> T,
-    ) -> StrId {
-        let epoch = strings.epoch;
+        intern: impl FnOnce(&mut StringTable) -> T,
+    ) -> T {
         match self.0.get_mut(at) {
-            Some(known) if known.epoch == epoch => known.id,
+            Some((epoch, value)) if *epoch == strings.epoch => *value,
             Some(known) => {
-                *known = Interned {
-                    epoch,
-                    id: strings.table.intern(text().as_ref()),
-                };
-                known.id
+                *known = (strings.epoch, intern(&mut strings.table));
+                known.1
             }
-            None => strings.table.intern(text().as_ref()),
+            None => intern(&mut strings.table),
         }
     }
 }

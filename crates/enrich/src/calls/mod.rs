@@ -30,7 +30,7 @@ use call::Call;
 use content::{Columns, ContentCounts, Contents};
 use outcome::Outcome;
 use plan::{PLANS, Plan};
-use words::Words;
+use words::{CallWords, Words};
 
 /// Batches whose memory is kept.
 const MAX_SPARE: usize = 2;
@@ -84,11 +84,13 @@ impl Calls {
             Some(number) => words.error(number, strings),
             None => StrId::NULL,
         };
-        let syscall = words.name(index, plan, strings);
-        let class = words.class(index, plan, strings);
+        let CallWords {
+            syscall,
+            class,
+            api,
+        } = words.call(index, plan, strings);
         let flags = words.flags(plan, call, strings);
         let args = words.args(plan, call, &known.files, strings);
-        let api = words.api(index, plan, strings);
         let op_flags = words.op_flags(call, strings);
 
         let names = names::of(plan, call, outcome.error, known, strings, &mut self.path);

@@ -17,22 +17,26 @@ const OPERATION_KEY: u16 = 1 << 14;
 /// Error numbers end here.
 const ERRORS: usize = 4096;
 
+/// What a call is called.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallWords {
+    pub syscall: StrId,
+    pub class: StrId,
+    pub api: StrId,
+}
+
 /// Words that the present batch has already.
 #[derive(Debug)]
 pub(crate) struct Words {
-    names: Small,
-    classes: Small,
-    apis: Small,
-    errors: Small,
+    calls: Small<CallWords>,
+    errors: Small<StrId>,
     texts: Texts,
 }
 
 impl Words {
     pub(crate) fn new() -> Self {
         Self {
-            names: Small::new(SYSCALLS.len()),
-            classes: Small::new(SYSCALLS.len()),
-            apis: Small::new(SYSCALLS.len()),
+            calls: Small::new(SYSCALLS.len()),
             errors: Small::new(ERRORS),
             texts: Texts::default(),
         }
@@ -40,26 +44,21 @@ impl Words {
 
     #[inline]
     pub(crate) fn error(&mut self, number: i64, strings: &mut Strings) -> StrId {
-        self.errors
-            .get(number as usize, strings, || match errno::name(number) {
-                Some(name) => name.as_bytes().to_vec(),
-                None => format!("errno {number}").into_bytes(),
-            })
+        self.errors.get(number as usize, strings, |table| {
+            match errno::name(number) {
+                Some(name) => table.intern(name.as_bytes()),
+                None => table.intern(format!("errno {number}").as_bytes()),
+            }
+        })
     }
 
     #[inline]
-    pub(crate) fn name(&mut self, index: usize, plan: &Plan, strings: &mut Strings) -> StrId {
-        self.names.get(index, strings, || plan.name)
-    }
-
-    #[inline]
-    pub(crate) fn class(&mut self, index: usize, plan: &Plan, strings: &mut Strings) -> StrId {
-        self.classes.get(index, strings, || plan.class.name())
-    }
-
-    #[inline]
-    pub(crate) fn api(&mut self, index: usize, plan: &Plan, strings: &mut Strings) -> StrId {
-        self.apis.get(index, strings, || plan.api.name())
+    pub(crate) fn call(&mut self, index: usize, plan: &Plan, strings: &mut Strings) -> CallWords {
+        self.calls.get(index, strings, |table| CallWords {
+            syscall: table.intern(plan.name.as_bytes()),
+            class: table.intern(plan.class.name().as_bytes()),
+            api: table.intern(plan.api.name().as_bytes()),
+        })
     }
 
     /// Column flags.

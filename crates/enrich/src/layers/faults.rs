@@ -37,7 +37,7 @@ const WORDS: [&str; 12] = [
 pub(crate) struct Faults {
     rows: FaultRows,
     strings: Strings,
-    words: Small,
+    words: Small<StrId>,
     writeback: (WritebackRows, StringTable),
 }
 
@@ -179,8 +179,8 @@ impl Faults {
         if !known {
             return StrId::NULL;
         }
-        let at = WORDS.iter().position(|w| *w == word);
+        let at = WORDS.iter().position(|w| *w == word).unwrap_or(WORDS.len());
         self.words
-            .get(at.unwrap_or(WORDS.len()), &mut self.strings, || word)
+            .get(at, &mut self.strings, |table| table.intern(word.as_bytes()))
     }
 }
