@@ -12,6 +12,7 @@ use fathom_session::{Session, on_latest, read_findings, write_findings};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
+use crate::aliases::aliases;
 use crate::code::Site;
 use crate::engine::{Diagnosis, MAX_PER_RULE, More};
 use crate::finding::{
@@ -326,7 +327,7 @@ impl ReadFinding {
         });
         Some(Finding {
             rule: info.id,
-            aliases: rules::aliases(info.id),
+            aliases: aliases(info.id),
             group: info.group,
             severity: self.severity,
             confidence: self.confidence,

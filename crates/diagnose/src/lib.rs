@@ -9,6 +9,7 @@
 //!
 //! To add a rule: a file in `rules/`, and its name in `rules/mod.rs`.
 
+mod aliases;
 mod alike;
 mod bounded;
 mod call;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::aliases::aliases;
 use crate::finding::Group;
 use crate::rule::{Input, RuleInfo};
 
@@ -46,7 +47,7 @@ fn page(info: &RuleInfo) -> String {
         Group::Performance => "Performance",
     };
     let needs: Vec<&str> = info.needs.iter().map(|input| need(*input)).collect();
-    let former: String = crate::rules::aliases(info.id)
+    let former: String = aliases(info.id)
         .iter()
         .map(|id| format!(" Formerly `{id}`."))
         .collect();

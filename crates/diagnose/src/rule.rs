@@ -1,5 +1,6 @@
 //! What a rule is.
 
+use crate::aliases::aliases;
 use crate::call::{Call, FileId};
 use crate::claims::{Files, Scope};
 use crate::finding::{Confidence, Evidence, Example, Finding, Group, Severity, Subject};
@@ -270,7 +271,7 @@ impl Found {
         }
         Finding {
             rule: info.id,
-            aliases: crate::rules::aliases(info.id),
+            aliases: aliases(info.id),
             group: info.group,
             severity: self.severity.unwrap_or(by_time),
             confidence: if caveats.is_empty() {
