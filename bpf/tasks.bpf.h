@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which tasks are recorded, and what becomes of them.
+ *
+ * A task is recorded when it has state, which is in its task storage: no map to
+ * look up. Fork makes the state before the child runs, so the first call of the
+ * child is seen. The task of the command waits for its execve, so nothing that
+ * fathom does before is recorded.
+ *
+ * An iterator adopts tasks that run already. One that sleeps or was preempted in
+ * a call has its registers and descriptors at hand, so the call is noted as its
+ * entry would have noted it, and marked. For a task on a processor the kernel
+ * does not expose whether it is in a call. At the end the programs are detached,
+ * and an iterator records the calls that have not returned. Calls of a killed
+ * thread are recorded as it exits.
  */
 #include "include/emit.h"
 #include "include/call_filter.h"

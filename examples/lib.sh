@@ -93,7 +93,7 @@ balance() {
 
 # findings SESSION: what the diagnosis says of it, a line each.
 findings() {
-	table "$1" "SELECT rule, severity, round(lost_ns / 1e6)::BIGINT AS lost_ms, title FROM findings"
+	table "$1" "SELECT rule, severity, round(cost_ns / 1e6)::BIGINT AS cost_ms, title FROM findings"
 }
 
 # diagnose SESSION: all of it. Its exit status tells whether there is something.

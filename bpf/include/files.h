@@ -2,6 +2,18 @@
 /*
  * From a descriptor to a file handle: identity and path of files, each sent to
  * user space once, and again when its path has changed.
+ *
+ * A file is device, inode and generation, so a recycled inode number is another
+ * file. A handle is an inode under a name and a mount, so a hard link keeps the
+ * path by which a call reached it. Every rename, link and mount on the machine
+ * raises an epoch. A name that was checked in an older epoch is checked again by
+ * a hash over its components, and sent again if the hash differs. The record of
+ * a file is never younger than the call that found it, so it sorts first.
+ *
+ * A path is walked to the root of its mount namespace. For a file in another
+ * namespace than the recorder's, the path within the file system is sent too;
+ * the enricher joins it with the recorder's own mounts. A call with a path
+ * carries the root of its task where that differs.
  */
 #ifndef FATHOM_FILES_H
 #define FATHOM_FILES_H

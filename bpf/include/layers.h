@@ -2,6 +2,16 @@
 /*
  * What the layers below the calls share: to which request something belongs, and
  * how their records go out.
+ *
+ * One record per block request, at its completion, with all its times and bios; one per
+ * time off the CPU; one per interrupt; one for the page cache per request. Only events
+ * within a recorded request are written, except block requests: those of all
+ * processes are, because they share the queue.
+ *
+ * The kernel may leave out the program that would see an end. So the data of a record
+ * are noted at the beginning. When another request takes the address, or the recording
+ * ends, the record goes out without an end. The same holds for waits, when the thread
+ * leaves the CPU the next time.
  */
 #ifndef FATHOM_LAYERS_H
 #define FATHOM_LAYERS_H

@@ -26,12 +26,12 @@ def write_file(path, data, flags=os.O_CREAT | os.O_TRUNC, sync=False):
     os.close(fd)
 
 
-@setup("rename-unsynced/bad", "rename-unsynced/good")
+@setup("rename-without-fsync/bad", "rename-without-fsync/good")
 def old_state():
     write_file("state", b"old" * 1000)
 
 
-@program("rename-unsynced/bad")
+@program("rename-without-fsync/bad")
 def saves_below_a_directory_descriptor():
     here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     os.close(os.open("state", os.O_RDONLY, dir_fd=here))
@@ -42,7 +42,7 @@ def saves_below_a_directory_descriptor():
     os.fsync(here)
 
 
-@program("rename-unsynced/good")
+@program("rename-without-fsync/good")
 def saves_what_is_durable():
     os.close(os.open("state", os.O_RDONLY))
     write_file("state.new", b"bytes" * 1000, sync=True)
@@ -50,7 +50,7 @@ def saves_what_is_durable():
     sync_directory()
 
 
-@setup("dir-unsynced/bad", "dir-unsynced/good")
+@setup("missing-dir-fsync/bad", "missing-dir-fsync/good")
 def two_directories():
     os.mkdir("incoming")
     os.mkdir("done")
@@ -63,24 +63,24 @@ def moves(directory):
         sync_directory(directory)
 
 
-@program("dir-unsynced/bad")
+@program("missing-dir-fsync/bad")
 def syncs_where_it_came_from():
     moves("incoming")
 
 
-@program("dir-unsynced/good")
+@program("missing-dir-fsync/good")
 def syncs_where_it_went():
     moves("done")
 
 
-@program("dir-unsynced/good-new")
+@program("missing-dir-fsync/good-new")
 def new_files_keep_their_names():
     """ext4 makes the name of a new file durable with its bytes."""
     for i in range(4):
         write_file(f"relation-{i}", b"page" * 2000, os.O_CREAT | os.O_EXCL, sync=True)
 
 
-@program("dir-unsynced/good-install")
+@program("missing-dir-fsync/good-install")
 def an_installer():
     """One of its files is made durable by a library, the others never."""
     for i in range(60):
@@ -114,7 +114,7 @@ def delivers_what_is_durable():
     delivers(True)
 
 
-@program("rename-unsynced/good-cache")
+@program("rename-without-fsync/good-cache")
 def saves_a_cache():
     os.makedirs("cache/thumbnails")
     journal = os.open("journal", os.O_CREAT | os.O_WRONLY, 0o644)
@@ -125,19 +125,19 @@ def saves_a_cache():
     os.fsync(journal)
 
 
-@setup("truncate-rewrite/bad", "truncate-rewrite/good")
+@setup("non-atomic-rewrite/bad", "non-atomic-rewrite/good")
 def settings():
     write_file("settings", b"old" * 1000)
 
 
-@program("truncate-rewrite/bad")
+@program("non-atomic-rewrite/bad")
 def empties_by_path():
     for i in range(3):
         os.truncate("settings", 0)
         write_file("settings", b"new %d" % i * 1000, flags=0)
 
 
-@program("truncate-rewrite/good")
+@program("non-atomic-rewrite/good")
 def new_files_with_the_same_flags():
     for i in range(3):
         write_file(f"result-{i}", b"new %d" % i * 1000)
@@ -254,12 +254,12 @@ def taken(again):
     wait(pid)
 
 
-@program("retry-spin/bad")
+@program("busy-retry/bad")
 def tries_again_at_once():
     taken(lambda: None)
 
 
-@program("retry-spin/good")
+@program("busy-retry/good")
 def tries_again_later():
     taken(lambda: time.sleep(0.001))
 
@@ -337,7 +337,7 @@ def offset_by_inode():
     rotated(follow)
 
 
-@program("stale-inode-reader/bad")
+@program("reading-replaced-file/bad")
 def stays_with_the_old_file():
     def follow():
         fd = os.open("log", os.O_RDONLY)
@@ -351,7 +351,7 @@ def stays_with_the_old_file():
     rotated(follow)
 
 
-@program("stale-inode-reader/good")
+@program("reading-replaced-file/good")
 def reads_the_rest_and_reopens():
     def follow():
         fd = os.open("log", os.O_RDONLY)
@@ -396,7 +396,7 @@ def reads_what_it_wrote():
     os.pread(fd, 4096, 4096)
 
 
-@setup("direct-misaligned/bad", "direct-misaligned/good")
+@setup("unaligned-direct-io/bad", "unaligned-direct-io/good")
 def blocks():
     os.close(create("blocks", 1 << 20))
 
@@ -411,12 +411,12 @@ def direct(length):
             continue
 
 
-@program("direct-misaligned/bad")
+@program("unaligned-direct-io/bad")
 def a_length_of_a_thousand():
     direct(1000)
 
 
-@program("direct-misaligned/good")
+@program("unaligned-direct-io/good")
 def whole_blocks():
     direct(8192)
 

@@ -94,17 +94,17 @@ def spill(flags):
         os.preadv(fd, [memory], i << 16)
 
 
-@program("read-own-write/bad")
+@program("read-after-write-miss/bad")
 def spills_past_memory():
     spill(os.O_DIRECT)
 
 
-@program("read-own-write/good")
+@program("read-after-write-miss/good")
 def spills_through_memory():
     spill(0)
 
 
-@program("read-own-write/bad-dropped")
+@program("read-after-write-miss/bad-dropped")
 def merges_what_it_dropped():
     fd = os.open("run", os.O_CREAT | os.O_RDWR, 0o644)
     for i in range(256):
@@ -117,12 +117,12 @@ def merges_what_it_dropped():
             os.pread(fd, 1 << 14, (run << 20) + (piece << 14))
 
 
-@setup("read-own-write/good-of-another")
+@setup("read-after-write-miss/good-of-another")
 def somebody_elses_runs():
     cold("run", 16 << 20)
 
 
-@program("read-own-write/good-of-another")
+@program("read-after-write-miss/good-of-another")
 def reads_what_another_wrote():
     fd = os.open("run", os.O_RDWR)
     os.pwrite(fd, PAGE, 0)

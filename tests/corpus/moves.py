@@ -24,15 +24,47 @@ def two_files_by_turns_buffered():
         file.close()
 
 
+@setup("hole-reads/bad", "hole-reads/good")
+def an_image_with_little_in_it():
+    fd = os.open("disk.img", os.O_CREAT | os.O_WRONLY, 0o644)
+    os.ftruncate(fd, 512 << 20)
+    for at in range(0, 512 << 20, 64 << 20):
+        os.pwrite(fd, os.urandom(1 << 20), at)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+@program("hole-reads/bad")
+def backs_up_all_of_it():
+    fd = os.open("disk.img", os.O_RDONLY)
+    while os.read(fd, 1 << 16):
+        pass
+
+
+@program("hole-reads/good")
+def backs_up_the_data():
+    fd = os.open("disk.img", os.O_RDONLY)
+    at, size = 0, os.fstat(fd).st_size
+    while at < size:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:
+            break
+        end = os.lseek(fd, at, os.SEEK_HOLE)
+        while at < end:
+            at += len(os.pread(fd, min(1 << 20, end - at), at))
+
+
 RECORDS = 20000
 
 
-@setup("seek-then-io/bad", "seek-then-io/good")
+@setup("lseek-before-io/bad", "lseek-before-io/good")
 def an_archive():
     os.close(create("archive", RECORDS * 1000))
 
 
-@program("seek-then-io/bad")
+@program("lseek-before-io/bad")
 def skips_bodies_with_seeks():
     fd = os.open("archive", os.O_RDONLY)
     for _ in range(RECORDS):
@@ -43,7 +75,7 @@ def skips_bodies_with_seeks():
         os.lseek(fd, 940, os.SEEK_CUR)
 
 
-@program("seek-then-io/good")
+@program("lseek-before-io/good")
 def reads_headers_where_they_are():
     fd = os.open("archive", os.O_RDONLY)
     for i in range(RECORDS):
@@ -52,12 +84,12 @@ def reads_headers_where_they_are():
         os.lseek(fd, 0, os.SEEK_END)
 
 
-@setup("overwrite/bad", "overwrite/good")
+@setup("redundant-write/bad", "redundant-write/good")
 def a_table():
     os.close(create("table", 1 << 20))
 
 
-@program("overwrite/bad")
+@program("redundant-write/bad")
 def header_beside_each_row():
     fd = os.open("table", os.O_RDWR)
     for i in range(4000):
@@ -65,7 +97,7 @@ def header_beside_each_row():
         os.pwritev(fd, [PAGE, PAGE], 0)
 
 
-@program("overwrite/good")
+@program("redundant-write/good")
 def header_now_and_then():
     fd = os.open("table", os.O_RDWR)
     for i in range(4000):
@@ -74,12 +106,12 @@ def header_now_and_then():
             os.pwritev(fd, [PAGE, PAGE], 0)
 
 
-@setup("reread/bad", "reread/good")
+@setup("redundant-read/bad", "redundant-read/good")
 def an_index_with_rows():
     os.close(create("index", 50 << 20))
 
 
-@program("reread/bad")
+@program("redundant-read/bad")
 def index_before_each_row():
     fd = os.open("index", os.O_RDONLY)
     buffer = [bytearray(24 << 10), bytearray(24 << 10)]
@@ -88,7 +120,7 @@ def index_before_each_row():
         os.pread(fd, 8192, 65536 + i * 8192)
 
 
-@program("reread/good")
+@program("redundant-read/good")
 def index_once():
     fd = os.open("index", os.O_RDONLY)
     for at in range(0, 48 << 10, 8192):
@@ -97,19 +129,19 @@ def index_once():
         os.pread(fd, 8192, 65536 + i * 8192)
 
 
-@setup("copy-loop/bad", "copy-loop/good", "copy-loop/good-other-bytes")
+@setup("userspace-copy/bad", "userspace-copy/good", "userspace-copy/good-other-bytes")
 def a_source():
     os.close(create("from", 64 << 20))
 
 
-@program("copy-loop/bad")
+@program("userspace-copy/bad")
 def copies_by_offsets():
     source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
     for at in range(0, 64 << 20, 64 << 10):
         os.pwritev(target, [os.pread(source, 64 << 10, at)], at)
 
 
-@program("copy-loop/good")
+@program("userspace-copy/good")
 def has_the_kernel_copy():
     source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
     left = 64 << 20
@@ -117,7 +149,7 @@ def has_the_kernel_copy():
         left -= os.copy_file_range(source, target, min(left, 1 << 20))
 
 
-@program("copy-loop/good-other-bytes")
+@program("userspace-copy/good-other-bytes")
 def writes_half_of_what_it_reads():
     source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
     for at in range(0, 64 << 20, 64 << 10):
@@ -149,7 +181,7 @@ def rows_by_place():
 SYNCS = 80
 
 
-@program("extend-without-allocate/bad")
+@program("missing-fallocate/bad")
 def grows_and_syncs():
     fd = os.open("wal", os.O_CREAT | os.O_WRONLY, 0o644)
     for i in range(SYNCS):
@@ -157,7 +189,7 @@ def grows_and_syncs():
         os.fdatasync(fd)
 
 
-@program("extend-without-allocate/good")
+@program("missing-fallocate/good")
 def syncs_in_what_is_there():
     fd = os.open("wal", os.O_CREAT | os.O_WRONLY, 0o644)
     for i in range(SYNCS):

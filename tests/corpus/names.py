@@ -6,13 +6,13 @@ import stat
 from corpus import create, program, setup
 
 
-@setup("reopen/bad", "reopen/good")
+@setup("repeated-open/bad", "repeated-open/good")
 def one_table():
     os.mkdir("sub")
     os.close(create("table", 4 << 20))
 
 
-@program("reopen/bad")
+@program("repeated-open/bad")
 def opens_by_three_names():
     here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     for i in range(4000):
@@ -22,7 +22,7 @@ def opens_by_three_names():
         os.close(fd)
 
 
-@program("reopen/good")
+@program("repeated-open/good")
 def copies_the_descriptor():
     table = os.open("table", os.O_RDONLY)
     for i in range(4000):

@@ -93,12 +93,12 @@ def store(checkpoint):
     run(client, background)
 
 
-@setup("background-tail/bad", "background-tail/good")
+@setup("background-io-interference/bad", "background-io-interference/good")
 def a_large_table():
     os.close(create("table", 48 << 20))
 
 
-@program("background-tail/bad")
+@program("background-io-interference/bad")
 def writes_large_pieces_of_the_same_file():
     def checkpoint():
         fd = os.open("table", os.O_RDWR)
@@ -111,7 +111,7 @@ def writes_large_pieces_of_the_same_file():
     store(checkpoint)
 
 
-@program("background-tail/good")
+@program("background-io-interference/good")
 def writes_small_pieces_of_another():
     def checkpoint():
         fd = os.open("other", os.O_CREAT | os.O_WRONLY, 0o644)
@@ -164,22 +164,22 @@ def wakes(*processors):
     wait(*[in_child(wake(number)) for number in processors])
 
 
-@helper("unfair-interrupts/bad")
+@helper("irq-imbalance/bad")
 def timers_of_one_processor():
     wakes(0, 0, 0, 0)
 
 
-@helper("unfair-interrupts/good")
+@helper("irq-imbalance/good")
 def timers_of_both():
     wakes(0, 0, 1, 1)
 
 
-@program("unfair-interrupts/bad", "unfair-interrupts/good")
+@program("irq-imbalance/bad", "irq-imbalance/good")
 def two_readers():
     readers()
 
 
-@setup("queue-hog/bad", "queue-hog/good")
+@setup("noisy-neighbor/bad", "noisy-neighbor/good")
 def a_table_and_a_copy():
     cold("table", 16 << 20)
     os.close(create("copy", 32 << 20))
@@ -203,17 +203,17 @@ def hog(threads, pause):
     run(*[work(i) for i in range(threads)])
 
 
-@helper("queue-hog/bad")
+@helper("noisy-neighbor/bad")
 def copies_with_many_at_once():
     hog(16, 0)
 
 
-@helper("queue-hog/good")
+@helper("noisy-neighbor/good")
 def copies_now_and_then():
     hog(1, 0.02)
 
 
-@program("queue-hog/bad", "queue-hog/good")
+@program("noisy-neighbor/bad", "noisy-neighbor/good")
 def reads_a_table():
     fd = os.open("table", os.O_RDONLY | os.O_DIRECT)
     memory = mmap.mmap(-1, 16384)

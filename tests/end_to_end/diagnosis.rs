@@ -139,7 +139,7 @@ fn every_number_of_a_finding_can_be_counted() {
 
     // The same as a table, and in the report.
     let rows = recording.rows(
-        "SELECT rule, severity, correctness, lost_ns, title, evidence, examples[1] AS example
+        "SELECT rule, severity, correctness, cost_ns, title, evidence, examples[1] AS example
          FROM findings",
     );
     assert_eq!(rows.len(), findings.len());
@@ -147,7 +147,7 @@ fn every_number_of_a_finding_can_be_counted() {
         for column in ["rule", "severity", "title"] {
             assert_eq!(row.text(column), finding[column].as_str());
         }
-        assert_eq!(row.int("lost_ns"), finding["lost_ns"].as_i64());
+        assert_eq!(row.int("cost_ns"), finding["cost_ns"].as_i64());
         assert_eq!(row.int("example"), finding["examples"][0]["rid"].as_i64());
         let evidence: Value = serde_json::from_str(row.text("evidence").unwrap()).unwrap();
         let first = &finding["evidence"][0];

@@ -191,14 +191,14 @@ fn redis_log() {
     assert!(
         found
             .iter()
-            .all(|rule| *rule == "reopen" || *rule == "small-sequential"),
+            .all(|rule| *rule == "repeated-open" || *rule == "small-sequential"),
         "{opened:?}"
     );
     let kept = &sections["Log to standard output, which is the same file"];
     let writes = number(cell(kept, "syscall", "write", "calls"));
     assert!(writes > 9000.0, "as many lines: {kept:?}");
     assert!(!rows(kept, "syscall").iter().any(|row| row[0] == "openat"));
-    assert!(!rules(kept).contains(&"reopen"), "{kept:?}");
+    assert!(!rules(kept).contains(&"repeated-open"), "{kept:?}");
     let always = &sections["Append-only file, appendfsync always"];
     let second = &sections["Append-only file, appendfsync everysec"];
     let syncs = |lines: &[String]| -> f64 {
@@ -335,8 +335,8 @@ fn sqlite_journals() {
 fn unsafe_save() {
     need_root!();
     let sections = run("unsafe-save");
-    assert_eq!(rules(&sections["rewrite"]), ["truncate-rewrite"]);
-    assert_eq!(rules(&sections["rename"]), ["rename-unsynced"]);
+    assert_eq!(rules(&sections["rewrite"]), ["non-atomic-rewrite"]);
+    assert_eq!(rules(&sections["rename"]), ["rename-without-fsync"]);
     assert_eq!(rules(&sections["safe"]), [""; 0]);
 }
 
@@ -356,9 +356,15 @@ fn everyday() {
         assert!(number(rows(lines, "calls")[0][0]) > 100.0, "{lines:?}");
     }
     let commit = &sections["git-commit"];
-    assert!(rules(commit).contains(&"rename-unsynced"), "{commit:?}");
+    assert!(
+        rules(commit).contains(&"rename-without-fsync"),
+        "{commit:?}"
+    );
     let synced = &sections["git-commit-fsync"];
-    assert!(!rules(synced).contains(&"rename-unsynced"), "{synced:?}");
+    assert!(
+        !rules(synced).contains(&"rename-without-fsync"),
+        "{synced:?}"
+    );
 }
 
 #[test]

@@ -71,7 +71,8 @@ fn appends_by_descriptions_of_their_own() {
     let scratch = Scratch::new();
     let recording = record(&scratch, "own");
     assert_eq!(compare(&recording, "write", "log", &written(&scratch)), 0);
-    let overwrites = recording.number("SELECT count(*) FROM findings WHERE rule = 'overwrite'");
+    let overwrites =
+        recording.number("SELECT count(*) FROM findings WHERE rule = 'redundant-write'");
     assert_eq!(overwrites, 0);
 }
 

@@ -124,8 +124,8 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     let files: BTreeSet<i64> = group.iter().filter_map(|f| f.subject.file_id).collect();
     let threads: BTreeSet<i32> = group.iter().filter_map(|f| f.subject.tid).collect();
     let processes: BTreeSet<i32> = group.iter().filter_map(|f| f.subject.pid).collect();
-    let lost = group.iter().filter_map(|f| f.lost_ns);
-    let lost = lost.reduce(|a, b| a.saturating_add(b));
+    let cost = group.iter().filter_map(|f| f.cost_ns);
+    let cost = cost.reduce(|a, b| a.saturating_add(b));
     let severity = group.iter().map(|f| f.severity).max();
     let mut others = group.into_iter();
     let mut first = others.next()?;
@@ -214,9 +214,9 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     let most = run
         .span_ns
         .saturating_mul(threads.len().max(processes.len()).max(1) as i64);
-    first.lost_ns = lost.map(|lost| lost.min(most));
-    first.severity = match first.lost_ns {
-        Some(lost) => severity.max(Some(by_share(lost, run.span_ns))),
+    first.cost_ns = cost.map(|cost| cost.min(most));
+    first.severity = match first.cost_ns {
+        Some(cost) => severity.max(Some(by_share(cost, run.span_ns))),
         None => severity,
     }
     .unwrap_or(Severity::Low);
@@ -318,7 +318,7 @@ mod tests {
         );
         assert!(row.query.contains("file_id IN (1, 2, 3,"), "{}", row.query);
         assert_eq!(row.subject.path.as_deref(), Some("/data"));
-        let each = found[1].lost_ns.unwrap();
-        assert!(row.lost_ns.unwrap() > 29 * each);
+        let each = found[1].cost_ns.unwrap();
+        assert!(row.cost_ns.unwrap() > 29 * each);
     }
 }

@@ -13,7 +13,7 @@ use crate::kind::Kinds;
 use crate::ledger::{Claimable, Times};
 use crate::rule::by_share;
 
-/// Rules that name a cause of what others see. Their findings claim time before those that lost
+/// Rules that name a cause of what others see. Their findings claim time before those that cost
 /// up to [`CAUSE`] times as much: syncs are why a device writes more than the program.
 const CAUSES: [&str; 1] = ["sync-storm"];
 /// As above.
@@ -140,8 +140,8 @@ impl Book {
         threads.binary_search_by_key(&tid, |thread| thread.tid).ok()
     }
 
-    /// What a finding that lost so much can have; `None` when nothing is known of its threads.
-    fn look(&self, scopes: &[Scope], lost: i64) -> Option<Claim> {
+    /// What a finding that costs so much can have; `None` when nothing is known of its threads.
+    fn look(&self, scopes: &[Scope], cost: i64) -> Option<Claim> {
         let sums = self.sums_of(scopes);
         // By thread: sums of it, and how much of them is left.
         let mut of_thread: BTreeMap<usize, Vec<(usize, i64)>> = BTreeMap::new();
@@ -165,7 +165,7 @@ impl Book {
         });
         let free: Vec<_> = free.collect();
         let all_free: i64 = free.iter().map(|(_, ns, _)| ns).sum();
-        let wanted = lost.min(all_free);
+        let wanted = cost.min(all_free);
         let mut claim = Claim {
             sums: Vec::new(),
             threads: Vec::new(),
@@ -187,7 +187,7 @@ impl Book {
         }
         // Time of no request that is known: between calls, or of files that had no room. Requests
         // that others have claimed it is not.
-        let beyond = lost - wanted;
+        let beyond = cost - wanted;
         let mut beyond = beyond - beyond.min(taken);
         let threads = self.times.threads.iter().enumerate();
         let own =
@@ -279,26 +279,26 @@ pub(crate) fn settle(
     times: Times,
     span_ns: i64,
 ) {
-    let lost = |finding: &Finding| finding.lost_ns.unwrap_or(0);
-    let mut order: Vec<(usize, i64)> = findings.iter().map(lost).enumerate().collect();
-    order.retain(|(_, lost)| *lost > 0);
-    order.sort_by_key(|(i, lost)| {
+    let cost = |finding: &Finding| finding.cost_ns.unwrap_or(0);
+    let mut order: Vec<(usize, i64)> = findings.iter().map(cost).enumerate().collect();
+    order.retain(|(_, cost)| *cost > 0);
+    order.sort_by_key(|(i, cost)| {
         let cause = findings
             .get(*i)
             .is_some_and(|finding| CAUSES.contains(&finding.rule));
-        Reverse(if cause { lost * CAUSE } else { *lost })
+        Reverse(if cause { cost * CAUSE } else { *cost })
     });
     let mut book = Book::new(times);
     let mut under: BTreeMap<usize, usize> = BTreeMap::new();
-    for (i, lost) in order {
+    for (i, cost) in order {
         let Some(finding) = findings.get_mut(i) else {
             continue;
         };
-        let Some(claim) = book.look(&finding.scopes, lost) else {
+        let Some(claim) = book.look(&finding.scopes, cost) else {
             continue;
         };
         let own = claim.ns();
-        let claimed = (lost - own) as f64 >= lost as f64 * MOST;
+        let claimed = (cost - own) as f64 >= cost as f64 * MOST;
         if let Some(owner) = claim
             .owner
             .filter(|_| claimed && finding.group == Group::Performance)
@@ -307,21 +307,21 @@ pub(crate) fn settle(
             continue;
         }
         book.take(i, &claim);
-        finding.lost_ns = Some(own);
-        if own < lost && finding.group == Group::Performance {
+        finding.cost_ns = Some(own);
+        if own < cost && finding.group == Group::Performance {
             finding.severity = finding.severity.min(by_share(own, span_ns));
         }
     }
     minor.retain_mut(|note| {
-        let lost = lost(note);
-        let Some(claim) = book.look(&note.scopes, lost) else {
+        let cost = cost(note);
+        let Some(claim) = book.look(&note.scopes, cost) else {
             return true;
         };
         let own = claim.ns();
-        let tells = (lost - own) as f64 <= lost as f64 * MOST;
+        let tells = (cost - own) as f64 <= cost as f64 * MOST;
         if tells {
             book.take(usize::MAX, &claim);
-            note.lost_ns = Some(own);
+            note.cost_ns = Some(own);
         }
         tells
     });
@@ -355,8 +355,8 @@ mod tests {
         rules
     }
 
-    fn lost(diagnosis: &Diagnosis) -> i64 {
-        diagnosis.findings.iter().filter_map(|f| f.lost_ns).sum()
+    fn cost(diagnosis: &Diagnosis) -> i64 {
+        diagnosis.findings.iter().filter_map(|f| f.cost_ns).sum()
     }
 
     /// A log with a sync a record: three rules see the same syncs.
@@ -378,15 +378,12 @@ mod tests {
         let syncs: Vec<_> = diagnosis
             .findings
             .iter()
-            .filter(|f| f.lost_ns.is_some())
+            .filter(|f| f.cost_ns.is_some())
             .collect();
         assert_eq!(syncs.len(), 1, "{syncs:#?}");
         assert_eq!(syncs[0].rule, "sync-storm");
-        assert_eq!(
-            also(syncs[0]),
-            ["extend-without-allocate", "write-amplification"]
-        );
-        assert!(lost(&diagnosis) <= diagnosis.span_ns);
+        assert_eq!(also(syncs[0]), ["missing-fallocate", "write-amplification"]);
+        assert!(cost(&diagnosis) <= diagnosis.span_ns);
         assert!(
             syncs[0]
                 .also
@@ -409,12 +406,12 @@ mod tests {
         let diagnosis = s.diagnose();
         assert_eq!(of(&diagnosis, "random-access").len(), 1);
         let syncs = diagnosis.findings.iter().filter(|f| {
-            f.lost_ns.is_some() && f.rule != "random-access" && f.rule != "cold-small-files"
+            f.cost_ns.is_some() && f.rule != "random-access" && f.rule != "cold-small-files"
         });
         let pids: Vec<_> = syncs.map(|f| f.subject.pid).collect();
         assert_eq!(pids.len(), 2, "{:#?}", diagnosis.findings);
         assert!(pids.contains(&Some(100)) && pids.contains(&Some(200)));
-        assert!(lost(&diagnosis) <= diagnosis.span_ns);
+        assert!(cost(&diagnosis) <= diagnosis.span_ns);
     }
 
     #[test]
@@ -427,10 +424,10 @@ mod tests {
             s.write(to, 512);
         }
         let diagnosis = s.diagnose();
-        let copies = of(&diagnosis, "copy-loop");
+        let copies = of(&diagnosis, "userspace-copy");
         assert_eq!(copies.len(), 1, "{:#?}", diagnosis.findings);
         assert_eq!(also(copies[0]), ["small-sequential", "small-sequential"]);
-        assert!(lost(&diagnosis) <= diagnosis.span_ns);
+        assert!(cost(&diagnosis) <= diagnosis.span_ns);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct Diagnosis {
     /// Where the time went.
     pub summary: Summary,
     /// Findings, the worst first: by severity, of equal ones correctness before
-    /// performance, then by time lost.
+    /// performance, then by cost.
     pub findings: Vec<Finding>,
     /// Patterns that cost less than a finding does, the most expensive first.
     pub minor: Vec<Finding>,
@@ -346,7 +346,7 @@ impl Engine {
                 };
                 let mut found = Vec::new();
                 rule.findings(&run, &mut found);
-                found.retain(|found| found.lost_ns.is_some() && !told.contains(&said_of(found)));
+                found.retain(|found| found.cost_ns.is_some() && !told.contains(&said_of(found)));
                 minor.extend(finish(found).into_iter().take(MAX_PER_RULE));
             }
             if own.len() > MAX_PER_RULE {
@@ -437,7 +437,7 @@ fn rank(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     use std::cmp::Reverse;
     let key = |f: &Finding| {
         let performance = f.group == Group::Performance;
-        (Reverse(f.severity), performance, Reverse(f.lost_ns), f.rule)
+        (Reverse(f.severity), performance, Reverse(f.cost_ns), f.rule)
     };
     // Of findings that are alike the same one comes first whenever a session is looked at.
     let subject = |f: &Finding| (f.subject.pid, f.subject.tid, f.subject.file_id);

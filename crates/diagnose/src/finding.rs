@@ -40,7 +40,7 @@ impl Severity {
 pub enum Group {
     /// Data may be lost, wrong or not read.
     Correctness,
-    /// Time is lost.
+    /// It costs time.
     Performance,
 }
 
@@ -274,6 +274,8 @@ pub struct Also {
 pub struct Finding {
     /// Id of the rule.
     pub rule: &'static str,
+    /// Former ids of the rule.
+    pub aliases: Vec<&'static str>,
     /// Correctness or performance.
     pub group: Group,
     /// How bad.
@@ -282,9 +284,9 @@ pub struct Finding {
     pub confidence: Confidence,
     /// What the run would have saved without it, nanoseconds, less what other findings claim of
     /// the same time; `None` where time is not the matter.
-    pub lost_ns: Option<i64>,
-    /// How `lost_ns` was estimated.
-    pub lost_how: String,
+    pub cost_ns: Option<i64>,
+    /// How `cost_ns` was estimated.
+    pub cost_how: String,
     /// What happens, in one sentence with the numbers. Holds paths and names as
     /// they are: not escaped.
     pub title: String,

@@ -146,7 +146,7 @@ struct ReadFinding {
     rule: String,
     severity: Severity,
     confidence: Confidence,
-    lost_ns: Option<i64>,
+    cost_ns: Option<i64>,
     title: String,
     subject: Subject,
     evidence: Vec<ReadEvidence>,
@@ -266,7 +266,7 @@ fn makes_sense(diagnosis: &Diagnosis) -> bool {
             .findings
             .iter()
             .chain(&diagnosis.minor)
-            .all(|f| f.lost_ns.is_none_or(duration))
+            .all(|f| f.cost_ns.is_none_or(duration))
 }
 
 fn info(rule: &str) -> Option<&'static RuleInfo> {
@@ -326,11 +326,12 @@ impl ReadFinding {
         });
         Some(Finding {
             rule: info.id,
+            aliases: rules::aliases(info.id),
             group: info.group,
             severity: self.severity,
             confidence: self.confidence,
-            lost_ns: self.lost_ns,
-            lost_how: info.lost.to_owned(),
+            cost_ns: self.cost_ns,
+            cost_how: info.cost.to_owned(),
             title: self.title,
             subject: self.subject,
             evidence: evidence.collect::<Option<_>>()?,

@@ -29,25 +29,30 @@ struct Advice {
 }
 
 /// Rules about the price of durability.
-const COMMITS: &[&str] = &[
-    "sync-storm",
-    "write-amplification",
-    "extend-without-allocate",
-];
+const COMMITS: &[&str] = &["sync-storm", "write-amplification", "missing-fallocate"];
 /// The same with files that come and go.
 const JOURNALS: &[&str] = &[
     "sync-storm",
     "write-amplification",
-    "extend-without-allocate",
+    "missing-fallocate",
     "temp-churn",
 ];
 /// Rules about files that a crash may lose.
-const UNSYNCED: &[&str] = &["dir-unsynced", "rename-unsynced", "publish-unsynced"];
+const UNSYNCED: &[&str] = &[
+    "missing-dir-fsync",
+    "rename-without-fsync",
+    "publish-unsynced",
+];
 const SMALL: &[&str] = &["small-sequential"];
-const COPY: &[&str] = &["copy-loop"];
-const SEEK: &[&str] = &["seek-then-io"];
+const COPY: &[&str] = &["userspace-copy"];
+const SEEK: &[&str] = &["lseek-before-io"];
 /// Rules about names that are looked up.
-const NAMES: &[&str] = &["reopen", "redundant-stat", "lookup-storm", "metadata-storm"];
+const NAMES: &[&str] = &[
+    "repeated-open",
+    "redundant-stat",
+    "lookup-storm",
+    "metadata-storm",
+];
 
 /// Advice that stands before the rule's own.
 const fn first(
@@ -114,7 +119,7 @@ const PROGRAMS: &[Program] = &[
                  sessions share a sync.",
             ),
             only(
-                &["temp-churn", "small-sequential", "read-own-write"],
+                &["temp-churn", "small-sequential", "read-after-write-miss"],
                 &["*/pgsql_tmp/*", "*/pgsql_tmp"],
                 "Raise work_mem: sorts and hashes that fit into it need no temporary files. Each \
                  such step of each session may use that much memory.",
@@ -272,7 +277,7 @@ const PROGRAMS: &[Program] = &[
             &[
                 "sync-storm",
                 "write-amplification",
-                "extend-without-allocate",
+                "missing-fallocate",
                 "sync-all",
             ],
             &[],
@@ -373,7 +378,7 @@ const PROGRAMS: &[Program] = &[
         name: "Docker",
         comms: &[],
         advice: &[first(
-            &["write-amplification", "overwrite", "temp-churn"],
+            &["write-amplification", "redundant-write", "temp-churn"],
             &["*/overlay2/*"],
             "Put files that are written often on a volume (docker run -v): in a container's own \
              layer the first change to a file of the image copies all of it. A volume stays when \

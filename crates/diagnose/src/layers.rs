@@ -148,6 +148,8 @@ pub struct Interrupt<'a> {
 pub struct Below {
     /// Pages that were not in memory.
     pub misses: i64,
+    /// Pages that came into memory ahead of what was asked for.
+    pub ahead: i64,
     /// Pieces that it had to read from a device for what it asked for: into the page
     /// cache, or direct.
     pub reads: u32,
@@ -193,7 +195,11 @@ pub(crate) struct Layers {
 /// in time a batch of them reaches. In the order in which batches of one moment are
 /// to be fed.
 pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
-    (&PAGECACHE, &["rid", "ts_ns", "misses"], "ts_ns"),
+    (
+        &PAGECACHE,
+        &["rid", "ts_ns", "misses", "readahead_pages"],
+        "ts_ns",
+    ),
     (
         &WAITS,
         &["rid", "ts_ns", "dur_ns", "reason", "waker_tid"],
@@ -311,11 +317,14 @@ impl Layers {
 
     fn caches(&mut self, columns: &Columns) {
         for i in 0..columns.rows() {
-            let (Some(rid), Some(misses)) = (columns.i64(0, i), columns.i64(2, i)) else {
-                continue;
-            };
-            if misses > 0 {
-                self.below(rid).misses += misses;
+            let pages = |column| columns.i64(column, i).unwrap_or(0);
+            let (misses, ahead) = (pages(2), pages(3));
+            if let Some(rid) = columns.i64(0, i)
+                && (misses > 0 || ahead > 0)
+            {
+                let below = self.below(rid);
+                below.misses += misses;
+                below.ahead += ahead;
             }
         }
     }

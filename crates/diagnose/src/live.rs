@@ -1,4 +1,9 @@
 //! The rules while a session is recorded: findings as they become true.
+//!
+//! Rows are copied over a bounded channel to a thread of the lowest priority. When it does not
+//! keep up, rows are left out and counted, and the rules know that the absence of a call proves
+//! nothing. A finding is told when it has held at two looks, a second apart: an operation that
+//! has not ended looks like an omission.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -128,6 +133,7 @@ mod tests {
         };
         for input in [
             Input::Content,
+            Input::Cache,
             Input::Faults,
             Input::Block,
             Input::Interrupts,

@@ -27,7 +27,7 @@ fn index(rules: &[&RuleInfo]) -> String {
             Group::Correctness,
             "Correctness: data can be lost, wrong or unread",
         ),
-        (Group::Performance, "Performance: time is lost"),
+        (Group::Performance, "Performance: what costs time"),
     ] {
         let _ = write!(
             text,
@@ -46,8 +46,12 @@ fn page(info: &RuleInfo) -> String {
         Group::Performance => "Performance",
     };
     let needs: Vec<&str> = info.needs.iter().map(|input| need(*input)).collect();
+    let former: String = crate::rules::aliases(info.id)
+        .iter()
+        .map(|id| format!(" Formerly `{id}`."))
+        .collect();
     let mut text = format!(
-        "# {}: `{}`\n\n{GENERATED}\n\n{group}. Needs {}.\n\n{}\n\n## When it fires\n\n{}\n",
+        "# {}: `{}`\n\n{GENERATED}\n\n{group}. Needs {}.{former}\n\n{}\n\n## When it fires\n\n{}\n",
         info.name,
         info.id,
         needs.join(", "),
@@ -59,8 +63,8 @@ fn page(info: &RuleInfo) -> String {
             "\nBelow 1 % of the recorded time it stays silent; from 3 % on a finding is medium, from 10 % on high.\n",
         );
     }
-    if !info.lost.is_empty() {
-        let _ = write!(text, "\n## Time lost\n\nEstimated as {}.\n", info.lost);
+    if !info.cost.is_empty() {
+        let _ = write!(text, "\n## Cost\n\nEstimated as {}.\n", info.cost);
     }
     let _ = write!(text, "\n## What to do\n\n{}\n", info.advice);
     if !info.not_when.is_empty() {
@@ -80,6 +84,7 @@ fn need(input: Input) -> &'static str {
     match input {
         Input::Calls => "calls (always recorded)",
         Input::Content => "hashes of content (`--content hash`)",
+        Input::Cache => "lookups in the page cache (`--layers pagecache`)",
         Input::Faults => "page faults (`--layers pagecache`)",
         Input::Block => "requests to devices (`--layers block`)",
         Input::Waits => "waits (`--layers sched`)",

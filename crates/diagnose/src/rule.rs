@@ -16,6 +16,8 @@ pub enum Input {
     Calls,
     /// Hashes of what calls moved.
     Content,
+    /// Lookups in the page cache.
+    Cache,
     /// Page faults.
     Faults,
     /// Requests to devices.
@@ -44,8 +46,8 @@ pub struct RuleInfo {
     pub what: &'static str,
     /// When it fires: thresholds with their reasons.
     pub when: &'static str,
-    /// How the lost time is estimated; empty where time is not the matter.
-    pub lost: &'static str,
+    /// How the cost is estimated; empty where time is not the matter.
+    pub cost: &'static str,
     /// What to call instead.
     pub advice: &'static str,
     /// When not to follow the advice.
@@ -109,14 +111,14 @@ pub(crate) const MINOR_SHARE: f64 = 0.001;
 
 impl Run<'_> {
     /// Whether a loss is worth a word: 1 % of the recorded time.
-    pub fn matters(&self, lost_ns: i64) -> bool {
-        self.matters_from(lost_ns, MIN_SHARE)
+    pub fn matters(&self, cost_ns: i64) -> bool {
+        self.matters_from(cost_ns, MIN_SHARE)
     }
 
     /// The same of a rule whose findings begin at another share of the recorded time.
-    pub fn matters_from(&self, lost_ns: i64, share: f64) -> bool {
+    pub fn matters_from(&self, cost_ns: i64, share: f64) -> bool {
         let share = share * self.min_share / MIN_SHARE;
-        lost_ns > 0 && lost_ns as f64 >= self.span_ns as f64 * share
+        cost_ns > 0 && cost_ns as f64 >= self.span_ns as f64 * share
     }
 
     /// How long a process ran within the recording, nanoseconds.
@@ -136,7 +138,7 @@ impl Run<'_> {
     }
 }
 
-/// Which requests have the time that a finding says is lost.
+/// Which requests have the time that a finding says it costs.
 #[derive(Clone, Debug, Default)]
 pub struct Costs {
     kinds: Kinds,
@@ -198,10 +200,10 @@ impl Costs {
 #[derive(Debug, Default)]
 pub struct Found {
     /// Severity of a correctness finding; those of performance follow from the
-    /// time lost.
+    /// cost.
     pub severity: Option<Severity>,
     /// What the run would have saved, nanoseconds.
-    pub lost_ns: Option<i64>,
+    pub cost_ns: Option<i64>,
     /// Whose time that is, where the subject and the rule's kinds do not say.
     pub costs: Costs,
     /// What happens, in one sentence with the numbers.
@@ -228,8 +230,8 @@ const HIGH_SHARE: f64 = 0.10;
 const MEDIUM_SHARE: f64 = 0.03;
 
 /// How bad a loss of time is.
-pub(crate) fn by_share(lost_ns: i64, span_ns: i64) -> Severity {
-    match lost_ns as f64 / span_ns.max(1) as f64 {
+pub(crate) fn by_share(cost_ns: i64, span_ns: i64) -> Severity {
+    match cost_ns as f64 / span_ns.max(1) as f64 {
         s if s >= HIGH_SHARE => Severity::High,
         s if s >= MEDIUM_SHARE => Severity::Medium,
         _ => Severity::Low,
@@ -239,7 +241,7 @@ pub(crate) fn by_share(lost_ns: i64, span_ns: i64) -> Severity {
 impl Found {
     /// The whole finding.
     pub(crate) fn finish(self, info: &'static RuleInfo, kinds: Kinds, run: &Run) -> Finding {
-        let by_time = by_share(self.lost_ns.unwrap_or(0), run.span_ns);
+        let by_time = by_share(self.cost_ns.unwrap_or(0), run.span_ns);
         let scopes = self.costs.scopes(&self.subject, kinds);
         let mut caveats = self.caveats;
         if self.rests_on_absence && run.state.has_gaps() {
@@ -268,6 +270,7 @@ impl Found {
         }
         Finding {
             rule: info.id,
+            aliases: crate::rules::aliases(info.id),
             group: info.group,
             severity: self.severity.unwrap_or(by_time),
             confidence: if caveats.is_empty() {
@@ -275,8 +278,8 @@ impl Found {
             } else {
                 Confidence::Low
             },
-            lost_ns: self.lost_ns,
-            lost_how: info.lost.to_owned(),
+            cost_ns: self.cost_ns,
+            cost_how: info.cost.to_owned(),
             title: self.title,
             subject: self.subject,
             evidence: self.evidence,

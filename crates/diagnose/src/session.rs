@@ -7,7 +7,7 @@ use fathom_model::Batch;
 use fathom_model::layers::{Layer, Records, records};
 use fathom_model::meta::SessionMeta;
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PROCESSES, SYSCALLS, Table, WAITS,
+    BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PAGECACHE, PROCESSES, SYSCALLS, Table, WAITS,
 };
 use fathom_session::{Batches, Session, SessionError};
 
@@ -37,7 +37,12 @@ pub enum DiagnoseError {
 
 /// What rules need of the layers: the table of its rows, and the hook without which there are
 /// none.
-const INPUTS: [(Input, &Table, &str); 4] = [
+const INPUTS: [(Input, &Table, &str); 5] = [
+    (
+        Input::Cache,
+        &PAGECACHE,
+        "tp_btf/mm_filemap_add_to_page_cache",
+    ),
     (Input::Faults, &FAULTS, "perf/major-faults"),
     (Input::Block, &BLOCK, "tp_btf/block_rq_complete"),
     (Input::Waits, &WAITS, "tp_btf/sched_switch"),

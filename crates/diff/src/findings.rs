@@ -22,7 +22,7 @@ const CLEAR: f64 = 0.1;
 /// All findings of one rule about one subject.
 #[derive(Default)]
 struct Both<'a> {
-    /// Before and after, by session: time lost, and one of the findings.
+    /// Before and after, by session: cost, and one of the findings.
     sides: [BTreeMap<usize, (Option<i64>, &'a FoundIn)>; 2],
 }
 
@@ -47,8 +47,8 @@ pub(crate) fn compare(
                     .map_or(String::new(), |p| matcher.file(Some(p)));
                 let both = subjects.entry((finding.rule, comm, file)).or_default();
                 if let Some(side) = both.sides.get_mut(s) {
-                    let (lost, worst) = side.entry(i).or_insert((None, finding));
-                    *lost = match (*lost, finding.lost_ns) {
+                    let (cost, worst) = side.entry(i).or_insert((None, finding));
+                    *cost = match (*cost, finding.cost_ns) {
                         (Some(a), Some(b)) => Some(a.saturating_add(b)),
                         (a, b) => a.or(b),
                     };
@@ -72,15 +72,15 @@ pub(crate) fn compare(
         })
         .collect();
     out.sort_by(|a, b| {
-        let lost = |f: &FindingChange| {
-            f.lost_ns
+        let cost = |f: &FindingChange| {
+            f.cost_ns
                 .iter()
                 .flatten()
                 .fold(0.0, |m: f64, ns| m.max(*ns))
         };
         (!a.verdict.is_change(), a.group)
             .cmp(&(!b.verdict.is_change(), b.group))
-            .then(lost(b).total_cmp(&lost(a)))
+            .then(cost(b).total_cmp(&cost(a)))
             .then_with(|| (&a.rule, &a.subject).cmp(&(&b.rule, &b.subject)))
     });
     out
@@ -126,9 +126,9 @@ impl Both<'_> {
     /// The largest share of a recording that it costs.
     fn cost(&self, sides: [&[Profile]; 2]) -> f64 {
         let of = |(found, side): (&BTreeMap<usize, _>, &[Profile])| {
-            let share = |(i, (lost, _)): (&usize, &(Option<i64>, &FoundIn))| {
+            let share = |(i, (cost, _)): (&usize, &(Option<i64>, &FoundIn))| {
                 let span = side.get(*i).map_or(0, |p| p.duration_ns).max(1);
-                lost.unwrap_or(0) as f64 / span as f64
+                cost.unwrap_or(0) as f64 / span as f64
             };
             found.iter().map(share).fold(0.0, f64::max)
         };
@@ -148,12 +148,12 @@ impl Both<'_> {
         let severity = |side: &BTreeMap<usize, (Option<i64>, &FoundIn)>| -> Option<Severity> {
             side.values().map(|(_, f)| f.severity).max()
         };
-        let lost = |side: &BTreeMap<usize, (Option<i64>, &FoundIn)>| -> Vec<f64> {
+        let cost = |side: &BTreeMap<usize, (Option<i64>, &FoundIn)>| -> Vec<f64> {
             side.values()
-                .filter_map(|(lost, _)| lost.map(|ns| ns as f64))
+                .filter_map(|(cost, _)| cost.map(|ns| ns as f64))
                 .collect()
         };
-        let samples = [lost(before), lost(after)];
+        let samples = [cost(before), cost(after)];
         let mean = |sample: &Vec<f64>| (!sample.is_empty()).then(|| stats::mean(sample));
         let any = after.values().chain(before.values()).next();
         let group = any.map_or(Group::Performance, |(_, f)| f.group);
@@ -170,7 +170,7 @@ impl Both<'_> {
             group,
             status,
             severity: [severity(before), severity(after)],
-            lost_ns: [mean(&samples[0]), mean(&samples[1])],
+            cost_ns: [mean(&samples[0]), mean(&samples[1])],
             sessions: found,
             title: any.map_or(String::new(), |(_, f)| f.title.clone()),
             verdict,
@@ -245,7 +245,7 @@ fn judged(
         ),
         false if factor == 1.0 => (Verdict::Same, String::new()),
         false => noise(
-            "one session a side: the time lost is an estimate from times that differ from run to run",
+            "one session a side: the cost is an estimate from times that differ from run to run",
         ),
     }
 }

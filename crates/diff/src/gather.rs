@@ -158,7 +158,7 @@ impl Profile {
             rule: f.rule,
             group: f.group,
             severity: f.severity,
-            lost_ns: f.lost_ns,
+            cost_ns: f.cost_ns,
             comm: f.subject.comm.clone(),
             path: f.subject.path.clone(),
             title: f.title.clone(),

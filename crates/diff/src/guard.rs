@@ -437,7 +437,7 @@ impl<'a> Guarding<'a> {
 
     fn finding(&self, finding: &FindingChange) -> Change {
         let [before, after] = finding.sessions.map(|n| n as f64);
-        let [lost_before, lost_after] = finding.lost_ns;
+        let [lost_before, lost_after] = finding.cost_ns;
         let change = match (finding.status, lost_before, lost_after) {
             (Status::Both, Some(b), Some(a)) if b > 0.0 => Some(a / b - 1.0),
             _ => None,

@@ -131,7 +131,7 @@ pub(crate) struct FoundIn {
     pub rule: &'static str,
     pub group: Group,
     pub severity: Severity,
-    pub lost_ns: Option<i64>,
+    pub cost_ns: Option<i64>,
     pub comm: Option<String>,
     pub path: Option<String>,
     pub title: String,

@@ -390,8 +390,8 @@ pub struct FindingChange {
     pub status: Status,
     /// Severity, before and after.
     pub severity: [Option<fathom_diagnose::Severity>; 2],
-    /// Time lost, nanoseconds: mean of the sessions that have it.
-    pub lost_ns: [Option<f64>; 2],
+    /// Cost in time, nanoseconds: mean of the sessions that have it.
+    pub cost_ns: [Option<f64>; 2],
     /// Sessions that have it, before and after.
     pub sessions: [usize; 2],
     /// The sentence of one of them, of after where there is one. Not escaped.

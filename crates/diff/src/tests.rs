@@ -308,7 +308,7 @@ fn findings_that_come_and_go() {
         rule: "a-rule",
         group,
         severity: Severity::High,
-        lost_ns: (group == Group::Performance).then_some(5_000_000),
+        cost_ns: (group == Group::Performance).then_some(5_000_000),
         comm: Some("program".to_owned()),
         path: Some("/data/out".to_owned()),
         title: "it does".to_owned(),
@@ -418,21 +418,21 @@ fn a_benign_error_more_is_noise() {
 /// A scan that went from out of order to in order, with as many calls.
 #[test]
 fn another_order_of_as_many_calls() {
-    let scan = |rule: &'static str, lost_ns: i64| {
+    let scan = |rule: &'static str, cost_ns: i64| {
         let mut profile = session(BASE);
         profile.findings = Some(vec![FoundIn {
             rule,
             group: Group::Performance,
             severity: Severity::High,
-            lost_ns: Some(lost_ns),
+            cost_ns: Some(cost_ns),
             comm: Some("program".to_owned()),
             path: Some("/data/in".to_owned()),
             title: "its reads jump".to_owned(),
         }]);
         profile
     };
-    let outcome = |rule, lost_ns| {
-        let there = [scan(rule, lost_ns)];
+    let outcome = |rule, cost_ns| {
+        let there = [scan(rule, cost_ns)];
         let none = [session(BASE)];
         [diff(&none, &there), diff(&there, &none)].map(|d| d.outcome)
     };

@@ -6,7 +6,7 @@
 -- severity: low, medium or high.
 -- correctness: Whether data may be lost, wrong or not read; else time is lost.
 -- confidence: high, or low: column caveats says why.
--- lost_ns: What the run would have saved without it, nanoseconds; null where time is not the
+-- cost_ns: What the run would have saved without it, nanoseconds; null where time is not the
 --   matter.
 -- title: What happens, in one sentence with the numbers.
 -- subject: Process, thread and file that it is about, in words.
@@ -26,7 +26,7 @@ CREATE TABLE findings (
     severity VARCHAR,
     correctness BOOLEAN,
     confidence VARCHAR,
-    lost_ns BIGINT,
+    cost_ns BIGINT,
     title VARCHAR,
     subject VARCHAR,
     pid INTEGER,

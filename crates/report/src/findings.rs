@@ -102,7 +102,7 @@ fn row(finding: &Finding) -> FindingRow {
             Confidence::Low => "low",
         }
         .to_owned(),
-        lost_ns: finding.lost_ns,
+        cost_ns: finding.cost_ns,
         title: finding.title.clone(),
         subject: finding.subject.text(),
         pid: finding.subject.pid,

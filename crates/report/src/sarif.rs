@@ -42,7 +42,7 @@ fn result(finding: &Finding) -> Value {
         "level": level,
         "message": { "text": format!("{}. {}", finding.title, finding.advice) },
         "properties": {
-            "lost_ns": finding.lost_ns,
+            "cost_ns": finding.cost_ns,
             "subject": finding.subject,
             "evidence": finding.evidence,
             "examples": finding.examples,

@@ -163,8 +163,8 @@ export type FindingChange = {
   status: Status,
   /** Severity, before and after. */
   severity: [Severity | null, Severity | null],
-  /** Time lost, nanoseconds: mean of the sessions that have it. */
-  lost_ns: [number | null, number | null],
+  /** Cost in time, nanoseconds: mean of the sessions that have it. */
+  cost_ns: [number | null, number | null],
   /** Sessions that have it, before and after. */
   sessions: [number, number],
   /** The sentence of one of them, of after where there is one. Not escaped. */

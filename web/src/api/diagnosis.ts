@@ -72,6 +72,8 @@ export type Also = {
 export type Finding = {
   /** Id of the rule. */
   rule: string,
+  /** Former ids of the rule. */
+  aliases: Array<string>,
   /** Correctness or performance. */
   group: Group,
   /** How bad. */
@@ -82,9 +84,9 @@ export type Finding = {
    * What the run would have saved without it, nanoseconds, less what other findings claim of
    * the same time; `None` where time is not the matter.
    */
-  lost_ns: number | null,
-  /** How `lost_ns` was estimated. */
-  lost_how: string,
+  cost_ns: number | null,
+  /** How `cost_ns` was estimated. */
+  cost_how: string,
   /**
    * What happens, in one sentence with the numbers. Holds paths and names as
    * they are: not escaped.
@@ -176,7 +178,7 @@ export type Diagnosis = {
   summary: Summary,
   /**
    * Findings, the worst first: by severity, of equal ones correctness before
-   * performance, then by time lost.
+   * performance, then by cost.
    */
   findings: Array<Finding>,
   /** Patterns that cost less than a finding does, the most expensive first. */

@@ -405,11 +405,11 @@ fn numbers_that_cannot_be_are_neither_kept_nor_read() {
     let state = state(&session, 0).unwrap();
     let fresh = diagnose_while(&session, &|| true).unwrap();
     let broken: [fn(&mut Diagnosis); 4] = [
-        |d| d.findings[0].lost_ns = Some(i64::MAX),
+        |d| d.findings[0].cost_ns = Some(i64::MAX),
         |d| d.span_ns = -1,
         |d| {
             d.more = vec![More {
-                rule: "reread",
+                rule: "redundant-read",
                 findings: usize::MAX,
             }]
         },

@@ -40,7 +40,7 @@ static INFO: RuleInfo = RuleInfo {
            more of its time in the recording; when several of its threads wait, of the time of all of them. Of reads those within the first 128 KiB of a file count: what is \
            behind is the matter of readahead. While its reads were on their way, the device had fewer than 1.5 of the recorded processes on average, all pieces \
            of one call counted once: one thread has 1, and workers that also compute may stay below 2 on a fast device. How long a call waited is its time off the CPU for I/O; in a recording without layer sched the duration of calls that read from the device.",
-    lost: "three quarters of the waits, as if four workers shared the files",
+    cost: "three quarters of the waits, as if four workers shared the files",
     advice: "Let several workers go through the files: `xargs -P 4`, `rg` for grep -r, a pool of threads. In one thread, ask for the next files while one is worked on \
              (posix_fadvise(POSIX_FADV_WILLNEED) on each after opening it), or open them in the order of their inode numbers, which is about that of the disk. Files that are always read together belong in \
              an archive or a database.",
@@ -224,9 +224,9 @@ impl Rule for ColdSmallFiles {
             let life = (ended.max(process.last_at_ns) - process.first_at_ns).max(1);
             let part = waited as f64 / (life as f64 * threads as f64);
             let depth = 1.0 + process.met_ns as f64 / process.requests_ns.max(1) as f64;
-            let lost = waited / WORKERS * (WORKERS - 1) / threads;
+            let cost = waited / WORKERS * (WORKERS - 1) / threads;
             let many = process.files.len() >= MIN_FILES && process.requests_ns > 0;
-            if !many || part < MIN_PART || depth >= MAX_DEPTH || !run.matters(lost) {
+            if !many || part < MIN_PART || depth >= MAX_DEPTH || !run.matters(cost) {
                 continue;
             }
             let files = i64::try_from(process.files.len()).unwrap_or(i64::MAX);
@@ -234,7 +234,7 @@ impl Rule for ColdSmallFiles {
             let below = place.map_or(String::new(), |path| format!(" below {path}"));
             let subject = Subject::process(*pid, &process.comm);
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: Costs::default().of_all_files(),
                 title: format!(
                     "{} waits for the device in {} files and directories{below}, one after the other: {} of its time",
@@ -289,8 +289,8 @@ mod tests {
         assert_eq!(found[0].evidence[0].value, 300.0);
         assert_eq!(found[0].subject.path.as_deref(), Some("/src"));
         // Three quarters of 300 times the wait and the call.
-        let lost = found[0].lost_ns.unwrap();
-        assert!((90_000_000..91_000_000).contains(&lost), "{lost}");
+        let cost = found[0].cost_ns.unwrap();
+        assert!((90_000_000..91_000_000).contains(&cost), "{cost}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ static INFO: RuleInfo = RuleInfo {
            disk returns wrong bytes.",
     when: "A read covers exactly the range of a recorded write, both with a hash of all their bytes, the hashes differ, and no other \
            recorded write, truncation or hole touched the range in between and the file was never mapped for writing.",
-    lost: "",
+    cost: "",
     advice: "Find out who else writes: record with --all or --path on the file; fuser and inotifywait name processes. If nobody does, \
              check the disk and its cable, and memory.",
     not_when: "",

@@ -36,7 +36,7 @@ static INFO: RuleInfo = RuleInfo {
            (a free lock takes less), and took a tenth of the thread's time or more in sum. Writes: two or more threads write to \
            one file, and the median of writes that began while another thread's was under way is twice that of the others or \
            more, of 100 of each.",
-    lost: "the time of the waits; for writes the overlapping ones' time beyond what as many take alone",
+    cost: "the time of the waits; for writes the overlapping ones' time beyond what as many take alone",
     advice: "Hold the lock for less (no fsync, no computation under it), split it by range or into several files; write through \
              one thread, into a file a thread, or with O_DIRECT at given offsets (pwrite) on xfs, which lets those run at once.",
     not_when: "Not when the lock is how one process waits for another's work to end.",
@@ -159,7 +159,7 @@ impl Rule for Contention {
                 continue;
             }
             out.push(Found {
-                lost_ns: Some(locks.waited_ns),
+                cost_ns: Some(locks.waited_ns),
                 costs: Costs::of(&[Kind::Flock, Kind::Fcntl]),
                 title: format!(
                     "{} waits {} times for the lock of {}, {} of the thread's time",
@@ -185,13 +185,13 @@ impl Rule for Contention {
             let (alone, together) = (writes.alone.median_ns(), writes.together.median_ns());
             let slowdown = together as f64 / alone.max(1) as f64;
             let count = i64::try_from(writes.together.count).unwrap_or(i64::MAX);
-            let lost = writes.together.sum_ns.saturating_sub(count.saturating_mul(alone));
+            let cost = writes.together.sum_ns.saturating_sub(count.saturating_mul(alone));
             let enough = writes.together.count >= MIN_WRITES && writes.alone.count >= MIN_WRITES;
-            if !enough || writes.threads.len() < 2 || slowdown < MIN_SLOWDOWN || !run.matters(lost) {
+            if !enough || writes.threads.len() < 2 || slowdown < MIN_SLOWDOWN || !run.matters(cost) {
                 continue;
             }
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} threads write to {} at once: a write takes {} while another is under way, {} alone",
@@ -228,7 +228,7 @@ mod tests {
             s.wait_ms(3);
         }
         let found = fires("contention", s);
-        assert_eq!(found[0].lost_ns, Some(40_000_000));
+        assert_eq!(found[0].cost_ns, Some(40_000_000));
     }
 
     #[test]

@@ -34,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "128 or more calls of one process on one file opened with O_DIRECT that move less than 64 KiB each, 90 % of which begin where the one before ended, and 90 % while no other thread of the process \
            was in such a call, and that take 10 % or more of its time. Not through io_uring and AIO (see shallow-async), not for O_SYNC and O_DSYNC, and not for a file that is synced every 16 writes or more often: a log \
            whose records are made durable has to wait for each.",
-    lost: "half of the time of these calls",
+    cost: "half of the time of these calls",
     advice: "Move 1 MiB per call, or keep eight or more calls on their way with io_uring or threads; or open the file without O_DIRECT, so that the kernel reads ahead.",
     not_when: "Not when each piece decides what to do next.",
     bad: "fd = open(path, O_RDONLY | O_DIRECT);\nwhile (read(fd, buffer, 4096) > 0)\n    work(buffer);",
@@ -114,20 +114,20 @@ impl Rule for DirectShallow {
             let calls = &stream.calls;
             let share = |n: u64| n as f64 / calls.count.max(1) as f64;
             let part = calls.sum_ns as f64 / run.lifetime_ns(*pid).max(1) as f64;
-            let lost = calls.sum_ns / 2;
+            let cost = calls.sum_ns / 2;
             let alone = share(calls.count - stream.beside);
             let commits = stream.syncs.saturating_mul(WRITES_A_SYNC) > calls.count;
             if calls.count < MIN_CALLS || share(stream.in_order) < MIN_SHARE || alone < MIN_SHARE || commits {
                 continue;
             }
-            if part < MIN_PART || !run.matters(lost) {
+            if part < MIN_PART || !run.matters(cost) {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |file| file.name());
             let count = i64::try_from(calls.count).unwrap_or(i64::MAX);
             let mean = stream.bytes / count.max(1);
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: Costs::of(&[if *writes { Kind::Write } else { Kind::Read }]),
                 title: format!(
                     "{} {} {path} with O_DIRECT in {} pieces of {} on average, one at a time; that takes {} of its time",

@@ -29,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
            calls between the two, where the first descriptor moved no bytes. Several descriptors that all move bytes have a \
            reason. Also 10 or more times, whatever it costs: a second open while the first descriptor is open, only to sync \
            through it what was written through the first.",
-    lost: "the time of the second opens, and as much again for their closes",
+    cost: "the time of the second opens, and as much again for their closes",
     advice: "Pass the descriptor on instead of the path; fstat and fchmod on it.",
     not_when: "",
     bad: "touch(path);                 /* opens and closes */\nfd = open(path, O_RDWR);",
@@ -194,13 +194,13 @@ impl Rule for DuplicateOpen {
                     ..Found::default()
                 });
             }
-            let lost = 2 * process.open.sum_ns;
-            if process.times < MIN_TIMES || !run.matters(lost) {
+            let cost = 2 * process.open.sum_ns;
+            if process.times < MIN_TIMES || !run.matters(cost) {
                 continue;
             }
             let subject = Subject::process(*pid, &process.comm);
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 title: format!(
                     "{} opens a file twice for one operation, {} times; {} is the first",
                     process.comm,

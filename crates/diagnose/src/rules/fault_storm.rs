@@ -44,7 +44,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "128 or more major faults (those that wait for the device) of one process on one file, in tenths of a second that had 100 or more of them \
            (1,000 a second), or that went into them for half of their time. Or 16 or more on a file that holds no code, of 1 ms or more on average, that take 10 % or more of the time of the threads that took them: each reads far ahead then. \
            How much the device read for each page that was touched is said where pages lie far apart. Fetching code (exec) does not count: a program's start is no storm of its own making.",
-    lost: "seven eighths of the time of these faults, as if eight pages came with each, shared by the threads that took them; of faults that count by \
+    cost: "seven eighths of the time of these faults, as if eight pages came with each, shared by the threads that took them; of faults that count by \
            their time half of it",
     advice: "madvise(MADV_WILLNEED) on what will be touched next, or MAP_POPULATE for all of it; MADV_SEQUENTIAL for a walk from front to back. \
              Or pread into memory in pieces of 128 KiB, or io_uring.",
@@ -200,7 +200,7 @@ impl Rule for FaultStorm {
                 storm.merge(&mapping.pending);
             }
             let threads = mapping.threads.len().max(1) as i64;
-            let mut lost = storm.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
+            let mut cost = storm.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
             let time = run.lifetime_ns(*pid).saturating_mul(threads).max(1);
             let part = mapping.all.sum_ns as f64 / time as f64;
             if storm.count < MIN_FAULTS {
@@ -209,9 +209,9 @@ impl Rule for FaultStorm {
                     continue;
                 }
                 storm = mapping.all.clone();
-                lost = storm.sum_ns / 2 / threads;
+                cost = storm.sum_ns / 2 / threads;
             }
-            if !run.matters(lost) {
+            if !run.matters(cost) {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |f| f.name());
@@ -246,7 +246,7 @@ impl Rule for FaultStorm {
                 false => String::new(),
             };
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 title: format!(
                     "{} waits {} times for a page of {path}, which it has mapped, {order}; that takes {} of its time{amplified}",
                     mapping.comm,

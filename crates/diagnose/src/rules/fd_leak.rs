@@ -29,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
            are over half of all it opened, and the same few paths or directories are behind them: one file opened 10 times or more \
            and never closed, or all of them 3 times or more on average, with a tenth or more of what is open opened in the first half, the third quarter and the last quarter each of the time from the first of them on. \
            A server with many different files open is healthy, as is a pool whose workers open the same files once each as it starts.",
-    lost: "",
+    cost: "",
     advice: "Close each descriptor on every way out, errors too (goto out, RAII, with, defer); look for the call that made the \
              examples.",
     not_when: "",

@@ -28,7 +28,7 @@ static INFO: RuleInfo = RuleInfo {
            after each release nobody has the lock until the next attempt; and the name stays when its maker is killed.",
     when: "100 or more attempts to make one name failed with EEXIST, of several processes, and the name was made and removed 3 times or more while others had tried. Calls that \
            only find what is there already (mkdir -p) have no removal.",
-    lost: "the failed calls, and the time from each removal to the next success, of those up to a second before which an attempt had failed",
+    cost: "the failed calls, and the time from each removal to the next success, of those up to a second before which an attempt had failed",
     advice: "Open a lock file once and call flock on it, which waits and returns as soon as the lock is free; the kernel releases it when its holder ends. In a shell: `flock lockfile command`.",
     not_when: "Not on file systems without such locks, as some network ones are.",
     bad: "while ! mkdir lock 2>/dev/null; do\n    sleep 0.01\ndone\nwork\nrmdir lock",
@@ -122,14 +122,14 @@ impl Rule for LockByPolling {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (_, lock) in self.names.iter() {
-            let lost = lock.failed_ns.saturating_add(lock.idle_ns);
+            let cost = lock.failed_ns.saturating_add(lock.idle_ns);
             let polled = lock.failures >= MIN_FAILURES && lock.releases >= MIN_RELEASES && lock.pids.len() > 1;
-            if !polled || !run.matters(lost) {
+            if !polled || !run.matters(cost) {
                 continue;
             }
             let failures = i64::try_from(lock.failures).unwrap_or(i64::MAX);
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: Costs::default().of_all_files(),
                 title: format!(
                     "{} and others poll for the lock {}: {} attempts fail with EEXIST, and it is free for {} before one of them notices",

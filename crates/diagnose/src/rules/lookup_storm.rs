@@ -27,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "Over 100 calls of a process that open, stat, access or read a link failed with ENOENT, and these are \
            over half of all it made. Half, because a search along a path of two directories finds every \
            other one.",
-    lost: "the time that the failed calls took",
+    cost: "the time that the failed calls took",
     advice: "Shorten the search path or put the directory that has the files first; name files by absolute \
              path; cache what was found and what was not (dynamic loader: RUNPATH and ldconfig; compilers: \
              fewer -I; Python: fewer entries in sys.path).",
@@ -44,7 +44,7 @@ struct Process {
     comm: Text,
     lookups: u64,
     missing: u64,
-    lost_ns: i64,
+    cost_ns: i64,
     examples: Examples,
 }
 
@@ -90,7 +90,7 @@ impl Rule for LookupStorm {
         process.lookups += 1;
         if call.failed_with("ENOENT") {
             process.missing += 1;
-            process.lost_ns += call.dur_ns;
+            process.cost_ns += call.dur_ns;
             process.examples.add(call);
         }
     }
@@ -98,11 +98,11 @@ impl Rule for LookupStorm {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
             let part = process.missing as f64 / process.lookups.max(1) as f64;
-            if process.missing <= MIN_FAILURES || part <= MIN_PART || !run.matters(process.lost_ns) {
+            if process.missing <= MIN_FAILURES || part <= MIN_PART || !run.matters(process.cost_ns) {
                 continue;
             }
             out.push(Found {
-                lost_ns: Some(process.lost_ns),
+                cost_ns: Some(process.cost_ns),
                 title: format!(
                     "{} of {} paths that {} looks up are not there ({})",
                     units::count(process.missing as i64),

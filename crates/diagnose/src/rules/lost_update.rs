@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
            another process wrote to the same place through a descriptor of its own; or it read a file, another process emptied it and wrote it, and then it emptied \
            and wrote the file itself without having read it again. Not for O_APPEND, nor for calls that give the offset themselves (pwrite), as databases \
            coordinate these in memory.",
-    lost: "",
+    cost: "",
     advice: "Open a file to which several processes add records with O_APPEND: the kernel then finds the end and writes in one step. To read a file, change it and write it back, lock it (flock) \
              before the read until after the write, and replace it by rename.",
     not_when: "Not when it does not matter whose bytes stay, as in a status that each process writes as a whole.",

@@ -64,7 +64,7 @@ static INFO: RuleInfo = RuleInfo {
            what a program is asked to do: they count from 1,000 of their own in the second on. lseek does not count. Or 500 or more stats by path of entries, no directories, of a directory that the process \
            listed right before, of which it opens some, but fewer than half, until the end of the recording. So tools whose work this is stay out: find, du and ls open none of the files, \
            and those that copy or pack them open all. Calls that fail with ENOENT belong to `lookup-storm` and do not count.",
-    lost: "for stats of entries their time; else the time of such calls beyond that of moving bytes in these windows",
+    cost: "for stats of entries their time; else the time of such calls beyond that of moving bytes in these windows",
     advice: "Keep many small pieces in one file (an archive, a database); take the type from getdents (d_type) instead of stat; ask by \
              descriptor of the directory (openat, statx with AT_STATX_DONT_SYNC on network file systems); keep directories small.",
     not_when: "Not when size or times of each entry are needed.",
@@ -276,7 +276,7 @@ impl Rule for MetadataStorm {
             let some = opened > 0 && (opened as f64) < asked as f64 * MAX_OPENED;
             if process.stats >= MIN_ENTRIES && some && run.matters(process.entries_ns) {
                 out.push(Found {
-                    lost_ns: Some(process.entries_ns),
+                    cost_ns: Some(process.entries_ns),
                     costs: Costs::of(&[Kind::Stat]),
                     title: format!(
                         "{} lists directories and then asks {} times for attributes of {}, of which it opens {}",
@@ -299,7 +299,7 @@ impl Rule for MetadataStorm {
                 continue;
             }
             out.push(Found {
-                lost_ns: Some(excess),
+                cost_ns: Some(excess),
                 costs: Costs::of(METADATA),
                 title: format!(
                     "{} makes {} calls on names and attributes that take longer than moving bytes, in {} {}",

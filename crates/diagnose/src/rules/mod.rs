@@ -15,19 +15,19 @@ macro_rules! rules {
 
 rules! {
     small_sequential::SmallSequential,
-    seek_then_io::SeekThenIo,
-    reopen::Reopen,
+    lseek_before_io::LseekBeforeIo,
+    repeated_open::RepeatedOpen,
     redundant_stat::RedundantStat,
     lookup_storm::LookupStorm,
     sync_storm::SyncStorm,
     sync_all::SyncAll,
-    overwrite::Overwrite,
-    reread::Reread,
+    redundant_write::RedundantWrite,
+    redundant_read::RedundantRead,
     temp_churn::TempChurn,
-    copy_loop::CopyLoop,
-    rename_unsynced::RenameUnsynced,
+    userspace_copy::UserspaceCopy,
+    rename_without_fsync::RenameWithoutFsync,
     publish_unsynced::PublishUnsynced,
-    dir_unsynced::DirUnsynced,
+    missing_dir_fsync::MissingDirFsync,
     sync_error_ignored::SyncErrorIgnored,
     write_error_ignored::WriteErrorIgnored,
     lost_update::LostUpdate,
@@ -36,33 +36,60 @@ rules! {
     lock_by_polling::LockByPolling,
     range_sync_as_commit::RangeSyncAsCommit,
     temp_leak::TempLeak,
-    retry_spin::RetrySpin,
+    busy_retry::BusyRetry,
     rotation_offset::RotationOffset,
-    stale_inode_reader::StaleInodeReader,
+    reading_replaced_file::ReadingReplacedFile,
     short_io::ShortIo,
-    truncate_rewrite::TruncateRewrite,
+    non_atomic_rewrite::NonAtomicRewrite,
     fd_leak::FdLeak,
     duplicate_open::DuplicateOpen,
-    direct_misaligned::DirectMisaligned,
+    unaligned_direct_io::UnalignedDirectIo,
     contention::Contention,
-    extend_without_allocate::ExtendWithoutAllocate,
+    missing_fallocate::MissingFallocate,
     scan_out_of_order::ScanOutOfOrder,
     content_mismatch::ContentMismatch,
     metadata_storm::MetadataStorm,
     random_access::RandomAccess,
     shallow_async::ShallowAsync,
     write_amplification::WriteAmplification,
-    read_own_write::ReadOwnWrite,
+    read_after_write_miss::ReadAfterWriteMiss,
     fault_storm::FaultStorm,
     readahead_defeated::ReadaheadDefeated,
-    background_tail::BackgroundTail,
+    background_io_interference::BackgroundIoInterference,
     thread_interference::ThreadInterference,
-    unfair_interrupts::UnfairInterrupts,
-    queue_hog::QueueHog,
+    irq_imbalance::IrqImbalance,
+    noisy_neighbor::NoisyNeighbor,
     cold_small_files::ColdSmallFiles,
     direct_shallow::DirectShallow,
+    hole_reads::HoleReads,
     process_per_item::ProcessPerItem,
     online_discard::OnlineDiscard,
+}
+
+/// Former ids, and those by which their rules go now.
+const RENAMED: [(&str, &str); 16] = [
+    ("background-tail", "background-io-interference"),
+    ("copy-loop", "userspace-copy"),
+    ("dir-unsynced", "missing-dir-fsync"),
+    ("direct-misaligned", "unaligned-direct-io"),
+    ("extend-without-allocate", "missing-fallocate"),
+    ("overwrite", "redundant-write"),
+    ("queue-hog", "noisy-neighbor"),
+    ("read-own-write", "read-after-write-miss"),
+    ("rename-unsynced", "rename-without-fsync"),
+    ("reopen", "repeated-open"),
+    ("reread", "redundant-read"),
+    ("retry-spin", "busy-retry"),
+    ("seek-then-io", "lseek-before-io"),
+    ("stale-inode-reader", "reading-replaced-file"),
+    ("truncate-rewrite", "non-atomic-rewrite"),
+    ("unfair-interrupts", "irq-imbalance"),
+];
+
+/// Former ids of a rule.
+pub fn aliases(id: &str) -> Vec<&'static str> {
+    let of_rule = RENAMED.iter().filter(|(_, now)| *now == id);
+    of_rule.map(|(former, _)| *former).collect()
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.
@@ -74,4 +101,19 @@ pub fn part(index: usize, parts: usize) -> Vec<Box<dyn Rule>> {
 /// What every rule says of itself.
 pub fn catalogue() -> Vec<&'static RuleInfo> {
     all().iter().map(|rule| rule.info()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RENAMED, aliases, catalogue};
+
+    #[test]
+    fn a_former_id_leads_to_one_rule_and_is_no_id() {
+        let ids: Vec<&str> = catalogue().iter().map(|info| info.id).collect();
+        for (former, now) in RENAMED {
+            assert!(ids.contains(&now) && !ids.contains(&former), "{former}");
+            assert_eq!(aliases(now), [former]);
+        }
+        assert!(aliases("sync-storm").is_empty());
+    }
 }

@@ -28,7 +28,7 @@ static INFO: RuleInfo = RuleInfo {
            noted that. Many devices take longer for this than for a write.",
     when: "100 or more calls of one process that removed, replaced or cut files or closed removed ones (unlink, rename, truncate, open with O_TRUNC, close) submitted discards and read nothing from the device, and they take 10 % or more of its time. Where the file system discards later, in \
            the thread of its journal, no call waits. Explicit discards (fstrim, blkdiscard) do not count.",
-    lost: "the time for which these calls waited for I/O; in a recording without layer sched their duration",
+    cost: "the time for which these calls waited for I/O; in a recording without layer sched their duration",
     advice: "Mount the file system without `discard` and let `fstrim.timer` tell the device once a week; on btrfs use `discard=async`.",
     not_when: "Not when the device is thinly provisioned and has to get space back at once.",
     bad: "/dev/vda1 /data ext4 discard 0 2          # /etc/fstab",
@@ -107,14 +107,14 @@ impl Rule for OnlineDiscard {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
-            let lost = process.calls.sum_ns;
-            let part = lost as f64 / run.lifetime_ns(*pid).max(1) as f64;
-            if process.calls.count < MIN_CALLS || part < MIN_PART || !run.matters(lost) {
+            let cost = process.calls.sum_ns;
+            let part = cost as f64 / run.lifetime_ns(*pid).max(1) as f64;
+            if process.calls.count < MIN_CALLS || part < MIN_PART || !run.matters(cost) {
                 continue;
             }
             let calls = i64::try_from(process.calls.count).unwrap_or(i64::MAX);
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: Costs::default().of_all_files(),
                 title: format!(
                     "{} waits for the device to discard the blocks of files in {} calls; that takes {} of its time",

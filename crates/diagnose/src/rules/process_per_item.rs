@@ -34,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
            that takes longer than the work.",
     when: "100 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries were loaded adds up to 30 % or more \
            of the time of the process that started them, and to 30 % or more of theirs. When they ran at the same time, the sums are divided by how many did on average.",
-    lost: "from the start of each process to the last call on a library before it read or wrote a file",
+    cost: "from the start of each process to the last call on a library before it read or wrote a file",
     advice: "Start one process for all items: one awk or sed program in place of a loop, `xargs` or `find -exec ... {} +` with many arguments, or what the shell itself has (`${x%.*}`, `read`, `[[ ]]`, `$((...))`).",
     not_when: "Not when the items come one at a time and are waited for.",
     bad: "while read -r line; do\n    echo \"$line\" | cut -d, -f2\ndone < table",
@@ -152,13 +152,13 @@ impl Rule for ProcessPerItem {
         for (pid, started) in by_starter {
             let span = (started.last_at_ns - started.first_at_ns).max(1);
             let at_once = (started.lives_ns as f64 / span as f64).max(1.0);
-            let lost = (started.loading_ns as f64 / at_once) as i64;
-            let part = lost as f64 / run.lifetime_ns(pid).max(1) as f64;
+            let cost = (started.loading_ns as f64 / at_once) as i64;
+            let part = cost as f64 / run.lifetime_ns(pid).max(1) as f64;
             let of_theirs = started.loading_ns as f64 / started.lives_ns.max(1) as f64;
             if started.count < MIN_PROCESSES || started.names.len() > MAX_NAMES {
                 continue;
             }
-            if part < MIN_PART || of_theirs < MIN_PART || !run.matters(lost) {
+            if part < MIN_PART || of_theirs < MIN_PART || !run.matters(cost) {
                 continue;
             }
             let comm = run.comm(pid);
@@ -171,7 +171,7 @@ impl Rule for ProcessPerItem {
                 shown.push("others".to_owned());
             }
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 // Of its own calls it is none: it waits for the processes.
                 costs: Costs::of(&[Kind::Other]).of_all_files(),
                 title: format!(

@@ -35,7 +35,7 @@ static INFO: RuleInfo = RuleInfo {
            Renamed in the same directory, from a temporary name, they count for a program that makes other files durable: most programs that save so \
            and sync nothing leave what can be made again. Not for names that say so (`cache`, `thumbnail`, `target`, `incremental`), \
            pid and lock files, logs (O_APPEND), and file systems in memory.",
-    lost: "",
+    cost: "",
     advice: "Call fsync on each file before it gets its new name, and on the directory after it; one syncfs before a batch of renames costs less.",
     not_when: "Not when the files can be made or fetched again, and incomplete ones are noticed.",
     bad: "fd = open(\"tmp/17\", O_CREAT | O_EXCL | O_WRONLY, 0644);\nwrite(fd, message, n);\nclose(fd);\nrename(\"tmp/17\", \"new/17\");",

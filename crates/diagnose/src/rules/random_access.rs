@@ -38,7 +38,7 @@ static INFO: RuleInfo = RuleInfo {
            of the same thread's read before, and 64 or more of these had to be read from the device, which took half or more of the time of all that jump. A jump within the \
            readahead costs nothing, nor does one to a page that is in memory. Reads through io_uring and AIO count where one at a time is on its way and its thread waits for it; else their threads \
            need not wait. What reads most of the file, each byte about once, is scan-out-of-order.",
-    lost: "seven eighths of the time of the jumping reads that waited for the device, shared by the threads that read: as if eight requests \
+    cost: "seven eighths of the time of the jumping reads that waited for the device, shared by the threads that read: as if eight requests \
            were on their way at a time, which disks take at no cost to each",
     advice: "Ask ahead for what will be read next: posix_fadvise(POSIX_FADV_WILLNEED) for a batch of ranges, or io_uring with eight or more \
              reads on their way. Sort a batch by offset. Put what is used together side by side.",
@@ -131,10 +131,10 @@ impl Rule for RandomAccess {
         for ((pid, id), access) in self.accesses.iter() {
             let (missed, threads) = (&access.missed, access.heads.len().max(1) as i64);
             let jumps = access.jumps as f64 / access.reads as f64;
-            let lost = missed.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
+            let cost = missed.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
             let many = missed.count >= MIN_READS
                 && missed.sum_ns as f64 >= access.jump_ns as f64 * MIN_MISSED;
-            if !many || jumps <= MIN_JUMPS || !run.matters(lost) {
+            if !many || jumps <= MIN_JUMPS || !run.matters(cost) {
                 continue;
             }
             let Some(file) = run.state.files.get(*id) else { continue };
@@ -146,7 +146,7 @@ impl Rule for RandomAccess {
             let path = file.name();
             let comm = access.readers.most().cloned().unwrap_or_default();
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 title: format!(
                     "{} jumps about in {path}: {} of its {} reads begin far from the one before, and {} of them waited for the device{}",
                     comm,

@@ -26,7 +26,7 @@ static INFO: RuleInfo = RuleInfo {
            where its blocks are, and does not flush the device's cache. After a crash records that were confirmed can be missing.",
     when: "10 or more calls of sync_file_range with SYNC_FILE_RANGE_WAIT_AFTER by one process on a file that it writes less than 64 KiB to between two of them on average, where no fsync, fdatasync, sync, syncfs or \
            O_SYNC made the file durable until the end of the recording. Who writes more between two waits evens out the load of the device, and calls without WAIT_AFTER only start writing.",
-    lost: "",
+    cost: "",
     advice: "Call fdatasync after the writes that have to survive a crash. sync_file_range is for starting to write early, so that a later fdatasync takes less time.",
     not_when: "Not when an earlier state after a crash is fine.",
     bad: "write(fd, record, n);\nsync_file_range(fd, at, n, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);\nconfirm(record);",

@@ -38,7 +38,7 @@ static INFO: RuleInfo = RuleInfo {
            eight reads ended, or end where one of them began (from back to front, which the kernel reads nothing ahead of), and half or more of such reads had to be read from the device: with readahead one in many does. Or 1 MiB or more, and \
            half as much as the device gave in all, came from the device twice, while the process itself read less than half of that twice. Not with O_DIRECT, \
            which has no readahead.",
-    lost: "the reads that waited, beyond one for each 128 KiB, times their median duration; of pages read twice their share of the time of reads that waited",
+    cost: "the reads that waited, beyond one for each 128 KiB, times their median duration; of pages read twice their share of the time of reads that waited",
     advice: "Drop POSIX_FADV_RANDOM for files that are read in order; posix_fadvise(POSIX_FADV_SEQUENTIAL) doubles the readahead; throw out only what has been used \
              (POSIX_FADV_DONTNEED on the range behind the position, not on the whole file); read in pieces of 128 KiB or more; raise read_ahead_kb of the device.",
     not_when: "",
@@ -152,8 +152,8 @@ impl Rule for ReadaheadDefeated {
             let path = run.state.files.get(*id).map_or("", |f| f.name());
             let nothing = Given::default();
             let given = self.given.get(&(*pid, *id)).unwrap_or(&nothing);
-            let found = |lost: i64, title: String, evidence| Found {
-                lost_ns: Some(lost),
+            let found = |cost: i64, title: String, evidence| Found {
+                cost_ns: Some(cost),
                 title,
                 subject: Subject::process(*pid, &reader.comm).with_file(*id, path),
                 evidence,
@@ -166,12 +166,12 @@ impl Rule for ReadaheadDefeated {
             };
             let missed = i64::try_from(reader.missed.count).unwrap_or(i64::MAX);
             let spare = missed - (reader.missed_bytes + READAHEAD - 1) / READAHEAD;
-            let lost = spare.saturating_mul(reader.missed.median_ns());
+            let cost = spare.saturating_mul(reader.missed.median_ns());
             let part = missed as f64 / reader.in_order.max(1) as f64;
-            if reader.missed.count >= MIN_READS && part >= MIN_MISSED && run.matters(lost) {
+            if reader.missed.count >= MIN_READS && part >= MIN_MISSED && run.matters(cost) {
                 let back = reader.backwards * 2 > reader.missed.count;
                 let mut finding = found(
-                    lost,
+                    cost,
                     format!(
                         "{} reads {path} {}: {} of {} reads waited for the device",
                         reader.comm,
@@ -200,11 +200,11 @@ impl Rule for ReadaheadDefeated {
             }
             let different = given.bytes - given.twice;
             let part = given.twice as f64 / different.max(1) as f64;
-            let lost = (reader.waited_ns as f64 * given.twice as f64 / given.bytes.max(1) as f64) as i64;
+            let cost = (reader.waited_ns as f64 * given.twice as f64 / given.bytes.max(1) as f64) as i64;
             let own = reader.again > given.twice / 2;
-            if given.twice >= MIN_TWICE && part >= MIN_TWICE_PART && !own && run.matters(lost) {
+            if given.twice >= MIN_TWICE && part >= MIN_TWICE_PART && !own && run.matters(cost) {
                 out.push(found(
-                    lost,
+                    cost,
                     format!(
                         "{} has the device read {} of {path} twice: pages that were read ahead are thrown out before they are used",
                         reader.comm,

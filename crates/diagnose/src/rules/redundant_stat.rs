@@ -29,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
            second, because programs that watch a file ask about that often. lstat (AT_SYMLINK_NOFOLLOW) before an open does not count: \
            programs that walk a tree learn so what they must not open. 100 or more repetitions of one path with no other call of the \
            thread between them are polling, and a finding of their own.",
-    lost: "the time that these calls took",
+    cost: "the time that these calls took",
     advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the descriptor, \
              which also closes the gap in which the file could be replaced.",
     not_when: "Not when the program must notice changes that other hosts make on a network file system.",
@@ -53,20 +53,20 @@ struct Asked {
 #[derive(Clone, Debug, Default)]
 struct Repeats {
     calls: u64,
-    lost_ns: i64,
+    cost_ns: i64,
     examples: Examples,
 }
 
 impl Repeats {
-    fn add(&mut self, call: &Call, lost_ns: i64) {
+    fn add(&mut self, call: &Call, cost_ns: i64) {
         self.calls += 1;
-        self.lost_ns += lost_ns;
+        self.cost_ns += cost_ns;
         self.examples.add(call);
     }
 
     fn merge(&mut self, other: Repeats) {
         self.calls += other.calls;
-        self.lost_ns += other.lost_ns;
+        self.cost_ns += other.cost_ns;
         for example in other.examples.list() {
             self.examples.keep(example);
         }
@@ -214,15 +214,15 @@ impl Rule for RedundantStat {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
             let polled = process.polls();
-            if let Some(path) = polled.filter(|_| run.matters(process.polls.lost_ns)) {
+            if let Some(path) = polled.filter(|_| run.matters(process.polls.cost_ns)) {
                 out.push(polling(*pid, process, path));
             }
             let (mut repeated, before_open) = (process.repeated.clone(), &process.before_open);
             if polled.is_none() {
                 repeated.merge(process.polls.clone());
             }
-            let lost = repeated.lost_ns + before_open.lost_ns;
-            if repeated.calls + before_open.calls < MIN_CALLS || !run.matters(lost) {
+            let cost = repeated.cost_ns + before_open.cost_ns;
+            if repeated.calls + before_open.calls < MIN_CALLS || !run.matters(cost) {
                 continue;
             }
             let parts = [
@@ -234,7 +234,7 @@ impl Rule for RedundantStat {
             let mut examples = repeated.examples.clone();
             before_open.examples.list().into_iter().for_each(|example| examples.keep(example));
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Stat]),
                 title: format!("{} asks {}", process.comm, list(&parts)),
                 subject: Subject::process(*pid, &process.comm),
@@ -259,7 +259,7 @@ impl Rule for RedundantStat {
 fn polling(pid: i32, process: &Process, path: &str) -> Found {
     let polls = &process.polls;
     Found {
-        lost_ns: Some(polls.lost_ns),
+        cost_ns: Some(polls.cost_ns),
         title: format!(
             "{} polls {path}: it asks for its attributes {} in a row, and nothing has changed",
             process.comm,

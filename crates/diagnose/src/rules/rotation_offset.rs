@@ -27,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
            had read the old file to its end, opened it: a shipper that was restarted, or is started anew each time), and its first read of \
            the new file begins at an offset other than 0 that is the end of what it had read of the old one, or \
            beyond the end of the new one (two or more empty reads there, while the file has bytes that it has not read). Files that the process writes itself do not count.",
-    lost: "",
+    cost: "",
     advice: "Keep the position together with the identity of the file: device, inode and something that a recycled \
              inode number does not share (creation time from statx, a hash of the first bytes), and begin at 0 when it changes or the \
              file has become shorter.",

@@ -31,7 +31,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "256 or more reads of one file by one process that cover four fifths of its bytes, less than a fifth of them twice, where \
            over 30 % begin before the end of the read before, or more than 128 KiB (the kernel's default readahead) behind it, \
            although the process is the only one that reads it.",
-    lost: "the time of the reads that jump beyond what as many cost that do not wait: the median of those in order, or of those that \
+    cost: "the time of the reads that jump beyond what as many cost that do not wait: the median of those in order, or of those that \
            jump where that is less",
     advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order in which it is asked for (VACUUM, \
              compact, CLUSTER, OPTIMIZE TABLE); ask ahead with posix_fadvise(POSIX_FADV_WILLNEED) or io_uring.",
@@ -108,15 +108,15 @@ impl Rule for ScanOutOfOrder {
             // Reads in order may be few, and wait as well; at most half of those that jump may.
             let plain = scan.in_order.median_ns().min(scan.jumped.median_ns());
             let expected = (scan.jumps as i64).saturating_mul(plain);
-            let lost = scan.jumped.sum_ns.saturating_sub(expected);
+            let cost = scan.jumped.sum_ns.saturating_sub(expected);
             let scans = scan.reads >= MIN_READS && covered >= MIN_COVERED && twice < 1.0 - MIN_COVERED;
-            if !scans || jumps <= MIN_JUMPS || !run.matters(lost) {
+            if !scans || jumps <= MIN_JUMPS || !run.matters(cost) {
                 continue;
             }
             let path = file.name();
             let comm = scan.readers.most().cloned().unwrap_or_default();
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 title: format!(
                     "{} reads {} of {path} once, but {} of its {} reads jump{}",
                     comm,
@@ -214,6 +214,6 @@ mod tests {
         assert!(found[0].examples[0].dur_ns > 9_000_000);
         let numbers: Vec<f64> = found[0].evidence.iter().map(|e| e.value).collect();
         assert!(numbers[3] > numbers[4] && numbers[5] < numbers[4], "{numbers:?}");
-        assert!(found[0].lost_ns.unwrap() > 266 * 390_000);
+        assert!(found[0].cost_ns.unwrap() > 266 * 390_000);
     }
 }

@@ -32,7 +32,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "128 or more reads and writes of files by one process through io_uring or AIO that the device was asked for, each the only one of the process on its way, with its \
            thread waiting for it as it ended. These are 90 % or more of all such operations, and take 20 % or more of the process's time. Writes \
            that are made durable one by one do not count.",
-    lost: "seven eighths of their time, as if eight were on their way",
+    cost: "seven eighths of their time, as if eight were on their way",
     advice: "Submit eight or more operations before you wait for the first, and one more as each completes. Where each depends on the one before, \
              pread and pwrite do the same with fewer calls.",
     not_when: "Not when the next operation is known only once this one has completed.",
@@ -103,13 +103,13 @@ impl Rule for ShallowAsync {
             let waited = &process.waited;
             let alone = process.alone as f64 / process.operations.max(1) as f64;
             let part = waited.sum_ns as f64 / run.lifetime_ns(*pid).max(1) as f64;
-            let lost = waited.sum_ns / AT_ONCE * (AT_ONCE - 1);
-            if waited.count < MIN_OPERATIONS || alone < MIN_ALONE || part < MIN_PART || !run.matters(lost) {
+            let cost = waited.sum_ns / AT_ONCE * (AT_ONCE - 1);
+            if waited.count < MIN_OPERATIONS || alone < MIN_ALONE || part < MIN_PART || !run.matters(cost) {
                 continue;
             }
             let count = i64::try_from(waited.count).unwrap_or(i64::MAX);
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 title: format!(
                     "{} waits for {} operations of io_uring or AIO one at a time; that takes {} of its time",
                     process.comm,

@@ -24,7 +24,7 @@ static INFO: RuleInfo = RuleInfo {
            Where it begins there, and is larger than the rest, it may be the rest with more behind it: then the finding is low. Or a read of fewer bytes that did not reach the end of the file, where the process never read \
            on from there. Reads whose file may have grown meanwhile do not count, nor do those of files whose length \
            is not known.",
-    lost: "",
+    cost: "",
     advice: "Call again for the rest until all is moved or the call returns an error (or 0 for a read): a loop around write and \
              read, or fwrite and fread, which have one.",
     not_when: "",

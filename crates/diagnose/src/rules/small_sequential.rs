@@ -41,7 +41,7 @@ static INFO: RuleInfo = RuleInfo {
            be put together, nor do those whose bytes others wait for (pipes, sockets, terminals). Silent below 3 % of the recorded \
            time, not 1 %: without a buffer a piece is visible at once and survives the program, which is worth as much to a log. \
            Reads and writes of one file are two findings.",
-    lost: "calls beyond those that a buffer of 64 KiB would have needed, times their median duration",
+    cost: "calls beyond those that a buffer of 64 KiB would have needed, times their median duration",
     advice: "Put a buffer of 64 KiB in front: stdio with setvbuf in C, open with buffering= in Python, BufferedOutputStream in Java, \
              bufio.NewWriterSize in Go, BufWriter in Rust, a stream with highWaterMark in Node.js; or writev for pieces that are \
              apart in memory.",
@@ -167,19 +167,19 @@ impl Rule for SmallSequential {
         // By process and direction: files that matter only together.
         let mut together: HashMap<(i32, bool), Together> = HashMap::new();
         for ((pid, file, write), stream) in self.streams.iter() {
-            let lost = stream.spare().saturating_mul(stream.durations.median_ns());
-            if stream.calls < MIN_RUN || lost <= 0 {
+            let cost = stream.spare().saturating_mul(stream.durations.median_ns());
+            if stream.calls < MIN_RUN || cost <= 0 {
                 continue;
             }
-            if !matters(lost, run) {
-                together.entry((*pid, *write)).or_default().add(stream, lost);
+            if !matters(cost, run) {
+                together.entry((*pid, *write)).or_default().add(stream, cost);
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());
             let (calls, bytes) = (stream.calls as i64, stream.bytes);
             let (verb, names) = words(*write);
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: costs(*write),
                 title: format!(
                     "{} {verb} {path} in {} pieces of {} on average, one after the other",
@@ -203,12 +203,12 @@ impl Rule for SmallSequential {
             });
         }
         for ((pid, write), all) in together {
-            if all.files < 2 || !matters(all.lost, run) {
+            if all.files < 2 || !matters(all.cost, run) {
                 continue;
             }
             let (verb, names) = words(write);
             out.push(Found {
-                lost_ns: Some(all.lost),
+                cost_ns: Some(all.cost),
                 costs: costs(write),
                 title: format!(
                     "{} {verb} {} files in {} pieces of {} on average, one after the other",
@@ -242,12 +242,12 @@ struct Together {
     calls: i64,
     bytes: i64,
     spare: i64,
-    lost: i64,
+    cost: i64,
     examples: Examples,
 }
 
 impl Together {
-    fn add(&mut self, stream: &Stream, lost: i64) {
+    fn add(&mut self, stream: &Stream, cost: i64) {
         if self.files == 0 {
             self.comm.clone_from(&stream.comm);
         }
@@ -256,13 +256,13 @@ impl Together {
         self.calls += i64::try_from(stream.calls).unwrap_or(i64::MAX);
         self.bytes += stream.bytes;
         self.spare += stream.spare();
-        self.lost = self.lost.saturating_add(lost);
+        self.cost = self.cost.saturating_add(cost);
     }
 }
 
 /// Whether a loss is worth a buffer.
-fn matters(lost_ns: i64, run: &Run) -> bool {
-    run.matters(lost_ns) && run.matters_from(lost_ns, MIN_PART)
+fn matters(cost_ns: i64, run: &Run) -> bool {
+    run.matters(cost_ns) && run.matters_from(cost_ns, MIN_PART)
 }
 
 /// The calls that have the time.

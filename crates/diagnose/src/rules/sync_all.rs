@@ -27,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
            and wait for it: the program pays for the writes of others, and all of them wait at the same time.",
     when: "10 or more calls of sync or syncfs by one thread that take 10 % or more of its time. A few at the end of an installation or \
            before a machine is switched off stay below.",
-    lost: "half of the time of these calls; a sync of the file alone waits for the device, too",
+    cost: "half of the time of these calls; a sync of the file alone waits for the device, too",
     advice: "Call fsync or fdatasync on the file that has to be durable, and fsync on its directory when its name is new.",
     not_when: "Not when the program has changed so many files that syncs of each would take longer, and no other program writes much: \
                then one syncfs at the end.",
@@ -88,12 +88,12 @@ impl Rule for SyncAll {
         for (tid, thread) in self.threads.iter() {
             let calls = &thread.calls;
             let part = calls.sum_ns as f64 / run.lifetime_ns(thread.pid).max(1) as f64;
-            let lost = calls.sum_ns / 2;
-            if calls.count < MIN_CALLS || part < MIN_PART || !run.matters(lost) {
+            let cost = calls.sum_ns / 2;
+            if calls.count < MIN_CALLS || part < MIN_PART || !run.matters(cost) {
                 continue;
             }
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 title: format!(
                     "{} calls {} {} times, which makes all files durable; that takes {} of its time",
                     thread.comm,

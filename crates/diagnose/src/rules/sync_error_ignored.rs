@@ -21,7 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "fsync, fdatasync or msync failed with EIO, ENOSPC, EDQUOT or another error of the device, and the same process \
            made a successful sync of the same file or wrote to it afterwards, without opening it anew and without having \
            written the lost range again.",
-    lost: "",
+    cost: "",
     advice: "Take a failed fsync as loss of everything written since the last good one: stop, and recover from the log, \
              or write all of it again to a new file.",
     not_when: "",

@@ -44,7 +44,7 @@ static INFO: RuleInfo = RuleInfo {
            judged together, four or more of each name. Or 16 or more on a file that was clean: made durable before in the \
            recording and not changed since, by any recorded process: neither written, nor truncated, nor had room \
            reserved or freed in it (fallocate), nor given other attributes.",
-    lost: "syncs of a clean file: all their time. Others: seven eighths of the time in which one is under way, as if eight were put together",
+    cost: "syncs of a clean file: all their time. Others: seven eighths of the time in which one is under way, as if eight were put together",
     advice: "Put several changes into one sync (group commit, a transaction around many statements); without O_SYNC several writes can share one; \
              fdatasync instead of fsync where the file keeps its length; drop syncs of files that did not change.",
     not_when: "Not when each change is promised to somebody before the next one comes (one client, one transaction at \
@@ -110,7 +110,7 @@ impl Syncs {
         self.busy_ns as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
     }
 
-    fn lost(&self) -> i64 {
+    fn cost(&self) -> i64 {
         self.busy_ns / GROUP * (GROUP - 1)
     }
 
@@ -118,7 +118,7 @@ impl Syncs {
         self.dirty.count >= MIN_SYNCS
             && self.amounts.median_ns() < LITTLE
             && self.part() >= MIN_PART
-            && run.matters(self.lost())
+            && run.matters(self.cost())
     }
 
     fn is_in_turn(&self) -> bool {
@@ -240,7 +240,7 @@ impl Rule for SyncStorm {
                     false => format!("makes {path} durable"),
                 };
                 out.push(Found {
-                    lost_ns: Some(syncs.lost()),
+                    cost_ns: Some(syncs.cost()),
                     title: format!(
                         "{} {what} {} times, each time after about {}; that takes {} of the {}'s time",
                         syncs.comm,
@@ -263,7 +263,7 @@ impl Rule for SyncStorm {
             }
             if syncs.clean.count >= MIN_SYNCS && run.matters(syncs.clean.sum_ns) {
                 out.push(Found {
-                    lost_ns: Some(syncs.clean.sum_ns),
+                    cost_ns: Some(syncs.clean.sum_ns),
                     title: format!(
                         "{} calls {} {} times on {path}, in which nothing has changed since the sync before",
                         syncs.comm,
@@ -318,7 +318,7 @@ impl SyncStorm {
             }
             let amount = all.amounts.median_ns();
             out.push(Found {
-                lost_ns: Some(all.lost()),
+                cost_ns: Some(all.cost()),
                 title: format!(
                     "{} makes {} files durable in turn, {} times together, each time after about {}; that takes {} of the {}'s time: {}",
                     first.comm,

@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "10 or more files in one directory that one process created, wrote and removed, and that no other recorded \
            process opened, of 64 KiB on average or less, or made durable: larger ones hold what memory had no room for, as the runs of a sort, and \
            cost their bytes.",
-    lost: "all calls on these files: opening, writing, syncing, closing, removing",
+    cost: "all calls on these files: opening, writing, syncing, closing, removing",
     advice: "Keep the data in memory or in a pipe; reuse one file (ftruncate); use memfd_create, or O_TMPFILE, which \
              makes no entry. At least put them on tmpfs and leave out fsync.",
     not_when: "Not when the data is larger than memory.",
@@ -198,7 +198,7 @@ impl Rule for TempChurn {
                 n => format!("syncs them ({}), ", counted(n as i64, "sync", "syncs")),
             };
             out.push(Found {
-                lost_ns: Some(churn.time_ns),
+                cost_ns: Some(churn.time_ns),
                 title: format!(
                     "{} creates {} files in {directory}, writes {} to each, {synced}and removes them; no other process opens them",
                     churn.comm,

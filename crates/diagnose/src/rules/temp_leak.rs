@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A program makes temporary files, closes them and forgets them. They fill the disk until no program can write, and a directory with very many of them makes each lookup slower.",
     when: "100 or more files in one directory that one program made with O_EXCL and mode 0600, as mkstemp and its kin do, with a temporary name (tmp, temp, .part) or directly in /tmp, /var/tmp or /dev/shm, and closed; that nothing renamed, linked, removed or \
            opened again; and whose process has ended, or closed them 10 seconds or more before the end of the recording.",
-    lost: "",
+    cost: "",
     advice: "Remove each file when it is of no use any more, on every way out: `with TemporaryFile()` or O_TMPFILE, which have no name to be left behind; unlink right after open; in a shell `trap 'rm -f \"$file\"' EXIT`.",
     not_when: "Not when another program, that was not recorded, takes them later.",
     bad: "fd = mkstemp(name);\nwrite(fd, part, n);\nclose(fd);",

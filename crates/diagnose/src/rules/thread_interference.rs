@@ -47,7 +47,7 @@ static INFO: RuleInfo = RuleInfo {
            Silent for a process that gets a quarter more done with several calls under way than with one: whose calls in company would have taken 1.25 times \
            as long or more one after the other, each by the median of alike ones alone. Reads that jump and wait for the device are left to \
            random-access, which wants several of them under way.",
-    lost: "the time by which the thread's calls took longer while calls of other threads were under way",
+    cost: "the time by which the thread's calls took longer while calls of other threads were under way",
     advice: "Give each thread its own file or directory; let one thread do the calls for all, or as many as the device works on at a time; share one sync (group commit) instead \
              of one in each thread; spread files over several directories.",
     not_when: "Not when the work needs the threads for something else than these calls.",
@@ -257,7 +257,7 @@ impl Rule for ThreadInterference {
         let gaining = self.gaining();
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| !gaining.contains(&thread.pid)) {
             let life = (thread.last_at_ns - thread.first_at_ns).max(1);
-            let (mut lost, mut calls) = (0i64, 0i64);
+            let (mut cost, mut calls) = (0i64, 0i64);
             for (alike, own) in &thread.sorts {
                 let times = self.times.get(alike);
                 let compared = times.filter(|t| t.alone.count >= MIN_ALONE);
@@ -272,16 +272,16 @@ impl Rule for ThreadInterference {
                 // Some may pass, and others wait for long.
                 let slower = by_median.max(own.woken_at_ns);
                 if slower > 0 {
-                    lost += slower;
+                    cost += slower;
                     calls += own.calls;
                 }
             }
-            let score = lost as f64 / life as f64;
-            if calls < MIN_TOGETHER as i64 || score <= MIN_SCORE || !run.matters(lost) {
+            let score = cost as f64 / life as f64;
+            if calls < MIN_TOGETHER as i64 || score <= MIN_SCORE || !run.matters(cost) {
                 continue;
             }
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 title: format!(
                     "{} loses {} of its life to other threads of its process: {} of its calls took longer as others were under way",
                     thread.comm,

@@ -39,9 +39,9 @@ static INFO: RuleInfo = RuleInfo {
     when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \
            wrote, and to 256 KiB or more, and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
            page and a block of the journal for each page of data come to. Bytes that the kernel wrote in the background do not \
-           count as time lost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
+           count as cost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
            within a page and had to read from the device.",
-    lost: "of calls that waited for writes their time, times the share of bytes beyond those that the program wrote; of writes that had to read, \
+    cost: "of calls that waited for writes their time, times the share of bytes beyond those that the program wrote; of writes that had to read, \
            their time beyond the median of the others",
     advice: "Put several changes into one sync; write records of whole blocks; reserve room with fallocate and use fdatasync, so that the file's length \
              need not go through the journal. For parts of pages: write whole aligned pages, or ask for what will be changed ahead \
@@ -171,13 +171,13 @@ impl Rule for WriteAmplification {
         for ((pid, id), file) in self.files.iter() {
             let count = i64::try_from(file.partial.count).unwrap_or(i64::MAX);
             let expected = count.saturating_mul(file.whole.median_ns());
-            let lost = file.partial.sum_ns.saturating_sub(expected);
-            if file.partial.count < MIN_PARTIAL || !run.matters(lost) {
+            let cost = file.partial.sum_ns.saturating_sub(expected);
+            if file.partial.count < MIN_PARTIAL || !run.matters(cost) {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |f| f.name());
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} changes parts of pages of {path} in {} writes, each of which had to read from the device first",
@@ -216,14 +216,14 @@ impl WriteAmplification {
             let (asked, written) = (process.asked, data + process.journal);
             let ratio = written as f64 / asked.max(1) as f64;
             let share = 1.0 - 1.0 / ratio.max(1.0);
-            let lost = (process.waited_ns as f64 * share) as i64;
+            let cost = (process.waited_ns as f64 * share) as i64;
             let many = written >= MIN_BYTES && process.waiting >= MIN_CALLS;
-            if !many || asked == 0 || ratio <= MIN_RATIO || !run.matters(lost) {
+            if !many || asked == 0 || ratio <= MIN_RATIO || !run.matters(cost) {
                 continue;
             }
             let (place, subject) = place(&files, run, Subject::process(*pid, &process.comm));
             out.push(Found {
-                lost_ns: Some(lost),
+                cost_ns: Some(cost),
                 // Whatever file it is named after.
                 costs: Costs::default().of_all_files(),
                 title: format!(

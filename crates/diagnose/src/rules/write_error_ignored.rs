@@ -24,7 +24,7 @@ static INFO: RuleInfo = RuleInfo {
            it to another name, or ended with exit status 0 and left it. Or its fsync, fdatasync, msync or sync_file_range failed so, and it renamed the file; a \
            failed sync with more writes is sync-error-ignored. A failure is forgotten when the process writes the same \
            range with success, removes the file, empties it or cuts off what was incomplete. A process that ends with another exit status has reported the error.",
-    lost: "",
+    cost: "",
     advice: "Check the result of each write, of fsync and of close. Write to a temporary file, and rename it only when all of them succeeded; else remove it, keep the old file, and stop \
              with an error. Where the program has to go on, write the record again from its beginning once there is room.",
     not_when: "",

@@ -22,7 +22,7 @@ static INFO: RuleInfo = RuleInfo {
            they have their old length again, and tools take them for binary.",
     when: "A process cut a regular file (truncate, ftruncate, O_TRUNC), and the next write of another process, at the position where its last read or write had ended and without O_APPEND, began behind the \
            end that the file then had. A process that moves (lseek) or gives the offset itself (pwrite) means that place.",
-    lost: "",
+    cost: "",
     advice: "Open log files with O_APPEND, so that each write goes to the end that the file has; or rotate them by rename, and have the writer open the new file on a signal.",
     not_when: "",
     bad: "fd = open(\"log\", O_WRONLY | O_CREAT, 0644);\nwrite(fd, line, n);\n/* logrotate: ftruncate(\"log\", 0) */\nwrite(fd, line, n);",

@@ -25,7 +25,7 @@ static INFO: RuleInfo = RuleInfo {
            when the descriptor is closed, and until then it fills the disk: df reports blocks that du does not find.",
     when: "100 or more writes, or 10 MiB, of a process to a regular file after another process removed its last known name (unlink, or rename of another file to it). The writer had opened the file itself and written to it before. \
            Nobody reads the file after its removal: a temporary file without a name is read by those who have it open.",
-    lost: "",
+    cost: "",
     advice: "Have the writer open the file again when it has been moved or removed: on a signal (logrotate's `postrotate`), or when fstat says that st_nlink is 0. To empty a \
              file that a process writes to with O_APPEND, truncate it instead of removing it.",
     not_when: "",

@@ -1,7 +1,7 @@
 //! Rows of the layers below the calls of a made-up recording.
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{BioRows, BlockRows, FaultRows, IrqRows, WaitRows};
+use fathom_model::tables::{BioRows, BlockRows, FaultRows, IrqRows, PagecacheRows, WaitRows};
 use fathom_model::{StrId, StringTable};
 
 use super::{GAP_NS, Scenario};
@@ -32,6 +32,7 @@ pub(crate) struct LayerRows {
     faults: (FaultRows, StringTable),
     irqs: (IrqRows, StringTable),
     waits: (WaitRows, StringTable),
+    caches: (PagecacheRows, StringTable),
 }
 
 impl LayerRows {
@@ -145,6 +146,7 @@ impl LayerRows {
             self.faults.0.into_batch(self.faults.1),
             self.irqs.0.into_batch(self.irqs.1),
             self.waits.0.into_batch(self.waits.1),
+            self.caches.0.into_batch(self.caches.1),
         ];
         engine.feed_together(&batches);
     }
@@ -163,6 +165,42 @@ impl Scenario {
     /// The next call reads so much from the device, and waits for it.
     pub(crate) fn missed(&mut self, bytes: i64, wait_ns: i64) {
         self.missed = Some((bytes, wait_ns, "read"));
+    }
+
+    /// The next call brings pages into the page cache: asked for, and ahead of that.
+    pub(crate) fn cached(&mut self, misses: i64, ahead: i64) {
+        let (rid, now, pid) = (self.next_rid(), self.now, self.pid);
+        let (rows, _) = &mut self.layers.caches;
+        rows.rid.push(rid);
+        rows.ts_ns.push(now);
+        rows.pid.push(pid);
+        rows.tid.push(pid);
+        rows.comm.push(StrId::NULL);
+        rows.file_id.push(NULL_I64);
+        rows.path.push(StrId::NULL);
+        rows.pages.push(misses);
+        rows.hits.push(0);
+        rows.misses.push(misses);
+        rows.readahead_pages.push(ahead);
+        rows.added_pages.push(0);
+        rows.dirtied.push(0);
+        rows.journal_handles.push(0);
+    }
+
+    /// A device reads so much, and the kernel does not say for which file or program.
+    pub(crate) fn others_read(&mut self, bytes: i64) {
+        self.layers.device(&Device {
+            rid: None,
+            op: "read",
+            origin: "other",
+            bytes,
+            queued_at_ns: self.now - 100,
+            completed_at_ns: self.now,
+            pid: 0,
+            comm: "kworker",
+            file: None,
+            offset: None,
+        });
     }
 
     /// The next call is off the CPU for so long, for I/O.

@@ -566,7 +566,13 @@ impl Scenario {
             engine.lacks(Input::Content, "not recorded");
         }
         if self.no_layers {
-            for input in [Input::Block, Input::Waits, Input::Faults, Input::Interrupts] {
+            for input in [
+                Input::Cache,
+                Input::Block,
+                Input::Waits,
+                Input::Faults,
+                Input::Interrupts,
+            ] {
                 engine.lacks(input, "not recorded");
             }
         }

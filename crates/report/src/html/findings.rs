@@ -45,8 +45,8 @@ pub(super) fn section(out: &mut String, report: &Report) {
             Severity::Medium => ("", "medium"),
             Severity::Low => ("dim", "low"),
         };
-        let lost = match finding.lost_ns {
-            Some(ns) => format!(" · {} lost", duration(ns)),
+        let cost = match finding.cost_ns {
+            Some(ns) => format!(" · costs {}", duration(ns)),
             None => String::new(),
         };
         let sites: Vec<String> = finding.code.iter().map(Site::text).collect();
@@ -59,7 +59,7 @@ pub(super) fn section(out: &mut String, report: &Report) {
         };
         let _ = writeln!(
             out,
-            "<div class=\"finding\"><p><b class=\"{class}\">{name}</b> <b>{}</b><span class=\"dim\">{lost}</span></p>\
+            "<div class=\"finding\"><p><b class=\"{class}\">{name}</b> <b>{}</b><span class=\"dim\">{cost}</span></p>\
              <p>{}</p>{code}<p class=\"dim\">{}</p></div>",
             esc(finding.rule),
             esc(&finding.title),

@@ -85,8 +85,8 @@ impl Page<'_> {
         ));
         for (i, finding) in diagnosis.minor.iter().enumerate() {
             let number = diagnosis.findings.len() + i + 1;
-            let lost = finding.lost_ns.map_or(String::new(), duration);
-            let text = format!("{number}. {}, {lost}: {}", finding.rule, finding.title);
+            let cost = finding.cost_ns.map_or(String::new(), duration);
+            let text = format!("{number}. {}, {cost}: {}", finding.rule, finding.title);
             for (i, line) in wrap(&escape::text(&text), self.width - 3)
                 .iter()
                 .enumerate()
@@ -124,15 +124,15 @@ impl Page<'_> {
         for line in wrap(&title, self.width - 3) {
             self.line(&format!("   {line}"));
         }
-        if let Some(lost) = finding.lost_ns {
-            let part = share(lost as f64, self.span_ns as f64).map_or(String::new(), percent);
-            let how = match finding.lost_how.as_str() {
+        if let Some(cost) = finding.cost_ns {
+            let part = share(cost as f64, self.span_ns as f64).map_or(String::new(), percent);
+            let how = match finding.cost_how.as_str() {
                 "" => String::new(),
                 how => format!(": {how}"),
             };
             self.part(
-                "time lost",
-                &format!("{} ({part} of the recording){how}", duration(lost)),
+                "cost",
+                &format!("{} ({part} of the recording){how}", duration(cost)),
             );
         }
         self.part("who", &finding.subject.text());

@@ -328,11 +328,11 @@ impl Page<'_> {
                 (Status::Both, Verdict::Same) => "same",
                 (Status::Both, _) => "still",
             };
-            let lost = |ns: Option<f64>| ns.map_or("none".to_owned(), |ns| duration(ns as i64));
+            let cost = |ns: Option<f64>| ns.map_or("none".to_owned(), |ns| duration(ns as i64));
             let mut text = format!("{status}  {}  {}", finding.rule, finding.title);
-            if finding.lost_ns.iter().any(Option::is_some) {
-                let [before, after] = finding.lost_ns;
-                text.push_str(&format!(" (time lost {} -> {})", lost(before), lost(after)));
+            if finding.cost_ns.iter().any(Option::is_some) {
+                let [before, after] = finding.cost_ns;
+                text.push_str(&format!(" (cost {} -> {})", cost(before), cost(after)));
             }
             if finding.verdict == Verdict::WithinNoise {
                 text.push_str(&format!("; within noise: {}", finding.why));

@@ -169,8 +169,8 @@ function Findings({ comparison }: { comparison: Comparison }) {
 								<Text of={finding.title} /> <Text of={finding.subject} className="mono quiet" />
 							</span>
 							<span className="faint number">
-								{finding.lost_ns.some((ns) => ns !== null)
-									? `${lost(finding.lost_ns[0])} → ${lost(finding.lost_ns[1])}`
+								{finding.cost_ns.some((ns) => ns !== null)
+									? `${cost(finding.cost_ns[0])} → ${cost(finding.cost_ns[1])}`
 									: ""}
 							</span>
 						</li>
@@ -181,6 +181,6 @@ function Findings({ comparison }: { comparison: Comparison }) {
 	);
 }
 
-function lost(ns: number | null): string {
+function cost(ns: number | null): string {
 	return ns === null ? "–" : duration(ns);
 }

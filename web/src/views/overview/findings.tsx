@@ -77,8 +77,8 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 			<summary>
 				<span className={`severity ${finding.severity}`}>{sentence(finding.severity)}</span>
 				<span className="finding-title">{visible(finding.title)}</span>
-				<span className="number quiet" title={finding.lost_how}>
-					{finding.lost_ns === null ? "" : `${duration(finding.lost_ns)} lost`}
+				<span className="number quiet" title={finding.cost_how}>
+					{finding.cost_ns === null ? "" : `costs ${duration(finding.cost_ns)}`}
 				</span>
 			</summary>
 			<div className="finding-body">

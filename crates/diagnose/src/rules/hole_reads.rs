@@ -1,0 +1,198 @@
+//! `hole-reads`: a process reads ranges of a file that have no blocks.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::layers::{Layer, Row};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::sql;
+use crate::state::descriptors::Description;
+use crate::state::files::FileState;
+use crate::state::{Context, State};
+use crate::text::Text;
+
+/// Bytes without blocks, from which on they count.
+const MIN_BYTES: i64 = 16 << 20;
+/// Their share of the bytes that the process read from the file.
+const MIN_PART: f64 = 0.25;
+const PAGE: i64 = 4096;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "hole-reads",
+    name: "Reading where a file has no data",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Cache, Input::Block, Input::Waits],
+    about_calls: false,
+    what: "A process reads ranges of a sparse or preallocated file that have no data. The kernel fills a page of the page cache with zeros for each page of the \
+           range, and these pages take the place of others. The program then copies, sends or parses zeros.",
+    when: "16 MiB or more, and a quarter or more of the bytes that a process read from a regular file on ext4, xfs or f2fs: pages that came into the page cache in the \
+           course of the reads, while the reads neither made a device read anything nor waited for I/O. Bytes that devices read for a cause that the kernel does not \
+           expose are taken off.",
+    cost: "the time of the process's reads of the file, times the share of bytes without data",
+    advice: "Ask where the data are before you read: lseek(fd, offset, SEEK_DATA) and SEEK_HOLE (C, Python os.SEEK_DATA, Go syscall.Seek with whence 3, Java through JNA only), or the \
+             ioctl FS_IOC_FIEMAP for the whole map. cp --sparse=auto, tar --sparse, rsync --sparse and qemu-img do that. Copy within a file system by copy_file_range.",
+    not_when: "Programs that must read every byte once, such as a checksum over the whole file, can hash zeros without reading them.",
+    bad: "while ((n = read(fd, buffer, sizeof buffer)) > 0)\n    use(buffer, n);",
+    good: "for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0;) {\n    off_t end = lseek(fd, at, SEEK_HOLE);\n    for (; at < end; at += n)\n        n = pread(fd, buffer, min(sizeof buffer, end - at), at);\n}",
+    reference: "lseek(2), SEEK_HOLE and SEEK_DATA; the kernel's Documentation/filesystems/fiemap.rst",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Reader {
+    comm: Text,
+    bytes: i64,
+    time_ns: i64,
+    /// Bytes that came into the page cache without a device.
+    filled: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct HoleReads {
+    readers: Bounded<(i32, FileId), Reader>,
+    /// Bytes that devices read for a file and a cause that are not known.
+    unexplained: i64,
+}
+
+impl Default for HoleReads {
+    fn default() -> Self {
+        Self {
+            readers: Bounded::new(|reader| reader.filled.unsigned_abs()),
+            unexplained: 0,
+        }
+    }
+}
+
+impl Rule for HoleReads {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read])
+    }
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        let Row::Device(request) = row else { return };
+        if request.op == "read" {
+            let known = request.bios.iter().filter(|bio| bio.file.is_some() || bio.submit_rid.is_some());
+            let known: i64 = known.map(|bio| bio.bytes).sum();
+            self.unexplained = self.unexplained.saturating_add((request.bytes - known).max(0));
+        }
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
+        let direct = context.open().is_some_and(Description::is_direct);
+        let suits = |file: &FileState| {
+            // Pages of other file systems come from servers, from memory, or are unpacked.
+            file.is_regular() && matches!(file.fs_type.as_str(), "ext4" | "xfs" | "f2fs")
+        };
+        if direct || !context.file(call).is_some_and(suits) {
+            return;
+        }
+        let reader = self.readers.entry((call.pid, id));
+        if reader.comm.is_empty() {
+            reader.comm = call.comm_text();
+        }
+        reader.bytes = reader.bytes.saturating_add(end - start);
+        reader.time_ns = reader.time_ns.saturating_add(call.dur_ns);
+        let below = &context.below;
+        let pages = below.misses.saturating_add(below.ahead);
+        if pages > 0 && below.reads == 0 && below.read_bytes == 0 && below.io_wait_ns == 0 {
+            reader.filled = reader.filled.saturating_add(pages.saturating_mul(PAGE));
+            reader.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), reader) in self.readers.iter() {
+            let filled = reader.filled.min(reader.bytes) - self.unexplained;
+            let part = filled as f64 / reader.bytes.max(1) as f64;
+            let cost = (reader.time_ns as f64 * part) as i64;
+            if filled < MIN_BYTES || part < MIN_PART || !run.matters(cost) {
+                continue;
+            }
+            let path = run.state.files.get(*id).map_or("", |file| file.name());
+            out.push(Found {
+                cost_ns: Some(cost),
+                costs: Costs::of(&[Kind::Read]),
+                title: format!(
+                    "{} reads {} of {path} where it has no data: {} of the bytes that it reads there",
+                    reader.comm,
+                    units::bytes(filled),
+                    units::percent(part),
+                ),
+                subject: Subject::process(*pid, &reader.comm).with_file(*id, path),
+                evidence: vec![
+                    number("bytes_without_data", filled),
+                    number("bytes_read", reader.bytes),
+                    evidence("share_of_bytes", part),
+                ],
+                examples: reader.examples.list(),
+                query: sql::calls(&format!("pid = {pid} AND file_id = {} AND call_reads(syscall)", id.0)),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    /// A scan of 64 MiB in reads of 128 KiB, each of which brings its pages.
+    fn scan(mut s: Scenario, each: impl Fn(&mut Scenario)) -> Scenario {
+        let fd = s.open_existing("/data/image", "O_RDONLY", 64 << 20);
+        s.slow(50_000);
+        for i in 0..512 {
+            each(&mut s);
+            s.pread(fd, 131_072, i * 131_072);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_pages_that_no_device_read() {
+        let found = fires("hole-reads", scan(Scenario::new(), |s| s.cached(1, 31)));
+        assert_eq!(found[0].evidence[0].value, f64::from(64 << 20));
+        assert_eq!(found[0].evidence[2].value, 1.0);
+    }
+
+    #[test]
+    fn silent_on_cached_pages_on_data_and_on_waits() {
+        silent("hole-reads", scan(Scenario::new(), |_| {}));
+        let data = |s: &mut Scenario| {
+            s.cached(1, 31);
+            s.missed_ahead(131_072, 90_000);
+        };
+        silent("hole-reads", scan(Scenario::new(), data));
+        // Another thread reads these pages, or a worker decrypts them.
+        let wait = |s: &mut Scenario| {
+            s.cached(1, 31);
+            s.off_cpu(90_000);
+        };
+        silent("hole-reads", scan(Scenario::new(), wait));
+    }
+
+    #[test]
+    fn silent_where_pages_come_from_elsewhere_or_reads_have_no_known_cause() {
+        for fs_type in ["nfs4", "overlay", "tmpfs", "squashfs"] {
+            let mut s = Scenario::new();
+            s.fs_type(fs_type);
+            silent("hole-reads", scan(s, |s| s.cached(1, 31)));
+        }
+        let mut s = Scenario::new();
+        s.others_read(64 << 20);
+        silent("hole-reads", scan(s, |s| s.cached(1, 31)));
+    }
+}

@@ -1,0 +1,201 @@
+//! `lseek-before-io`: lseek before each read or write, or lseek that moves nothing.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::Text;
+
+/// Seeks from which on they count.
+const MIN_SEEKS: u64 = 64;
+/// Share of the I/O that has a seek before it, or of seeks to all of both.
+const MIN_PART: f64 = 0.3;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "lseek-before-io",
+    name: "Seek, then read or write",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    about_calls: true,
+    what: "The position is set with lseek and then used by a read or write: two system calls where one \
+           suffices. Threads that share the descriptor can come between them. Or lseek is called where \
+           the position is already, or only to ask for it.",
+    when: "64 or more calls of lseek on a file, where over 30 % of the reads and writes have one directly \
+           before them on the same descriptor, or over 30 % of these calls are seeks that move nothing. \
+           Below that, seeks belong to opening (looking for a trailer, finding the size).",
+    cost: "the time that these calls of lseek took",
+    advice: "Use pread and pwrite (preadv, pwritev), which take the offset with them; keep the position in \
+             the program instead of asking for it. os.pread in Python, FileChannel.read with a position in Java, ReadAt and WriteAt in \
+             Go, fs.read with a position in Node.js and FileExt::read_at in Rust call them.",
+    not_when: "",
+    bad: "lseek(fd, block * 4096, SEEK_SET);\nread(fd, buffer, 4096);",
+    good: "pread(fd, buffer, 4096, block * 4096);",
+    reference: "pread(2), NOTES; issue of stdio's fseek that flushes its buffer each time",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Stream {
+    comm: Text,
+    /// Whether the last call was a seek that moved, and how long it took.
+    pending: Option<i64>,
+    ios: u64,
+    /// Seeks with an I/O right behind, and their time.
+    pairs: u64,
+    pairs_ns: i64,
+    /// Seeks that moved nothing.
+    idle: u64,
+    idle_ns: i64,
+    /// Where the descriptor stands; `None` when not known.
+    position: Option<i64>,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct LseekBeforeIo {
+    streams: Bounded<(i32, FileId, i32), Stream>,
+}
+
+impl Default for LseekBeforeIo {
+    fn default() -> Self {
+        Self {
+            streams: Bounded::new(|stream| stream.pairs + stream.idle),
+        }
+    }
+}
+
+impl Rule for LseekBeforeIo {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read, Kind::Write, Kind::Seek])
+    }
+
+    fn call(&mut self, call: &Call, _: &Context) {
+        let (Some(file), Some(fd)) = (call.file, call.fd) else { return };
+        if !call.succeeded() || call.asynchronous {
+            return;
+        }
+        let stream = self.streams.entry((call.pid, file, fd));
+        if stream.comm.is_empty() {
+            stream.comm = call.comm_text();
+        }
+        if call.kind == Kind::Seek {
+            let idle = call.ret.is_some() && call.ret == stream.position;
+            if idle {
+                stream.idle += 1;
+                stream.idle_ns += call.dur_ns;
+                stream.examples.add(call);
+            } else {
+                stream.pending = Some(call.dur_ns);
+            }
+            stream.position = call.ret;
+            return;
+        }
+        stream.ios += 1;
+        if call.positional {
+            return;
+        }
+        if let Some(ns) = stream.pending.take() {
+            stream.pairs += 1;
+            stream.pairs_ns += ns;
+            stream.examples.add(call);
+        }
+        stream.position = call.offset.map(|offset| offset + call.moved());
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file, _), stream) in self.streams.iter() {
+            let seeks = stream.pairs + stream.idle;
+            let often = |n: u64, of: u64| n as f64 > MIN_PART * of as f64;
+            let paired = often(stream.pairs, stream.ios);
+            let idle = often(stream.idle, stream.ios + seeks);
+            let cost = if paired { stream.pairs_ns } else { 0 } + if idle { stream.idle_ns } else { 0 };
+            if seeks < MIN_SEEKS || !(paired || idle) || !run.matters(cost) {
+                continue;
+            }
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let count = |n: u64| units::count(n as i64);
+            let mut title = format!("{} calls lseek {} times on {path}: ", stream.comm, count(seeks));
+            title.push_str(&match (paired, idle) {
+                (true, false) => format!("{} of its {} reads and writes have one before them", count(stream.pairs), count(stream.ios)),
+                (false, _) => format!("{} of them move nothing", count(stream.idle)),
+                (true, true) => format!(
+                    "{} before one of its {} reads and writes, {} that move nothing",
+                    count(stream.pairs), count(stream.ios), count(stream.idle)
+                ),
+            });
+            out.push(Found {
+                cost_ns: Some(cost),
+                costs: Costs::of(&[Kind::Seek]),
+                title,
+                subject: Subject::process(*pid, &stream.comm).with_file(*file, path),
+                evidence: vec![
+                    number("seeks_before_io", stream.pairs as i64),
+                    number("seeks_that_move_nothing", stream.idle as i64),
+                    number("reads_and_writes", stream.ios as i64),
+                ],
+                examples: stream.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND syscall IN ('lseek', 'read', 'readv', 'write', 'writev')",
+                    file.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_pairs() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/table", "O_RDWR", 1 << 30);
+        for i in 0..300 {
+            s.lseek(fd, i * 7919 % 1000 * 4096);
+            s.read(fd, 4096);
+        }
+        let found = fires("lseek-before-io", s);
+        assert_eq!(found[0].evidence[0].value, 300.0);
+    }
+
+    #[test]
+    fn fires_on_asking_for_the_position() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+        let mut end = 0;
+        for _ in 0..200 {
+            s.write(fd, 100);
+            end += 100;
+            s.lseek(fd, end);
+        }
+        let found = fires("lseek-before-io", s);
+        assert_eq!(found[0].evidence[1].value, 200.0);
+    }
+
+    #[test]
+    fn silent_on_pread_and_on_a_seek_an_open() {
+        let mut s = Scenario::new();
+        for i in 0..100 {
+            let fd = s.open_existing(&format!("/data/{i}"), "O_RDONLY", 1 << 20);
+            s.lseek(fd, 4096);
+            for _ in 0..10 {
+                s.read(fd, 4096);
+            }
+            s.pread(fd, 100, 0);
+            s.close(fd);
+        }
+        silent("lseek-before-io", s);
+    }
+}

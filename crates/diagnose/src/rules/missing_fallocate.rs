@@ -1,0 +1,244 @@
+//! `missing-fallocate`: a file grows a little before each sync.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::layers::{Layer, Origin, Row};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::{Context, State};
+use crate::stats::Durations;
+use crate::text::Text;
+
+/// Syncs of a file that had just grown from which on they count.
+const MIN_SYNCS: u64 = 64;
+/// Share of such syncs among those of the file.
+const MIN_PART: f64 = 0.8;
+/// Holes from which on they count.
+const MIN_HOLES: u64 = 16;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "missing-fallocate",
+    name: "Growing without reserving room",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    about_calls: false,
+    what: "Each write makes the file longer and each sync then writes its new length and new blocks (metadata, through the journal where the file \
+           system has one) as well as the bytes. In blocks that were written before, fdatasync writes the bytes only. Or writes jump \
+           beyond the end and leave holes, which are filled later in pieces all over the disk.",
+    when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, \
+           and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
+           more, to a file that is also filled in. One sync at the end of a file does not count.",
+    cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first",
+    advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
+             overwrite; keep where the valid part ends in the records themselves (length and checksum). fallocate alone saves half of it: \
+             the length stays (not with FALLOC_FL_KEEP_SIZE), but the first write to each reserved block still has metadata to \
+             change, as the block is marked unwritten until then. PostgreSQL writes zeros ahead (wal_init_zero); it, InnoDB and RocksDB \
+             overwrite old logs.",
+    not_when: "Not on copy-on-write file systems (btrfs, zfs), where overwriting allocates anew.",
+    bad: "for (;;) {\n    write(fd, record, n);          /* the file grows */\n    fdatasync(fd);                 /* data, then metadata */\n}",
+    good: "posix_fallocate(fd, 0, 16 << 20);\nwrite_zeros(fd, 16 << 20);\nfsync(fd);\nfor (;;) {\n    pwrite(fd, record, n, at);\n    \
+           fdatasync(fd);                 /* data only */\n    at += n;\n}",
+    reference: "fdatasync(2); PostgreSQL's wal_init_zero and wal_recycle",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Growth {
+    comm: Text,
+    /// End of the file as the writes tell.
+    end: i64,
+    grown: bool,
+    reserved: bool,
+    syncs: u64,
+    after_growth: Durations,
+    holes: u64,
+    hole_bytes: i64,
+    filled: u64,
+    write_ns: i64,
+    examples: Examples,
+    hole_examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct MissingFallocate {
+    files: Bounded<(i32, FileId), Growth>,
+    /// Whether a journal of a file system was written: not every one has one.
+    journal: bool,
+}
+
+impl Default for MissingFallocate {
+    fn default() -> Self {
+        Self {
+            files: Bounded::new(|growth| growth.syncs + growth.holes),
+            journal: false,
+        }
+    }
+}
+
+impl Rule for MissingFallocate {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Write, Kind::Sync, Kind::Allocate, Kind::Truncate])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let (Some(id), Some(file)) = (call.file, context.file(call)) else { return };
+        if !call.succeeded() || !file.is_regular() || file.is_volatile() {
+            return;
+        }
+        let growth = self.files.entry((call.pid, id));
+        if growth.comm.is_empty() {
+            growth.comm = call.comm_text();
+        }
+        match call.kind {
+            Kind::Allocate => growth.reserved = true,
+            Kind::Truncate => {
+                let length = call.arg("length").and_then(|n| n.parse().ok()).unwrap_or(0);
+                growth.end = length;
+                growth.grown = true;
+            }
+            Kind::Write => {
+                let Some((start, end)) = call.range() else { return };
+                let length = file.size.unwrap_or(0).max(growth.end);
+                growth.write_ns += call.dur_ns;
+                if file.size.is_some() && start >= length + 4096 {
+                    growth.holes += 1;
+                    growth.hole_bytes += start - length;
+                    growth.hole_examples.add(call);
+                } else if end <= length {
+                    growth.filled += 1;
+                }
+                if end > length {
+                    growth.grown = true;
+                }
+                growth.end = end.max(length);
+            }
+            _ => {
+                growth.syncs += 1;
+                if std::mem::take(&mut growth.grown) {
+                    growth.after_growth.add(call.dur_ns);
+                    growth.examples.add(call);
+                }
+            }
+        }
+    }
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        if let Row::Device(request) = row {
+            self.journal |= request.bios.iter().any(|bio| bio.origin == Origin::Journal);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), growth) in self.files.iter() {
+            let Some(file) = run.state.files.get(*id) else { continue };
+            let (path, times) = (file.name(), growth.after_growth.count);
+            let part = times as f64 / growth.syncs.max(1) as f64;
+            let cost = growth.after_growth.sum_ns / 2;
+            let subject = Subject::process(*pid, &growth.comm).with_file(*id, path);
+            let query = sql::calls(&format!(
+                "pid = {pid} AND file_id = {} AND (call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'fallocate', 'ftruncate'))",
+                id.0
+            ));
+            let overwrites = !matches!(file.fs_type.as_str(), "btrfs" | "zfs" | "bcachefs");
+            if times >= MIN_SYNCS && part >= MIN_PART && !growth.reserved && overwrites && run.matters(cost) {
+                out.push(Found {
+                    cost_ns: Some(cost),
+                    costs: Costs::of(&[Kind::Sync]),
+                    title: format!(
+                        "{} makes {path} durable {} times right after it has grown: {} each time",
+                        growth.comm,
+                        units::count(times as i64),
+                        if self.journal { "the journal is written" } else { "metadata is written" },
+                    ),
+                    subject: subject.clone(),
+                    evidence: vec![
+                        number("syncs_after_growth", times as i64),
+                        number("syncs", growth.syncs as i64),
+                        number("median_ns", growth.after_growth.median_ns()),
+                    ],
+                    examples: growth.examples.list(),
+                    query: query.clone(),
+                    ..Found::default()
+                });
+            }
+            if growth.holes >= MIN_HOLES && growth.filled >= growth.holes && run.matters(growth.write_ns / 2) {
+                out.push(Found {
+                    cost_ns: Some(growth.write_ns / 2),
+                    costs: Costs::of(&[Kind::Write]),
+                    title: format!(
+                        "{} writes beyond the end of {path} {} times and leaves holes that it fills later",
+                        growth.comm,
+                        units::count(growth.holes as i64),
+                    ),
+                    subject,
+                    evidence: vec![
+                        number("holes", growth.holes as i64),
+                        number("bytes_of_holes", growth.hole_bytes),
+                    ],
+                    examples: growth.hole_examples.list(),
+                    query,
+                    ..Found::default()
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_log_that_grows() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        for _ in 0..200 {
+            s.write(fd, 512);
+            s.fsync(fd);
+        }
+        let found = fires("missing-fallocate", s);
+        assert_eq!(found[0].evidence[0].value, 200.0);
+    }
+
+    #[test]
+    fn silent_on_a_log_that_is_overwritten() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/wal", "O_WRONLY", 16 << 20);
+        for i in 0..200 {
+            s.pwrite(fd, 512, i * 512);
+            s.fsync(fd);
+        }
+        silent("missing-fallocate", s);
+    }
+
+    #[test]
+    fn speaks_of_the_journal_only_when_one_was_written() {
+        for journal in [false, true] {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+            for _ in 0..200 {
+                s.write(fd, 512);
+                if journal {
+                    s.writes_back("/data/wal", 4096, 8192);
+                }
+                s.fsync(fd);
+            }
+            let found = fires("missing-fallocate", s);
+            assert_eq!(found[0].title.contains("the journal is written"), journal);
+            assert_eq!(found[0].title.contains("metadata is written"), !journal);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! `noisy-neighbor`: requests wait behind those of another process.
+
+use std::collections::{HashMap, VecDeque};
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Example, Examples, Group, Subject};
+use crate::kind::Kinds;
+use crate::layers::{Layer, Origin, Request, Row};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::state::{Context, State};
+use crate::stats::Durations;
+use crate::text_key::key_of;
+
+/// Requests of another process that complete while one waits, from which on it is
+/// behind them.
+const AHEAD: usize = 4;
+/// Requests that waited behind others, and such that did not, from which on they compare.
+const MIN_REQUESTS: u64 = 64;
+/// How many times longer the ones behind others take.
+const MIN_RATIO: f64 = 3.0;
+/// Completions of a device that are remembered.
+const RECENT: usize = 512;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "noisy-neighbor",
+    name: "Waiting behind another process's requests",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    about_calls: false,
+    what: "Requests that a program waits for (reads that were not in memory, syncs) stand in the queue of the device behind those of another process, a backup or a copy, and take several times as long.",
+    when: "64 or more requests of a process, which its calls waited for, had four or more of one other process's completed before them while they waited, and their median is 3 times or more that of \
+           64 or more that had none. Four are more than one that happens to come in between. What the kernel writes back on behalf of the process itself is not another's. Where no request was ever undisturbed there is nothing to \
+           compare with, and the rule says nothing.",
+    cost: "of the requests behind others their time beyond as many at the median of the undisturbed ones",
+    advice: "Give the other process a lower weight (ionice -c 3, io.weight or io.max of its cgroup; systemd-run -p IOWeight=), let it write through O_DIRECT or with sync_file_range bit by bit, so that it does not fill \
+             the queue at once, run it at another time, or on another device. A scheduler that shares (bfq) or guards reads (mq-deadline, kyber) helps where the device's is none.",
+    not_when: "Not when the other process is the one that matters.",
+    bad: "tar cf /backup/all.tar /srv &",
+    good: "systemd-run --scope -p IOWeight=10 ionice -c 3 tar cf /backup/all.tar /srv &",
+    reference: "Multilevel trace analysis, section 4.2: a web server's requests behind backup.sh",
+};
+
+/// A completion.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    ns: i64,
+    pid: i32,
+    comm: u64,
+}
+
+/// One process on one device.
+#[derive(Debug, Default)]
+struct Waiter {
+    quiet: Durations,
+    behind: Durations,
+    /// Whom they were behind, and how often.
+    hogs: HashMap<(i32, u64), u64>,
+    examples: Examples,
+}
+
+/// Processes that one waits behind, which are told apart.
+const MAX_HOGS: usize = 64;
+/// Names that are remembered.
+const MAX_NAMES: usize = 4096;
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct NoisyNeighbor {
+    devices: HashMap<u64, (String, VecDeque<Done>)>,
+    waiters: Bounded<(i32, u64), Waiter>,
+    names: HashMap<u64, String>,
+}
+
+impl Default for NoisyNeighbor {
+    fn default() -> Self {
+        Self {
+            devices: HashMap::new(),
+            waiters: Bounded::new(|waiter| waiter.behind.count),
+            names: HashMap::new(),
+        }
+    }
+}
+
+impl NoisyNeighbor {
+    fn name(&mut self, comm: &str) -> u64 {
+        let key = key_of(comm);
+        if self.names.len() < MAX_NAMES || self.names.contains_key(&key) {
+            self.names.entry(key).or_insert_with(|| comm.to_owned());
+        }
+        key
+    }
+}
+
+/// Who a request is for: the recorded process that caused it, else who submitted it.
+fn owner(request: &Request) -> Option<i32> {
+    let cause = request.bios.first().and_then(|bio| bio.cause_pid);
+    cause.or(request.pid)
+}
+
+/// Whether a call of the process waits for it.
+fn awaited(request: &Request) -> Option<(i32, i64)> {
+    let bio = request.bios.first()?;
+    let (pid, rid) = (bio.cause_pid?, bio.submit_rid?);
+    let waits = match request.op {
+        "read" => bio.origin != Origin::Readahead,
+        "write" => true,
+        _ => false,
+    };
+    waits.then_some((pid, rid))
+}
+
+impl Rule for NoisyNeighbor {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::NONE
+    }
+
+    fn call(&mut self, _: &Call, _: &Context) {}
+
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, state: &State) {
+        let Row::Device(request) = row else { return };
+        let comm = self.name(request.comm);
+        let device = key_of(request.device);
+        let (_, done) = self
+            .devices
+            .entry(device)
+            .or_insert_with(|| (request.device.to_owned(), VecDeque::new()));
+        if let (Some((pid, rid)), Some(queued)) = (awaited(request), request.queued_at_ns) {
+            let mut ahead: Vec<((i32, u64), usize)> = Vec::new();
+            for other in done.iter().rev().take_while(|other| other.ns > queued) {
+                if other.pid == pid {
+                    continue;
+                }
+                match ahead.iter_mut().find(|(who, _)| *who == (other.pid, other.comm)) {
+                    Some((_, count)) => *count += 1,
+                    None => ahead.push(((other.pid, other.comm), 1)),
+                }
+            }
+            let waiter = self.waiters.entry((pid, device));
+            let dur = request.completed_at_ns.saturating_sub(queued);
+            match ahead.into_iter().max_by_key(|(_, count)| *count) {
+                None => waiter.quiet.add(dur),
+                Some((who, count)) if count >= AHEAD => {
+                    waiter.behind.add(dur);
+                    if waiter.hogs.len() < MAX_HOGS || waiter.hogs.contains_key(&who) {
+                        *waiter.hogs.entry(who).or_insert(0) += 1;
+                    }
+                    waiter.examples.add_with(dur, || {
+                        let bio = request.bios.first();
+                        let file = bio.and_then(|bio| state.files.get(bio.file?));
+                        Example {
+                            rid,
+                            ts_ns: queued,
+                            dur_ns: dur,
+                            tid: bio.and_then(|bio| bio.cause_tid).unwrap_or(0),
+                            syscall: request.op.into(),
+                            path: file.map(|f| f.name().into()),
+                            offset: bio.and_then(|bio| bio.offset),
+                            ret: None,
+                        }
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+        if done.len() >= RECENT {
+            done.pop_front();
+        }
+        done.push_back(Done {
+            ns: request.completed_at_ns,
+            pid: owner(request).unwrap_or(0),
+            comm,
+        });
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, device), waiter) in self.waiters.iter() {
+            let (quiet, behind) = (waiter.quiet.median_ns(), waiter.behind.median_ns());
+            let count = i64::try_from(waiter.behind.count).unwrap_or(i64::MAX);
+            let cost = waiter.behind.sum_ns.saturating_sub(count.saturating_mul(quiet));
+            let ratio = behind as f64 / quiet.max(1) as f64;
+            let enough = waiter.quiet.count >= MIN_REQUESTS && waiter.behind.count >= MIN_REQUESTS;
+            if !enough || ratio < MIN_RATIO || !run.matters(cost) {
+                continue;
+            }
+            let device = self.devices.get(device).map_or("", |(name, _)| name.as_str());
+            let hog = waiter.hogs.iter().max_by_key(|(who, count)| (**count, **who));
+            let Some(((hog_pid, hog), _)) = hog else { continue };
+            let hog = self.names.get(hog).map_or("", String::as_str);
+            // The kernel's own threads write back for others.
+            let comm = run.comm(*pid);
+            out.push(Found {
+                cost_ns: Some(cost),
+                title: format!(
+                    "{comm} waits on {device} behind requests of {hog} ({hog_pid}): {} requests took {} by their median, undisturbed ones {}",
+                    units::count(count),
+                    units::duration(behind),
+                    units::duration(quiet),
+                ),
+                subject: Subject::process(*pid, &comm),
+                evidence: vec![
+                    number("requests_behind", count),
+                    number("median_behind_ns", behind),
+                    number("median_undisturbed_ns", quiet),
+                    evidence("ratio", ratio),
+                ],
+                examples: waiter.examples.list(),
+                query: format!(
+                    "SELECT rid, ts_ns, dur_ns, device, op, bytes, queue_depth, pid, comm, path FROM block WHERE device = {} ORDER BY completed_at_ns",
+                    crate::sql::quote(device)
+                ),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    fn server(behind: usize) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/srv/table", "O_RDONLY", 1 << 30);
+        for i in 0..400 {
+            if i >= 200 {
+                // A backup's are on their way as the read begins.
+                s.others_ahead(behind, 900, "backup", 400_000);
+                s.missed(4096, 100_000 + 400_000 * behind as i64);
+            } else {
+                s.missed(4096, 100_000);
+            }
+            s.pread(fd, 4096, i * 65536);
+            s.wait_ms(2);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_reads_behind_a_backup() {
+        let found = fires("noisy-neighbor", server(6));
+        assert!(found[0].title.contains("backup (900)"), "{found:?}");
+    }
+
+    #[test]
+    fn silent_when_only_one_is_in_the_way() {
+        silent("noisy-neighbor", server(1));
+    }
+}

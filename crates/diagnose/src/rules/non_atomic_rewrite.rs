@@ -1,0 +1,223 @@
+//! `non-atomic-rewrite`: a file is emptied and written anew in place.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Example, Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::Text;
+
+/// Times that one file is rewritten from which on it is data that lives.
+const MIN_REWRITES: u64 = 2;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "non-atomic-rewrite",
+    name: "Emptied and written anew in place",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    about_calls: true,
+    what: "A process empties a file that has something in it (O_TRUNC, ftruncate to 0) and writes the new contents into it. A \
+           crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
+    when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \
+           anew, twice or more: a file that is rewritten once may be the result of a build. Not when the empty file is made durable \
+           before it is written: then the emptying itself is what counts, as in a journal whose end it is. Not on files \
+           without a name (O_TMPFILE, unlinked), nor on file systems in memory.",
+    cost: "",
+    advice: "Write a new file beside it, fsync it, rename it onto the old one and fsync the directory.",
+    not_when: "Not when the file can be made anew, or when its inode must stay the same (others hold it open).",
+    bad: "FILE *f = fopen(\"settings.json\", \"w\");\nfputs(text, f);\nfclose(f);",
+    good: "FILE *f = fopen(\"settings.json.tmp\", \"w\");\nfputs(text, f);\nfflush(f);\nfsync(fileno(f));\nfclose(f);\n\
+           rename(\"settings.json.tmp\", \"settings.json\");",
+    reference: "ALICE, OSDI 2014; ext4's auto_da_alloc exists because of this",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Rewrites {
+    comm: Text,
+    /// Emptied with so much in it by this call, and neither written nor made durable since.
+    emptied: Option<(i64, Example)>,
+    rewrites: u64,
+    lost_bytes: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct NonAtomicRewrite {
+    files: Bounded<(i32, FileId), Rewrites>,
+    /// Length of a file before it was emptied, as the writes that were seen tell.
+    length: Bounded<FileId, i64>,
+}
+
+impl Default for NonAtomicRewrite {
+    fn default() -> Self {
+        Self {
+            files: Bounded::new(|rewrites| rewrites.rewrites),
+            length: Bounded::new(|_| 0),
+        }
+    }
+}
+
+impl Rule for NonAtomicRewrite {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Open, Kind::Truncate, Kind::Write, Kind::Sync])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
+        if call.kind == Kind::Write {
+            if let Some((_, end)) = call.range() {
+                let length = self.length.entry(id);
+                *length = (*length).max(end);
+            }
+            if let Some(rewrites) = self.files.get_mut(&(call.pid, id))
+                && let Some((had, example)) = rewrites.emptied.take()
+            {
+                rewrites.rewrites += 1;
+                rewrites.lost_bytes = rewrites.lost_bytes.max(had);
+                rewrites.examples.keep(example);
+            }
+            return;
+        }
+        if call.kind == Kind::Sync {
+            if let Some(rewrites) = self.files.get_mut(&(call.pid, id)) {
+                rewrites.emptied = None;
+            }
+            return;
+        }
+        let empties = match call.kind {
+            Kind::Open => call.has_flag("O_TRUNC"),
+            _ => call.arg("length") == Some("0"),
+        };
+        if !empties {
+            return;
+        }
+        let written = self.length.remove(&id).unwrap_or(0);
+        let file = context.file(call);
+        // What a file had when first seen is its length after this very open
+        // when that was the first.
+        let known = file.and_then(|f| f.size).unwrap_or(0);
+        let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile() && !f.unlinked);
+        let had = written.max(known);
+        if had == 0 || !fit {
+            return;
+        }
+        let rewrites = self.files.entry((call.pid, id));
+        rewrites.comm = call.comm_text();
+        rewrites.emptied = Some((had, Example::of(call)));
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file), rewrites) in self.files.iter() {
+            if rewrites.rewrites < MIN_REWRITES {
+                continue;
+            }
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            out.push(Found {
+                severity: Some(Severity::Medium),
+                title: format!(
+                    "{} empties {path} and writes it again {} times: a crash before it is done would lose up to {}",
+                    rewrites.comm,
+                    units::count(rewrites.rewrites as i64),
+                    units::bytes(rewrites.lost_bytes),
+                ),
+                subject: Subject::process(*pid, &rewrites.comm).with_file(*file, path),
+                evidence: vec![
+                    number("rewrites", rewrites.rewrites as i64),
+                    number("bytes_at_stake", rewrites.lost_bytes),
+                ],
+                examples: rewrites.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND (flags LIKE '%O_TRUNC%' OR syscall = 'ftruncate' OR call_writes(syscall))",
+                    file.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_settings_saved_in_place() {
+        let mut s = Scenario::new();
+        for _ in 0..4 {
+            let fd = s.open("/home/settings.json", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700);
+            s.close(fd);
+        }
+        let found = fires("non-atomic-rewrite", s);
+        // The first one made the file.
+        assert_eq!(found[0].evidence[0].value, 3.0);
+    }
+
+    #[test]
+    fn silent_on_a_temporary_beside_it_and_on_results() {
+        let mut s = Scenario::new();
+        for i in 0..4 {
+            let fd = s.open("/home/settings.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700);
+            s.fsync(fd);
+            s.close(fd);
+            s.rename("/home/settings.tmp", "/home/settings.json");
+            let fd = s.open(&format!("/build/{i}.o"), "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700);
+            s.close(fd);
+        }
+        silent("non-atomic-rewrite", s);
+    }
+
+    #[test]
+    fn silent_on_a_journal_that_ends_with_its_emptying() {
+        let mut s = Scenario::new();
+        for _ in 0..4 {
+            let fd = s.open("/data/db-journal", "O_RDWR|O_CREAT");
+            s.write(fd, 8720);
+            s.fsync(fd);
+            s.truncate(fd, 0);
+            s.fsync(fd);
+            s.close(fd);
+        }
+        silent("non-atomic-rewrite", s);
+    }
+
+    #[test]
+    fn fires_on_emptying_by_ftruncate() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/state", "O_RDWR|O_CREAT");
+        for _ in 0..4 {
+            s.truncate(fd, 0);
+            s.pwrite(fd, 700, 0);
+            s.fsync(fd);
+        }
+        let found = fires("non-atomic-rewrite", s);
+        assert_eq!(found[0].evidence[0].value, 3.0);
+    }
+
+    #[test]
+    fn silent_on_files_without_a_name() {
+        let mut s = Scenario::new();
+        let nameless = s.open("/tmp/#17", "O_RDWR|O_TRUNC|O_TMPFILE");
+        let removed = s.open("/tmp/scratch", "O_RDWR|O_CREAT|O_EXCL");
+        s.unlink("/tmp/scratch");
+        for fd in [nameless, removed] {
+            for _ in 0..4 {
+                s.truncate(fd, 0);
+                s.pwrite(fd, 700, 0);
+            }
+        }
+        silent("non-atomic-rewrite", s);
+    }
+}

@@ -1,0 +1,235 @@
+//! `read-after-write-miss`: a process reads back from the device what it has just written.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::readers::Readers;
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::state::descriptors::Description;
+use crate::state::intervals::Intervals;
+use crate::text::Text;
+
+/// Reads of own bytes from the device, from which on they count.
+const MIN_READS: u64 = 32;
+/// Bytes with which fewer of them do: of large reads a few are enough.
+const MANY_BYTES: i64 = 8 << 20;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "read-after-write-miss",
+    name: "Own bytes read back from the device",
+    group: Group::Performance,
+    needs: &[Input::Calls, Input::Block],
+    about_calls: false,
+    what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
+           (O_DIRECT), or were thrown out of it before they were used.",
+    when: "32 or more reads of one process on one file, or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
+           had written in the recording. Fewer are what any program does that verifies its header.",
+    cost: "the time that these reads waited for the device, times the share of their bytes that the process had written, shared by the \
+           threads that read",
+    advice: "Keep the bytes in memory until they are not needed any more; write without O_DIRECT what will be read again; call \
+             posix_fadvise(POSIX_FADV_DONTNEED) only after the last use; give the process's cgroup more memory when it was the kernel that \
+             threw them out.",
+    not_when: "Not when the point is to see what the device has (verification), or the data is larger than memory.",
+    bad: "pwrite(fd, block, n, at);\nfdatasync(fd);\nposix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);\n...\npread(fd, block, n, at);",
+    good: "pwrite(fd, block, n, at);\nfdatasync(fd);\n...\npread(fd, block, n, at);             /* from memory */\n\
+           posix_fadvise(fd, at, n, POSIX_FADV_DONTNEED);",
+    reference: "posix_fadvise(2); open(2) on O_DIRECT",
+};
+
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Own {
+    /// Name of the thread that wrote first.
+    writer: Text,
+    readers: Readers,
+    written: Intervals,
+    reads: u64,
+    bytes: i64,
+    cost_ns: i64,
+    direct: bool,
+    dropped: bool,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct ReadAfterWriteMiss {
+    own: Bounded<(i32, FileId), Own>,
+}
+
+impl Default for ReadAfterWriteMiss {
+    fn default() -> Self {
+        Self {
+            own: Bounded::new(|own| own.reads * 1000 + own.written.len().unsigned_abs()),
+        }
+    }
+}
+
+impl Rule for ReadAfterWriteMiss {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read, Kind::Write, Kind::Truncate, Kind::Advise])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
+        if !context.file(call).is_some_and(|f| f.is_regular()) {
+            return;
+        }
+        let key = (call.pid, id);
+        let direct = context.open().is_some_and(Description::is_direct);
+        match (call.kind, call.range()) {
+            (Kind::Write, Some((start, end))) => {
+                let own = self.own.entry(key);
+                if own.writer.is_empty() {
+                    own.writer = call.comm_text();
+                }
+                own.written.insert(start, end);
+                own.direct |= direct;
+            }
+            (Kind::Read, Some((start, end))) if context.below.missed() => {
+                let Some(own) = self.own.get_mut(&key) else { return };
+                let overlap = own.written.overlap(start, end);
+                if overlap == 0 || call.asynchronous {
+                    return;
+                }
+                let waited = match context.below.io_wait_ns {
+                    0 => call.dur_ns,
+                    ns => ns.min(call.dur_ns),
+                };
+                own.reads += 1;
+                own.readers.add(call);
+                own.bytes += overlap;
+                own.cost_ns += (waited as f64 * overlap as f64 / (end - start) as f64) as i64;
+                own.direct |= direct;
+                own.examples.add(call);
+            }
+            (Kind::Truncate, _) => {
+                let length = call.arg("length").and_then(|n| n.parse::<i64>().ok());
+                if let (Some(own), Some(length)) = (self.own.get_mut(&key), length) {
+                    own.written.truncate(length.max(0));
+                }
+            }
+            (Kind::Advise, _) => {
+                let drops = call.has_flag("POSIX_FADV_DONTNEED")
+                    || call.args.contains("POSIX_FADV_DONTNEED");
+                if let Some(own) = self.own.get_mut(&key).filter(|_| drops) {
+                    own.dropped = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, id), own) in self.own.iter() {
+            let many = own.reads >= MIN_READS || own.bytes >= MANY_BYTES;
+            let threads = own.readers.threads().max(1) as i64;
+            let cost = own.cost_ns / threads;
+            if !many || !run.matters(cost) {
+                continue;
+            }
+            let path = run.state.files.get(*id).map_or("", |f| f.name());
+            let reader = own.readers.most().unwrap_or(&own.writer);
+            let wrote = match *reader == own.writer {
+                true => "it had written itself".to_owned(),
+                false => format!("{} of the same process had written", own.writer),
+            };
+            let why = match (own.direct, own.dropped) {
+                (true, _) => ", as O_DIRECT passes memory by",
+                (_, true) => ", as it had them thrown out of memory itself (POSIX_FADV_DONTNEED)",
+                _ => "",
+            };
+            out.push(Found {
+                cost_ns: Some(cost),
+                title: format!(
+                    "{reader} reads {} of {path} that {wrote} back from the device, in {} reads{why}",
+                    units::bytes(own.bytes),
+                    units::count(own.reads as i64),
+                ),
+                subject: Subject::process(*pid, reader).with_file(*id, path),
+                evidence: vec![
+                    number("reads", own.reads as i64),
+                    number("bytes", own.bytes),
+                    number("threads", threads),
+                ],
+                examples: own.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)",
+                    id.0
+                )),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_blocks_that_were_thrown_out() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/spill", "O_RDWR|O_CREAT");
+        for i in 0..100 {
+            s.pwrite(fd, 65536, i * 65536);
+        }
+        for i in 0..100 {
+            s.missed(65536, 100_000);
+            s.pread(fd, 65536, i * 65536);
+        }
+        let found = fires("read-after-write-miss", s);
+        assert_eq!(found[0].evidence[1].value, 6_553_600.0);
+    }
+
+    #[test]
+    fn silent_from_memory_and_on_bytes_of_others() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/spill", "O_RDWR|O_CREAT");
+        for i in 0..100 {
+            s.pwrite(fd, 65536, i * 65536);
+            s.pread(fd, 65536, i * 65536);
+        }
+        s.process(200);
+        let fd = s.open_existing("/data/spill", "O_RDONLY", 6_553_600);
+        for i in 0..100 {
+            s.missed(65536, 100_000);
+            s.pread(fd, 65536, i * 65536);
+        }
+        silent("read-after-write-miss", s);
+    }
+
+    #[test]
+    fn names_the_threads_that_read_and_shares_their_time() {
+        let mut s = Scenario::new();
+        s.thread(100, "compact");
+        let fd = s.open("/data/spill", "O_RDWR|O_CREAT");
+        for i in 0..100 {
+            s.pwrite(fd, 65536, i * 65536);
+        }
+        for i in 0..100 {
+            match i % 10 {
+                0 => s.thread(100, "compact"),
+                n => s.thread(100 + n as i32 % 3 + 1, "reader"),
+            }
+            s.missed(65536, 100_000);
+            s.pread(fd, 65536, i * 65536);
+        }
+        let found = fires("read-after-write-miss", s);
+        assert!(found[0].title.starts_with("reader reads"), "{}", found[0].title);
+        assert!(found[0].title.contains("that compact of the same process had written"));
+        assert_eq!(found[0].evidence[2].value, 4.0);
+        let each = found[0].cost_ns.unwrap();
+        assert!(each < 100 * 120_000 / 4, "{each}");
+    }
+}

@@ -1,0 +1,186 @@
+//! `redundant-write`: bytes written again before they were made durable or the file closed.
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::Text;
+
+/// Share of the written bytes that were overwritten.
+const MIN_PART: f64 = 0.5;
+/// Calls that overwrite from which on they count.
+const MIN_CALLS: u64 = 32;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "redundant-write",
+    name: "Bytes written again before anybody used them",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    about_calls: true,
+    what: "The same bytes of a file are written several times before they were made durable: only the last \
+           time counts for anybody, the others were work for nothing.",
+    when: "Over half of the bytes that a process wrote to a file lay on bytes that it had written since the file \
+           was last made durable, in 32 or more calls. Bytes that any recorded process has read in between do \
+           not count: they were of use.",
+    cost: "the time of the process's writes to the file, times the share of bytes that were overwritten",
+    advice: "Change the bytes in memory and write them once, when they are final or before fsync.",
+    not_when: "",
+    bad: "for (i = 0; i < n; i++) {\n    header.count++;\n    pwrite(fd, &header, sizeof header, 0);\n}",
+    good: "for (i = 0; i < n; i++)\n    header.count++;\npwrite(fd, &header, sizeof header, 0);",
+    reference: "Dead writes: the same idea as dead stores in compilers",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Writes {
+    comm: Text,
+    calls: u64,
+    bytes: i64,
+    again: i64,
+    time_ns: i64,
+    examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct RedundantWrite {
+    writes: Bounded<(i32, FileId), Writes>,
+    /// What was written and not read, synced or closed since.
+    unused: Bounded<FileId, crate::state::intervals::Intervals>,
+}
+
+impl Default for RedundantWrite {
+    fn default() -> Self {
+        Self {
+            writes: Bounded::new(|writes| writes.calls),
+            unused: Bounded::new(|unused| unused.len().unsigned_abs()),
+        }
+    }
+}
+
+impl Rule for RedundantWrite {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[
+            Kind::Read,
+            Kind::Write,
+            Kind::Sync,
+            Kind::Msync,
+            Kind::Mmap,
+            Kind::Transfer,
+            Kind::Truncate,
+        ])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file else { return };
+        if call.kind != Kind::Write {
+            // Read, mapped or made durable: of use. A read of other bytes is no
+            // use of these, but exact sets of reads would cost more than they tell.
+            if call.succeeded() && (call.kind != Kind::Read || call.moved() > 0) {
+                self.unused.remove(&id);
+            }
+            return;
+        }
+        let Some((start, end)) = call.range() else { return };
+        // Each is of use as soon as it returns.
+        if context.synced.is_some() {
+            self.unused.remove(&id);
+            return;
+        }
+        if !context.file(call).is_some_and(|file| file.is_regular()) {
+            return;
+        }
+        let again = self.unused.entry(id).insert(start, end);
+        let writes = self.writes.entry((call.pid, id));
+        if writes.bytes == 0 {
+            writes.comm = call.comm_text();
+        }
+        writes.bytes += end - start;
+        writes.time_ns += call.dur_ns;
+        if again > 0 {
+            writes.calls += 1;
+            writes.again += again;
+            writes.examples.add(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file), writes) in self.writes.iter() {
+            let part = writes.again as f64 / writes.bytes.max(1) as f64;
+            let cost = (writes.time_ns as f64 * part) as i64;
+            if writes.calls < MIN_CALLS || part <= MIN_PART || !run.matters(cost) {
+                continue;
+            }
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            out.push(Found {
+                cost_ns: Some(cost),
+                costs: Costs::of(&[Kind::Write]),
+                title: format!(
+                    "{} writes {} to {path}, of which {} lie on bytes that it had just written",
+                    writes.comm,
+                    units::bytes(writes.bytes),
+                    units::bytes(writes.again),
+                ),
+                subject: Subject::process(*pid, &writes.comm).with_file(*file, path),
+                evidence: vec![
+                    number("bytes_written", writes.bytes),
+                    number("bytes_overwritten", writes.again),
+                    number("calls_that_overwrite", writes.calls as i64),
+                ],
+                examples: writes.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND file_id = {} AND call_writes(syscall)",
+                    file.0
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_header_written_each_time() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/table", "O_RDWR|O_CREAT");
+        for i in 0..200 {
+            s.pwrite(fd, 100, 4096 + i * 100);
+            s.pwrite(fd, 4096, 0);
+        }
+        let found = fires("redundant-write", s);
+        assert_eq!(found[0].evidence[1].value, 199.0 * 4096.0);
+    }
+
+    #[test]
+    fn silent_when_made_durable_or_read() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/a", "O_RDWR|O_CREAT");
+        for _ in 0..200 {
+            s.pwrite(fd, 4096, 0);
+            s.fsync(fd);
+        }
+        let fd = s.open("/data/b", "O_RDWR|O_CREAT");
+        for _ in 0..200 {
+            s.pwrite(fd, 4096, 0);
+            s.pread(fd, 4096, 0);
+        }
+        let fd = s.open("/data/c", "O_RDWR|O_CREAT|O_DSYNC");
+        for _ in 0..200 {
+            s.pwrite(fd, 4096, 0);
+        }
+        silent("redundant-write", s);
+    }
+}

@@ -1,0 +1,272 @@
+//! `rename-without-fsync`: a file takes a live name before its bytes are durable.
+
+use std::collections::BTreeMap;
+
+use fathom_model::units;
+
+use crate::bounded::Bounded;
+use crate::call::Call;
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::names::is_rebuilt;
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::{Text, times};
+use crate::text_key::key_of;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "rename-without-fsync",
+    name: "Renamed before it was durable",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    about_calls: false,
+    what: "A process writes a new version of a file under another name and renames it onto the old one, without fsync in \
+           between. After a crash the name can stand for an empty or half-written file, and the old version is gone: \
+           file systems may make the rename durable before the bytes.",
+    when: "rename onto a name that was in use (opened, looked up or renamed onto before in the recording), of a file with \
+           bytes that a recorded process wrote and that no fsync, fdatasync, sync, syncfs, O_SYNC or msync made durable. \
+           Not on file systems in memory, nor for what can be made again: names with `cache` or `thumbnail`, files below `target` or \
+           `incremental`, dep-graph.bin, pg_internal.init. How bad it is depends on the file system: ext4 (auto_da_alloc) and btrfs write the \
+           bytes of a file that is renamed onto another one early, which makes it rare there; nothing promises it. Severity is low \
+           for a program that makes nothing durable at all: it may know that its files can be lost.",
+    cost: "",
+    advice: "Call fsync on the new file before rename, and on the directory after it.",
+    not_when: "Not when the file can be made anew (caches, build results).",
+    bad: "fd = open(\"state.tmp\", O_CREAT | O_WRONLY | O_TRUNC, 0644);\nwrite(fd, data, n);\nclose(fd);\n\
+          rename(\"state.tmp\", \"state\");",
+    good: "fd = open(\"state.tmp\", O_CREAT | O_WRONLY | O_TRUNC, 0644);\nwrite(fd, data, n);\nfsync(fd);\nclose(fd);\n\
+           rename(\"state.tmp\", \"state\");\nfsync(dirfd);",
+    reference: "Pillai et al.: All File Systems Are Not Created Equal (ALICE), OSDI 2014; ext4(5), auto_da_alloc",
+};
+
+/// One name that files were renamed onto.
+#[derive(Debug, Default)]
+struct Target {
+    pid: i32,
+    comm: Text,
+    path: String,
+    renames: u64,
+    dirty: i64,
+    fs_type: Text,
+    examples: Examples,
+}
+
+/// Calls that a finding shows.
+const EXAMPLES: usize = 3;
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct RenameWithoutFsync {
+    targets: Bounded<u64, Target>,
+    /// Paths that were in use.
+    live: Bounded<u64, bool>,
+    /// Processes that made something durable.
+    syncing: Bounded<i32, bool>,
+    /// The same by the names of their threads.
+    syncing_names: Bounded<u64, bool>,
+}
+
+impl Default for RenameWithoutFsync {
+    fn default() -> Self {
+        Self {
+            targets: Bounded::new(|target| target.renames),
+            live: Bounded::new(|live| u64::from(*live)),
+            syncing: Bounded::new(|_| 0),
+            syncing_names: Bounded::new(|_| 0),
+        }
+    }
+}
+
+impl Rule for RenameWithoutFsync {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        use Kind::*;
+        Kinds::of(&[Open, Stat, Access, Rename, Unlink, Sync, SyncAll, Msync])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        if matches!(call.kind, Kind::Sync | Kind::SyncAll | Kind::Msync) {
+            *self.syncing.entry(call.pid) = true;
+            *self.syncing_names.entry(key_of(call.comm)) = true;
+            return;
+        }
+        let Some(path) = call.path else { return };
+        match call.kind {
+            Kind::Rename => {}
+            Kind::Unlink => {
+                self.live.remove(&key_of(path));
+                return;
+            }
+            _ => {
+                *self.live.entry(key_of(path)) = true;
+                return;
+            }
+        }
+        let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
+        let key = key_of(to);
+        let was_live = std::mem::replace(self.live.entry(key), true);
+        self.live.remove(&key_of(path));
+        let id = context.state.files.at(path);
+        let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
+        if !was_live || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() || is_rebuilt(to) {
+            return;
+        }
+        let target = self.targets.entry(key);
+        if target.renames == 0 {
+            target.pid = call.pid;
+            target.comm = call.comm_text();
+            target.path = to.to_owned();
+            target.fs_type = file.fs_type.clone();
+        }
+        target.renames += 1;
+        target.dirty = target.dirty.max(file.dirty.len());
+        target.examples.add_first(call);
+    }
+
+    fn findings(&self, _: &Run, out: &mut Vec<Found>) {
+        // A program that saves so does it everywhere: one finding for all its names,
+        // in whatever processes it runs.
+        let mut programs: BTreeMap<(&str, &str), Vec<&Target>> = BTreeMap::new();
+        for (_, target) in self.targets.iter().filter(|(_, target)| target.renames > 0) {
+            let key = (target.comm.as_str(), target.fs_type.as_str());
+            programs.entry(key).or_default().push(target);
+        }
+        for ((comm, fs_type), mut targets) in programs {
+            targets.sort_by_key(|t| (std::cmp::Reverse(t.renames), &t.path));
+            let Some(first) = targets.first() else { continue };
+            let shielded = matches!(fs_type, "ext4" | "btrfs");
+            let syncs = self.syncing_names.get(&key_of(comm)).is_some()
+                || targets.iter().any(|t| self.syncing.get(&t.pid).is_some());
+            let renames: u64 = targets.iter().map(|t| t.renames).sum();
+            let dirty = targets.iter().map(|t| t.dirty).max().unwrap_or(0);
+            let others = match targets.len() - 1 {
+                0 => String::new(),
+                1 => " and 1 other name".to_owned(),
+                n => format!(" and {} other names", units::count(n as i64)),
+            };
+            out.push(Found {
+                severity: Some(match (syncs, shielded) {
+                    (false, _) => Severity::Low,
+                    (true, true) => Severity::Medium,
+                    (true, false) => Severity::High,
+                }),
+                title: format!(
+                    "{comm} renames {} onto {}{others}: up to {} of what is renamed {} not durable then",
+                    match renames as i64 {
+                        1 => "a file".to_owned(),
+                        n => format!("files {}", times(n)),
+                    },
+                    first.path,
+                    units::bytes(dirty),
+                    if dirty == 1 { "was" } else { "were" },
+                ),
+                subject: Subject::process(first.pid, comm).with_path(&first.path),
+                evidence: vec![
+                    number("renames", renames as i64),
+                    number("names", targets.len() as i64),
+                    number("unsynced_bytes", dirty),
+                ],
+                examples: targets.iter().flat_map(|t| t.examples.list()).take(EXAMPLES).collect(),
+                query: sql::calls(&format!(
+                    "comm = {} AND (syscall LIKE '%rename%' OR syscall LIKE '%sync%')",
+                    sql::quote(comm),
+                )),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::finding::Severity;
+    use crate::scenario::{Scenario, fires, silent};
+
+    fn save(s: &mut Scenario, sync: bool) {
+        let fd = s.open("/data/state.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+        s.write(fd, 3000);
+        if sync {
+            s.fsync(fd);
+        }
+        s.close(fd);
+        s.rename("/data/state.tmp", "/data/state");
+    }
+
+    #[test]
+    fn fires_when_saved_twice_without_sync() {
+        let mut s = Scenario::new();
+        save(&mut s, false);
+        save(&mut s, false);
+        let found = fires("rename-without-fsync", s);
+        assert_eq!(found[0].evidence[0].value, 1.0);
+        assert_eq!(found[0].evidence[2].value, 3000.0);
+        assert_eq!(
+            found[0].title,
+            "program renames a file onto /data/state: up to 2.93 KiB of what is renamed were not durable then"
+        );
+    }
+
+    #[test]
+    fn silent_with_sync_or_onto_a_new_name() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/state", "O_RDONLY", 3000);
+        s.close(fd);
+        save(&mut s, true);
+        save(&mut s, true);
+        let fd = s.open("/data/log.1.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+        s.write(fd, 3000);
+        s.rename("/data/log.1.tmp", "/data/log.1");
+        silent("rename-without-fsync", s);
+    }
+
+    #[test]
+    fn low_for_a_program_that_syncs_nothing() {
+        let severity = |syncs: bool, fs_type| {
+            let mut s = Scenario::new();
+            s.fs_type(fs_type);
+            if syncs {
+                let fd = s.open("/data/journal", "O_WRONLY|O_CREAT");
+                s.fsync(fd);
+            }
+            save(&mut s, false);
+            save(&mut s, false);
+            fires("rename-without-fsync", s)[0].severity
+        };
+        assert_eq!(severity(false, "xfs"), Severity::Low);
+        assert_eq!(severity(true, "xfs"), Severity::High);
+        assert_eq!(severity(true, "ext4"), Severity::Medium);
+    }
+
+    #[test]
+    fn silent_on_what_can_be_made_again() {
+        let mut s = Scenario::new();
+        let journal = s.open("/data/pg_wal/1", "O_WRONLY|O_CREAT");
+        for _ in 0..3 {
+            for path in ["/data/base/5/pg_internal.init", "/home/me/.cache/thumbnails/1.png"] {
+                let fd = s.open("/data/tmp.1", "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 3000);
+                s.close(fd);
+                s.rename("/data/tmp.1", path);
+            }
+            s.fsync(journal);
+        }
+        silent("rename-without-fsync", s);
+    }
+
+    #[test]
+    fn silent_in_memory() {
+        let mut s = Scenario::new();
+        s.fs_type("tmpfs");
+        save(&mut s, false);
+        save(&mut s, false);
+        silent("rename-without-fsync", s);
+    }
+}

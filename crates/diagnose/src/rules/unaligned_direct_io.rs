@@ -1,0 +1,204 @@
+//! `unaligned-direct-io`: O_DIRECT that the device cannot do as asked.
+
+
+use crate::bounded::Bounded;
+use crate::call::{Call, FileId};
+use crate::finding::{Examples, Group, Severity, Subject};
+use crate::kind::{Kind, Kinds};
+use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
+use crate::state::Context;
+use crate::text::{Text, counted, times};
+
+/// Both ways through one file: calls of each from which on they count.
+const MIN_MIXED: u64 = 16;
+/// What every device can do, bytes.
+const SECTOR: i64 = 512;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "unaligned-direct-io",
+    name: "O_DIRECT misaligned, or mixed with buffered I/O",
+    group: Group::Correctness,
+    needs: &[Input::Calls],
+    about_calls: true,
+    what: "With O_DIRECT offset, length and address must be multiples of what the device works in (512 or 4096 bytes): otherwise \
+           the call fails with EINVAL, or the file system reads, changes and writes whole blocks, or goes through the page \
+           cache after all. And direct and buffered I/O on one file throw each other's pages out and can show old bytes.",
+    when: "A read or write through a description opened with O_DIRECT failed with EINVAL; or its offset or length is no multiple of \
+           512 and it was not the last piece of the file; or one file was read or written 16 times or more through O_DIRECT \
+           and as often without, in the same second.",
+    cost: "",
+    advice: "Ask statx for STATX_DIOALIGN and align offset, length and address (posix_memalign) to it; write the unaligned end of a \
+             file without O_DIRECT through a description of its own after the direct part is done; choose one way for a file.",
+    not_when: "Not for reading the unaligned end of a file, which is allowed.",
+    bad: "fd = open(path, O_WRONLY | O_DIRECT);\nwrite(fd, malloc(1000), 1000);      /* EINVAL */",
+    good: "fd = open(path, O_WRONLY | O_DIRECT);\nposix_memalign(&buffer, 4096, 4096);\nwrite(fd, buffer, 4096);",
+    reference: "open(2), NOTES on O_DIRECT",
+};
+
+/// One process on one file.
+#[derive(Debug, Default)]
+struct Use {
+    comm: Text,
+    refused: u64,
+    misaligned: u64,
+    /// The second of the last call, and calls of both ways in it.
+    second: i64,
+    in_second: (u64, u64),
+    mixed: u64,
+    refused_examples: Examples,
+    misaligned_examples: Examples,
+    mixed_examples: Examples,
+}
+
+/// The rule's state.
+#[derive(Debug)]
+pub struct UnalignedDirectIo {
+    files: Bounded<(i32, FileId), Use>,
+}
+
+impl Default for UnalignedDirectIo {
+    fn default() -> Self {
+        Self {
+            files: Bounded::new(|usage| usage.refused + usage.misaligned + usage.mixed),
+        }
+    }
+}
+
+impl Rule for UnalignedDirectIo {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds::of(&[Kind::Read, Kind::Write])
+    }
+
+    fn call(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file else { return };
+        let Some(direct) = context.open().and_then(|open| open.opened_with("O_DIRECT")) else { return };
+        if !direct && self.files.get_mut(&(call.pid, id)).is_none() {
+            return;
+        }
+        let file = context.file(call);
+        let usage = self.files.entry((call.pid, id));
+        if usage.comm.is_empty() {
+            usage.comm = call.comm_text();
+        }
+        if direct && call.failed_with("EINVAL") {
+            usage.refused += 1;
+            usage.refused_examples.add_first(call);
+            return;
+        }
+        if !call.succeeded() || call.moved() == 0 {
+            return;
+        }
+        let odd = |n: Option<i64>| n.is_some_and(|n| n % SECTOR != 0);
+        // The end of a file may be read with a length beyond it.
+        if direct && (odd(call.offset) || odd(call.size)) {
+            usage.misaligned += 1;
+            usage.misaligned_examples.add_first(call);
+        }
+        let second = call.ts_ns.div_euclid(1_000_000_000);
+        if usage.second != second {
+            usage.second = second;
+            usage.in_second = (0, 0);
+        }
+        match direct {
+            true => usage.in_second.0 += 1,
+            false => usage.in_second.1 += 1,
+        }
+        let both = usage.in_second.0.min(usage.in_second.1);
+        if both >= MIN_MIXED && file.is_some_and(|f| f.is_regular()) {
+            usage.mixed = usage.mixed.max(both);
+            usage.mixed_examples.add_first(call);
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for ((pid, file), usage) in self.files.iter() {
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let cases = [
+                (
+                    usage.refused,
+                    Severity::High,
+                    format!("{} of {path} with O_DIRECT failed with EINVAL", counted(usage.refused as i64, "read or write", "reads or writes")),
+                    &usage.refused_examples,
+                ),
+                (
+                    usage.misaligned,
+                    Severity::Medium,
+                    format!(
+                        "{} of {path} with an offset or length that is no multiple of 512",
+                        counted(usage.misaligned as i64, "direct read or write", "direct reads or writes")
+                    ),
+                    &usage.misaligned_examples,
+                ),
+                (
+                    usage.mixed,
+                    Severity::Medium,
+                    format!(
+                        "{path} is used through O_DIRECT and through the page cache at once, {} each in a second",
+                        times(usage.mixed as i64)
+                    ),
+                    &usage.mixed_examples,
+                ),
+            ];
+            for (times, severity, what, examples) in cases {
+                if times == 0 {
+                    continue;
+                }
+                out.push(Found {
+                    severity: Some(severity),
+                    title: format!("{}: {what}", usage.comm),
+                    subject: Subject::process(*pid, &usage.comm).with_file(*file, path),
+                    evidence: vec![number("calls", times as i64)],
+                    examples: examples.list(),
+                    query: sql::calls(&format!(
+                        "pid = {pid} AND file_id = {} AND (call_reads(syscall) OR call_writes(syscall))",
+                        file.0
+                    )),
+                    ..Found::default()
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_refusal_and_on_a_mix() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/a", "O_RDWR|O_CREAT|O_DIRECT");
+        s.fail("pwrite64", fd, "EINVAL");
+        let found = fires("unaligned-direct-io", s);
+        assert_eq!(found.len(), 1);
+
+        let mut s = Scenario::new();
+        let direct = s.open("/data/b", "O_RDWR|O_CREAT|O_DIRECT");
+        let buffered = s.open("/data/b", "O_RDWR");
+        for i in 0..50 {
+            s.pwrite(direct, 4096, i * 4096);
+            s.pread(buffered, 4096, i * 4096);
+        }
+        fires("unaligned-direct-io", s);
+    }
+
+    #[test]
+    fn silent_on_whole_blocks() {
+        let mut s = Scenario::new();
+        let direct = s.open("/data/b", "O_RDWR|O_CREAT|O_DIRECT");
+        for i in 0..100 {
+            s.pwrite(direct, 4096, i * 4096);
+            s.pread(direct, 4096, i * 4096);
+        }
+        let buffered = s.open("/data/other", "O_RDWR|O_CREAT");
+        for i in 0..100 {
+            s.pwrite(buffered, 100, i * 100);
+        }
+        silent("unaligned-direct-io", s);
+    }
+}
