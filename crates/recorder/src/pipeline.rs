@@ -276,7 +276,7 @@ impl Work {
     }
 
     fn drained(&mut self, chunks: Vec<RawChunk>, watermark_ns: u64) -> Result<(), RecordError> {
-        self.to_raw(|raw| {
+        self.write_raw(|raw| {
             chunks.iter().try_for_each(|chunk| raw.chunk(chunk))?;
             raw.watermark(watermark_ns)
         });
@@ -296,7 +296,7 @@ impl Work {
     }
 
     /// After its first failure the raw capture is left alone: the session goes on without.
-    fn to_raw(&mut self, write: impl FnOnce(&mut Capture) -> Result<(), CaptureError>) {
+    fn write_raw(&mut self, write: impl FnOnce(&mut Capture) -> Result<(), CaptureError>) {
         if let Some(raw) = &mut self.raw
             && let Err(error) = write(raw)
         {
@@ -306,7 +306,7 @@ impl Work {
     }
 
     fn finish(mut self, meta: SessionMeta, losses: &Losses) -> Result<Completed, RecordError> {
-        self.to_raw(|raw| {
+        self.write_raw(|raw| {
             raw.losses(&capture::Losses {
                 per_cpu: losses.by_cpu.clone(),
                 split: losses.split.clone(),
