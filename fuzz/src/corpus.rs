@@ -7,13 +7,11 @@ use std::process::Command;
 
 use fathom_decode::capture::Writer;
 use fathom_model::abi::{CallRecord, RECORD_CALL};
-use fathom_model::meta::SessionMeta;
 use fathom_model::raw::{RawChunk, Ring};
 use fathom_model::syscalls::SYSCALLS;
-use fathom_model::tables::SCHEMA_VERSION;
+use fathom_testkit::meta;
 use fathom_tests::environment::fathom;
 use fathom_tests::{is_root, workload};
-use serde_json::json;
 
 /// Programs to record: a name, the workload and its arguments (WORK is a directory), and options.
 const RECORDED: [(&str, &[&str], &[&str]); 4] = [
@@ -121,16 +119,6 @@ fn run(args: impl IntoIterator<Item = PathBuf>) {
         .expect("fathom");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {text}");
-}
-
-/// What a session says of itself, for a capture that nothing recorded.
-fn meta() -> SessionMeta {
-    serde_json::from_value(json!({"schema_version": SCHEMA_VERSION, "fathom_version": "0", "id": "00", "state": "recording",
-            "command": ["cat", "x"], "options": {"detail": "fds", "syscalls": [], "ring_mib": 4},
-            "host": {"name": "h", "kernel": "k", "arch": "a", "cpus": 2, "memory_bytes": 1},
-            "clock": {"start_monotonic_ns": 1, "start_realtime_ns": 2,
-                      "end_monotonic_ns": null, "end_realtime_ns": null}}))
-    .expect("metadata")
 }
 
 /// A capture with a call of every kind in the rings of two CPUs.

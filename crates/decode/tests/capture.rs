@@ -4,19 +4,8 @@
 
 use fathom_decode::capture::{CaptureError, Frame, Losses, Reader, Writer};
 use fathom_model::abi::{CpuStats, ShedKey, ShedValue};
-use fathom_model::meta::SessionMeta;
 use fathom_model::raw::{RawChunk, Ring};
-use fathom_model::tables::SCHEMA_VERSION;
-use serde_json::json;
-
-fn meta() -> SessionMeta {
-    serde_json::from_value(json!({"schema_version": SCHEMA_VERSION, "fathom_version": "0", "id": "00", "state": "recording",
-            "command": ["cat", "x"], "options": {"detail": "fds", "syscalls": [], "ring_mib": 4},
-            "host": {"name": "h", "kernel": "k", "arch": "a", "cpus": 2, "memory_bytes": 1},
-            "clock": {"start_monotonic_ns": 1, "start_realtime_ns": 2,
-                      "end_monotonic_ns": null, "end_realtime_ns": null}}))
-    .unwrap()
-}
+use fathom_testkit::meta;
 
 fn frames() -> Vec<Frame> {
     let value = ShedValue::parse(&[3; ShedValue::SIZE]).unwrap();
@@ -82,7 +71,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<Frame>, bool), CaptureError> {
 fn what_was_written_is_read() {
     let bytes = written();
     let reader = Reader::new(bytes.as_slice()).unwrap();
-    assert_eq!(reader.meta().command, ["cat", "x"]);
+    assert_eq!(reader.meta().command, meta().command);
     assert_eq!(read(&bytes).unwrap(), (frames(), true));
 }
 

@@ -10,20 +10,9 @@ use fathom_decode::Merge;
 use fathom_decode::capture::{Frame, Losses, Reader, Writer};
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{CallRecord, ShedKey, ShedValue};
-use fathom_model::meta::SessionMeta;
 use fathom_model::raw::RawChunk;
-use fathom_model::tables::SCHEMA_VERSION;
 use fathom_model::{Batch, ColumnData};
-use serde_json::json;
-
-fn meta() -> SessionMeta {
-    serde_json::from_value(json!({"schema_version": SCHEMA_VERSION, "fathom_version": "0", "id": "00", "state": "recording",
-            "options": {"detail": "fds", "syscalls": [], "ring_mib": 4}, "host":
-            {"name": "h", "kernel": "k", "arch": "a", "cpus": 2, "memory_bytes": 1}, "clock":
-            {"start_monotonic_ns": 1, "start_realtime_ns": 2, "end_monotonic_ns": null,
-             "end_realtime_ns": null}}))
-    .unwrap()
-}
+use fathom_testkit::meta;
 
 fn shed(count: u64) -> ShedValue {
     let zero = ShedValue::parse(&[0; ShedValue::SIZE]).unwrap();

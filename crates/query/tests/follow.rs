@@ -1,17 +1,15 @@
 //! A session that is being recorded is followed at the cost of what is new.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
-use common::{Call, START};
 use fathom_query::Limits;
 use fathom_query::arrow::array::AsArray;
 use fathom_query::arrow::datatypes::Int64Type;
 use fathom_query::zoom::{Request, Zoom};
 use fathom_session::{Session, SessionWriter, WriterOptions};
+use fathom_testkit::sample::{self, Call, START};
 
 /// Calls of a part.
 const PART: usize = 100;
@@ -32,7 +30,7 @@ fn write(writer: &SessionWriter, from: usize, to: usize) {
         let calls: Vec<Call> = (first..first + PART)
             .map(|i| Call::new("read", i as i64 * 1000, 10))
             .collect();
-        let batch = common::syscalls(first as i64, &calls);
+        let batch = sample::syscalls(first as i64, &calls);
         writer.append(batch).unwrap();
     }
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -59,7 +57,7 @@ fn summed(zoom: &Zoom) -> i64 {
 fn only_parts_that_are_new_are_looked_at() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
+    let writer = SessionWriter::create(&dir, sample::meta(), options()).unwrap();
     write(&writer, 0, 20);
     let mut session = Session::open(&dir).unwrap();
     let mut zoom = Zoom::open(&session, Limits::default()).unwrap();
@@ -101,10 +99,10 @@ fn only_parts_that_are_new_are_looked_at() {
 fn the_first_part_without_a_recorder_is_examined_again() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
+    let writer = SessionWriter::create(&dir, sample::meta(), options()).unwrap();
     write(&writer, 0, 3);
     let mut session = Session::open(&dir).unwrap();
-    writer.finish(common::meta()).unwrap();
+    writer.finish(sample::meta()).unwrap();
     // Somebody damages a part of the session that is closed.
     let part = session.parts("syscalls").pop().unwrap();
     if part.exists() {
@@ -124,7 +122,7 @@ fn the_first_part_without_a_recorder_is_examined_again() {
 fn a_recording_that_is_followed_gives_no_other_file() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
+    let writer = SessionWriter::create(&dir, sample::meta(), options()).unwrap();
     write(&writer, 0, 1);
     let mut session = Session::open(&dir).unwrap();
     let other = temp.path().join("other.parquet");

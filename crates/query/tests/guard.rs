@@ -1,17 +1,16 @@
 //! SQL reaches its session and nothing else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::time::{Duration, Instant};
 
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits, QueryError};
+use fathom_testkit::sample;
 
 fn fixed(limits: Limits) -> (tempfile::TempDir, Db) {
     let dir = tempfile::tempdir().unwrap();
-    let files = common::fixed(dir.path());
-    let db = Db::open_parts(&common::meta(), |t| files.parts(t), limits).unwrap();
+    let files = sample::fixed(dir.path());
+    let db = Db::open_parts(&sample::meta(), |t| files.parts(t), limits).unwrap();
     (dir, db)
 }
 

@@ -1,22 +1,20 @@
 //! What is written for a result.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::io::{self, Write};
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use arrow::ipc::reader::StreamReader;
-use common::HOSTILE;
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
+use fathom_testkit::sample::{self, HOSTILE};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 fn fixed() -> (tempfile::TempDir, Db) {
     let dir = tempfile::tempdir().unwrap();
-    let files = common::fixed(dir.path());
-    let db = Db::open_parts(&common::meta(), |t| files.parts(t), Limits::default()).unwrap();
+    let files = sample::fixed(dir.path());
+    let db = Db::open_parts(&sample::meta(), |t| files.parts(t), Limits::default()).unwrap();
     (dir, db)
 }
 

@@ -1,17 +1,15 @@
 //! Tables and views over a session with known contents.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use common::{Call, Files, HOSTILE, START};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
+use fathom_testkit::sample::{self, Call, Files, HOSTILE, START};
 
 fn open(files: &Files) -> Db {
     Db::open_parts(
-        &common::meta(),
+        &sample::meta(),
         |table| files.parts(table),
         Limits::default(),
     )
@@ -20,7 +18,7 @@ fn open(files: &Files) -> Db {
 
 fn fixed() -> (tempfile::TempDir, Db) {
     let dir = tempfile::tempdir().unwrap();
-    let db = open(&common::fixed(dir.path()));
+    let db = open(&sample::fixed(dir.path()));
     (dir, db)
 }
 
@@ -212,7 +210,7 @@ fn paths_of_parts_may_hold_quotes_and_newlines() {
     let dir = tempfile::tempdir().unwrap();
     let nasty = dir.path().join("a'b\"c\n{y}; DROP");
     std::fs::create_dir(&nasty).unwrap();
-    let db = open(&common::fixed(&nasty));
+    let db = open(&sample::fixed(&nasty));
     assert_eq!(one(&db, "SELECT count(*) FROM syscalls"), 1015);
     assert_eq!(one(&db, "SELECT count(*) FROM files"), 4);
 }
@@ -220,10 +218,10 @@ fn paths_of_parts_may_hold_quotes_and_newlines() {
 #[test]
 fn hostile_metadata_is_data() {
     let dir = tempfile::tempdir().unwrap();
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.host.name = "'); DROP VIEW syscalls; --".into();
     meta.command = vec![HOSTILE.into()];
-    let files = common::fixed(dir.path());
+    let files = sample::fixed(dir.path());
     let db = Db::open_parts(&meta, |t| files.parts(t), Limits::default()).unwrap();
     assert_eq!(
         rows(&db, "SELECT host FROM session"),
@@ -235,12 +233,12 @@ fn hostile_metadata_is_data() {
 #[test]
 fn damaged_parts_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    let mut files = common::fixed(dir.path());
+    let mut files = sample::fixed(dir.path());
     // A table's folder with another table's file in it.
     let wrong = dir.path().join("wrong.parquet");
-    common::write_parquet(&common::files(&[(1, "/x")]), &wrong);
+    sample::write_parquet(&sample::files(&[(1, "/x")]), &wrong);
     let refused = |path: std::path::PathBuf| {
-        Db::open_parts(&common::meta(), |_| vec![path.clone()], Limits::default())
+        Db::open_parts(&sample::meta(), |_| vec![path.clone()], Limits::default())
             .err()
             .unwrap()
             .to_string()
@@ -251,7 +249,7 @@ fn damaged_parts_are_named() {
     std::fs::write(&cut, b"PAR1 not really").unwrap();
     let text = refused(cut);
     assert!(text.starts_with("table syscalls cannot be read"), "{text}");
-    files.add(&common::syscalls(5000, &[Call::new("read", 0, 1)]));
+    files.add(&sample::syscalls(5000, &[Call::new("read", 0, 1)]));
     assert_eq!(one(&open(&files), "SELECT count(*) FROM syscalls"), 1016);
 }
 
@@ -265,22 +263,14 @@ fn every_column_of_a_view_is_documented() {
             "not documented: {line}"
         );
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema.md");
-    if std::env::var_os("FATHOM_BLESS").is_some() {
-        std::fs::write(path, &page).unwrap();
-    }
-    let stored = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        stored == page,
-        "docs/schema.md is out of date: run the tests with FATHOM_BLESS=1"
-    );
+    fathom_testkit::expect_file("docs/schema.md", &page);
 }
 
 #[test]
 fn page_faults_are_no_calls() {
     let dir = tempfile::tempdir().unwrap();
-    let mut files = common::fixed(dir.path());
-    let loss = |syscall, bytes| common::Loss {
+    let mut files = sample::fixed(dir.path());
+    let loss = |syscall, bytes| sample::Loss {
         syscall,
         pid: 100,
         file_id: 1,
@@ -290,12 +280,12 @@ fn page_faults_are_no_calls() {
         each_ns: 1000,
     };
     files
-        .add(&common::faults(&[
+        .add(&sample::faults(&[
             (1, "major", "read", Some(30)),
             (1, "failed", "write", Some(10)),
             (2, "minor", "write", None),
         ]))
-        .add(&common::losses(&[
+        .add(&sample::losses(&[
             loss("page_fault", 0),
             loss("writeback", 700),
         ]));
@@ -341,9 +331,9 @@ fn contention_compares_calls_that_are_alike() {
         // In the course of no call.
         (None, "write", 400_500, 7_000),
     ];
-    let [block, bios] = common::device_requests(&requests);
+    let [block, bios] = sample::device_requests(&requests);
     files
-        .add(&common::syscalls(
+        .add(&sample::syscalls(
             1,
             &[
                 // Thread 100: 1,000 undisturbed; 51,000 preempted; 3,000 interrupted.
@@ -365,7 +355,7 @@ fn contention_compares_calls_that_are_alike() {
                 write(700_000, 1, 103).pending(),
             ],
         ))
-        .add(&common::slices(&[
+        .add(&sample::slices(&[
             (2, "syscall", "write", 10_000, 51_000, 0),
             (2, "sched", "preempted", 10_500, 50_000, 1),
             (3, "syscall", "write", 100_000, 3_000, 0),
@@ -391,7 +381,7 @@ fn contention_compares_calls_that_are_alike() {
         ]))
         .add(&block)
         .add(&bios)
-        .add(&common::lives(&[
+        .add(&sample::lives(&[
             // Before the recording and beyond its end: as long as that.
             (100, 100, "main", START - 9_000_000_000, None),
             // 1,000,000 ns.

@@ -1,22 +1,20 @@
 //! What the pyramid says is what the rows say.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Call, START};
 use fathom_model::StringTable;
-use fathom_model::tables::SliceRows;
+use fathom_model::tables::{SliceRow, SliceRows};
 use fathom_query::arrow::array::AsArray;
 use fathom_query::arrow::datatypes::{Int32Type, Int64Type};
 use fathom_query::arrow::record_batch::RecordBatch;
 use fathom_query::zoom::{By, Filter, Request, Zoom};
 use fathom_query::{Batches, Limits};
 use fathom_session::{Session, SessionWriter, WriterOptions};
+use fathom_testkit::sample::{self, Call, START};
 
 const CALLS: [&str; 6] = ["read", "write", "openat", "fsync", "close", "io_getevents"];
 
@@ -52,14 +50,14 @@ fn calls(rng: &mut fastrand::Rng, count: usize, files: i64) -> Vec<Call> {
 }
 
 fn write(dir: &Path, calls: &[Call], options: WriterOptions, finish: bool) {
-    let writer = SessionWriter::create(dir, common::meta(), options).unwrap();
+    let writer = SessionWriter::create(dir, sample::meta(), options).unwrap();
     for (i, chunk) in calls.chunks(700).enumerate() {
         writer
-            .append(common::syscalls(i as i64 * 700, chunk))
+            .append(sample::syscalls(i as i64 * 700, chunk))
             .unwrap();
     }
     if finish {
-        let mut meta = common::meta();
+        let mut meta = sample::meta();
         meta.totals.seen = calls.len() as u64;
         writer.finish(meta).unwrap();
     }
@@ -517,13 +515,15 @@ fn visits(rng: &mut fastrand::Rng, calls: &[Call]) -> Vec<fathom_model::Batch> {
         let (mut rows, mut strings) = (SliceRows::default(), StringTable::new());
         for (i, call) in chunk.iter().enumerate() {
             let mut add = |rid: i64, layer: &str, at: (i64, i64), own: i64, depth: i32| {
-                rows.rid.push(rid);
-                rows.layer.push(strings.intern(layer.as_bytes()));
-                rows.name.push(strings.intern(b"x"));
-                rows.ts_ns.push(START + at.0);
-                rows.dur_ns.push(at.1);
-                rows.self_ns.push(own);
-                rows.depth.push(depth);
+                rows.push(SliceRow {
+                    rid,
+                    layer: strings.intern(layer.as_bytes()),
+                    name: strings.intern(b"x"),
+                    ts_ns: START + at.0,
+                    dur_ns: at.1,
+                    self_ns: own,
+                    depth,
+                });
             };
             let rid = (number * 900 + i) as i64;
             let (at, dur) = (call.at_ns, call.dur_ns);
@@ -558,16 +558,16 @@ fn layers_say_what_the_rows_say() {
             pyramid,
             ..options()
         };
-        let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
+        let writer = SessionWriter::create(&dir, sample::meta(), options).unwrap();
         let mut of_layers = visits(&mut rng, &calls).into_iter();
         for (i, chunk) in calls.chunks(900).enumerate() {
             writer
-                .append(common::syscalls(i as i64 * 900, chunk))
+                .append(sample::syscalls(i as i64 * 900, chunk))
                 .unwrap();
             writer.append(of_layers.next().unwrap()).unwrap();
         }
         match finish {
-            true => drop(writer.finish(common::meta()).unwrap()),
+            true => drop(writer.finish(sample::meta()).unwrap()),
             false => drop(writer),
         }
         let zoom = open(&dir);

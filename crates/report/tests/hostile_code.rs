@@ -1,18 +1,14 @@
 //! Names of functions and sources as a hostile program has them, in every form of the findings.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../query/tests/common/mod.rs"]
-mod common;
-
-use common::{Call, HOSTILE};
 use fathom_diagnose::Diagnosis;
-use fathom_model::batch::NULL_I64;
 use fathom_model::bytes::lossless;
-use fathom_model::tables::{FrameRows, StackRows};
+use fathom_model::tables::{FrameRow, FrameRows, StackRow, StackRows};
 use fathom_model::{Batch, StrId, StringTable};
 use fathom_query::{Db, Limits};
 use fathom_report::{Report, diagnosis_to_text, to_html, to_sarif, to_text};
 use fathom_session::{Session, SessionWriter, WriterOptions};
+use fathom_testkit::sample::{self, Call, HOSTILE};
 
 /// Calls that are made once every other millisecond.
 const CALLS: i64 = 400;
@@ -27,27 +23,28 @@ fn stacks() -> [Batch; 2] {
     let broken = lossless(b"/opt/\xff\xfe\x80app");
     let mut text = |text: &str| strings.intern(text.as_bytes());
     for rid in 1..=CALLS {
-        stacks.rid.push(rid);
-        stacks.ts_ns.push(rid);
-        stacks.pid.push(100);
-        stacks.tid.push(100);
-        // Of the examples, the second to the fourth, one has a source.
-        stacks.stack_id.push(1 + (rid - 1) % 4);
+        stacks.push(StackRow {
+            rid,
+            ts_ns: rid,
+            pid: 100,
+            tid: 100,
+            // Of the examples, the second to the fourth, one has a source.
+            stack_id: 1 + (rid - 1) % 4,
+        });
     }
     for stack in 1..=4 {
-        frames.stack_id.push(stack);
-        frames.frame.push(0);
-        frames.object.push(text(&broken));
-        frames.build_id.push(StrId::NULL);
-        frames.file_offset.push(16);
-        frames.function.push(text(&format!("f{stack}{HOSTILE}")));
-        frames.function_offset.push(NULL_I64);
-        frames.source.push(match stack {
-            1 | 2 => text(&format!("src{stack}{HOSTILE}")),
-            _ => StrId::NULL,
+        frames.push(FrameRow {
+            stack_id: stack,
+            object: text(&broken),
+            file_offset: 16,
+            function: text(&format!("f{stack}{HOSTILE}")),
+            source: match stack {
+                1 | 2 => text(&format!("src{stack}{HOSTILE}")),
+                _ => StrId::NULL,
+            },
+            line: 7,
+            ..Default::default()
         });
-        frames.line.push(7);
-        frames.inlined.push(false);
     }
     [
         stacks.into_batch(StringTable::new()),
@@ -57,14 +54,14 @@ fn stacks() -> [Batch; 2] {
 
 fn session(dir: &std::path::Path) -> (Session, Diagnosis) {
     let path = dir.join("s.fathom");
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     let writer = SessionWriter::create(&path, meta.clone(), WriterOptions::default()).unwrap();
     // Syncs of a file that has nothing to be made durable.
     let calls: Vec<Call> = (0..CALLS)
         .map(|i| Call::new("fsync", i * 2_000_000, 1_900_000).on(1))
         .collect();
-    writer.append(common::syscalls(1, &calls)).unwrap();
-    writer.append(common::files(&[(1, "/log")])).unwrap();
+    writer.append(sample::syscalls(1, &calls)).unwrap();
+    writer.append(sample::files(&[(1, "/log")])).unwrap();
     for batch in stacks() {
         writer.append(batch).unwrap();
     }

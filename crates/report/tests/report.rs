@@ -1,17 +1,15 @@
 //! Reports on a session with known contents.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../query/tests/common/mod.rs"]
-mod common;
-
 use std::path::Path;
 
-use common::{Files, HOSTILE, Loss};
 use fathom_model::meta::{self, SessionMeta};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
 use fathom_report::{Report, Source, State, to_html, to_text};
 use fathom_session::{Session, SessionWriter, WriterOptions};
+use fathom_testkit::expect_file;
+use fathom_testkit::sample::{self, Files, HOSTILE, Loss};
 
 fn source<'a>(meta: &'a SessionMeta, problems: &'a [String]) -> Source<'a> {
     Source {
@@ -35,23 +33,12 @@ fn build(meta: &SessionMeta, fill: impl Fn(&Path) -> Files) -> Report {
 }
 
 fn fixed() -> Report {
-    build(&common::meta(), common::fixed)
+    build(&sample::meta(), sample::fixed)
 }
 
-/// Compares with a stored text, or stores it when FATHOM_BLESS is set.
+/// Compares with a stored text.
 fn expect(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/expected")
-        .join(name);
-    if std::env::var_os("FATHOM_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-    }
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        stored == text,
-        "{name} differs; with FATHOM_BLESS=1 the new text is stored:\n{text}"
-    );
+    expect_file(Path::new("crates/report/tests/expected").join(name), text);
 }
 
 #[test]
@@ -65,14 +52,14 @@ fn text_at_two_widths() {
 fn a_session_on_disk_has_a_report() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("it's.fathom");
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     let writer = SessionWriter::create(&path, meta.clone(), WriterOptions::default()).unwrap();
     let calls: Vec<_> = (0..1000)
-        .map(|i| common::Call::new("read", i, 50).on(1).moves(10))
+        .map(|i| sample::Call::new("read", i, 50).on(1).moves(10))
         .collect();
-    writer.append(common::syscalls(1, &calls)).unwrap();
-    writer.append(common::files(&[(1, "/old")])).unwrap();
-    writer.append(common::files(&[(1, "/new")])).unwrap();
+    writer.append(sample::syscalls(1, &calls)).unwrap();
+    writer.append(sample::files(&[(1, "/old")])).unwrap();
+    writer.append(sample::files(&[(1, "/new")])).unwrap();
     meta.totals = meta::Totals {
         seen: 1000,
         stored: 1000,
@@ -97,18 +84,18 @@ fn a_session_on_disk_has_a_report() {
 fn sums_that_exceed_their_type_fail_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.fathom");
-    let writer = SessionWriter::create(&path, common::meta(), WriterOptions::default()).unwrap();
+    let writer = SessionWriter::create(&path, sample::meta(), WriterOptions::default()).unwrap();
     let calls: Vec<_> = (0..100)
         .map(|i| {
             let name = ["read", "write"][i as usize % 2];
-            common::Call::new(name, i, 1 << 59).on(1).moves(i64::MAX)
+            sample::Call::new(name, i, 1 << 59).on(1).moves(i64::MAX)
         })
         .collect();
-    writer.append(common::syscalls(1, &calls)).unwrap();
-    writer.append(common::files(&[(1, "/a")])).unwrap();
+    writer.append(sample::syscalls(1, &calls)).unwrap();
+    writer.append(sample::files(&[(1, "/a")])).unwrap();
     let faults = [(1, "major", "read", Some(1 << 59)); 100];
-    writer.append(common::faults(&faults)).unwrap();
-    writer.finish(common::meta()).unwrap();
+    writer.append(sample::faults(&faults)).unwrap();
+    writer.finish(sample::meta()).unwrap();
     let session = Session::open(&path).unwrap();
     let db = Db::open(&session, Limits::default()).unwrap();
     let report = Report::build(&db, &session).unwrap();
@@ -209,11 +196,11 @@ fn rankings_follow_their_measure() {
 
 #[test]
 fn the_terminal_is_safe_from_names() {
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.command = vec![HOSTILE.into()];
     meta.host.name = "h\u{1b}]0;x\u{7}".into();
     let dir = tempfile::tempdir().unwrap();
-    let files = common::fixed(dir.path());
+    let files = sample::fixed(dir.path());
     let problems = ["part \u{1b}[2J\n is odd".to_string()];
     let report = Report::build_from(&db(&meta, &files), &source(&meta, &problems)).unwrap();
     let text = to_text(&report, 100, false);
@@ -234,10 +221,10 @@ fn the_terminal_is_safe_from_names() {
 
 #[test]
 fn the_page_is_safe_from_names() {
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.command = vec![HOSTILE.into(), "</title><script>1</script>".into()];
     meta.host.name = "\"><img src=x onerror=y>".into();
-    let html = to_html(&build(&meta, common::fixed));
+    let html = to_html(&build(&meta, sample::fixed));
     assert!(!html.contains("<script"));
     assert!(!html.contains("<img"));
     assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
@@ -282,9 +269,9 @@ fn loss_is_told_with_what_to_do() {
     assert!(text.contains("--ring-mib 32 (it was 8)"), "{text}");
 
     // Counts that do not add up are said, not hidden.
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.totals.seen = 2000;
-    let report = build(&meta, common::fixed);
+    let report = build(&meta, sample::fixed);
     assert!(!report.loss.balanced);
     assert!(
         report
@@ -297,7 +284,7 @@ fn loss_is_told_with_what_to_do() {
 
 #[test]
 fn nothing_lost_is_said_too() {
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.totals = meta::Totals {
         seen: 1,
         stored: 1,
@@ -307,9 +294,9 @@ fn nothing_lost_is_said_too() {
     };
     let report = build(&meta, |dir| {
         let mut files = Files::new(dir);
-        files.add(&common::syscalls(
+        files.add(&sample::syscalls(
             1,
-            &[common::Call::new("read", 0, 5).moves(1)],
+            &[sample::Call::new("read", 0, 5).moves(1)],
         ));
         files
     });
@@ -319,9 +306,9 @@ fn nothing_lost_is_said_too() {
 
 #[test]
 fn what_was_not_measured_is_not_shown() {
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.cost = meta::Cost::default();
-    let report = build(&meta, common::fixed);
+    let report = build(&meta, sample::fixed);
     let text = to_text(&report, 100, false);
     assert!(text.contains("probes    not measured\n"), "{text}");
     assert!(text.contains("recorder  CPU time not measured\n"), "{text}");
@@ -332,14 +319,14 @@ fn what_was_not_measured_is_not_shown() {
 
 #[test]
 fn a_killed_recorder_and_32_bit_programs_are_named() {
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.state = meta::State::Recording;
     meta.clock.end_monotonic_ns = None;
     meta.clock.end_realtime_ns = None;
     meta.exit_status = None;
     meta.totals.seen = 900;
     meta.totals.compat = 3;
-    let report = build(&meta, common::fixed);
+    let report = build(&meta, sample::fixed);
     assert_eq!(report.session.state, State::Killed);
     // Up to the last stored call: 3.992 s + 5.99 us or 3.994 s + 0.7 us.
     assert_eq!(report.session.duration_ns, 3_994_000_700);
@@ -365,7 +352,7 @@ fn a_killed_recorder_and_32_bit_programs_are_named() {
 
 #[test]
 fn a_session_without_calls_has_a_report() {
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.totals = meta::Totals::default();
     let report = build(&meta, Files::new);
     assert_eq!(report.totals.calls, 0);
@@ -376,7 +363,7 @@ fn a_session_without_calls_has_a_report() {
 
 #[test]
 fn losses_alone_have_a_report() {
-    let mut meta = common::meta();
+    let mut meta = sample::meta();
     meta.totals = meta::Totals {
         seen: 5,
         stored: 0,
@@ -395,7 +382,7 @@ fn losses_alone_have_a_report() {
             bytes: 50,
             each_ns: 600,
         };
-        files.add(&common::losses(&[loss]));
+        files.add(&sample::losses(&[loss]));
         files
     });
     assert_eq!((report.totals.calls, report.totals.bytes), (5, 50));
@@ -407,8 +394,8 @@ fn losses_alone_have_a_report() {
 #[test]
 fn the_commands_to_try_run() {
     let dir = tempfile::tempdir().unwrap();
-    let files = common::fixed(dir.path());
-    let meta = common::meta();
+    let files = sample::fixed(dir.path());
+    let meta = sample::meta();
     let db = db(&meta, &files);
     let report = Report::build_from(&db, &source(&meta, &[])).unwrap();
     let mut run = 0;

@@ -1,6 +1,6 @@
 //! The page's types of what the server answers, made of the Rust types.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use fathom_model::layers::{Layer, Recorded};
 use ts_rs::TS;
@@ -139,19 +139,8 @@ fn tidy(declaration: &str) -> String {
 
 /// Compares a file of the page with what it should be; writes it when that is asked for.
 fn check(name: &str, made: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../web/src/api")
-        .join(name);
     assert!(!made.contains("bigint"), "{name}");
-    if std::env::var_os("FATHOM_BLESS").is_some() {
-        std::fs::write(&path, made).unwrap();
-    }
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        stored == made,
-        "{} is not what the Rust types say: FATHOM_BLESS=1 ./do test writes it anew",
-        path.display()
-    );
+    fathom_testkit::expect_file(Path::new("web/src/api").join(name), made);
 }
 
 #[test]

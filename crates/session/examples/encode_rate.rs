@@ -5,9 +5,6 @@
 //!
 //! Usage: encode_rate [ROWS] [ROWS_A_BATCH] [DIR]; the session in DIR is kept.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
@@ -48,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = kept.clone().unwrap_or_else(|| temporary.clone());
     // A few hundred thousand rows, over and over: making them must not be
     // what is measured, nor fill the memory.
-    let mut workload = common::Workload::new(7);
+    let mut workload = fathom_testkit::Workload::new(7);
     let distinct = (1usize << 20).div_ceil(batch_rows);
     let mut batches: Vec<_> = (0..distinct).map(|_| workload.batch(batch_rows)).collect();
     let step = (distinct * batch_rows) as i64;
@@ -58,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         compact: false,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(&dir, common::meta(), options)?;
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options)?;
     println!("memory before: {}", peak_memory()?);
     let started = Instant::now();
     let mut appended = 0;
@@ -81,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cpu = cpu_time("fathom-encode")?;
     let wall = started.elapsed();
     let finishing = Instant::now();
-    let done = writer.finish(common::meta())?;
+    let done = writer.finish(fathom_testkit::meta())?;
     println!(
         "{appended} rows: {:.1} ns/row, {:.2} M rows/s of encoder CPU; wall {wall:.2?}, \
          finish {:.2?}, peak memory {}",

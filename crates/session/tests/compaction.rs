@@ -1,16 +1,13 @@
 //! Merging parts keeps rows exactly, and of keyed rows the last.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/read.rs"]
 mod read;
 
 use std::fs;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use fathom_model::tables::{LossRows, SYSCALLS};
+use fathom_model::tables::{LossRow, LossRows, SYSCALLS};
 use fathom_model::{Batch, ColumnData, StringTable};
 use fathom_session::{Session, SessionWriter, WriterOptions};
 
@@ -18,24 +15,16 @@ fn losses(keys: &[(&str, i32, i64)]) -> fathom_model::Batch {
     let mut strings = StringTable::new();
     let mut rows = LossRows::default();
     for (stage, cpu, count) in keys {
-        rows.stage.push(strings.intern(stage.as_bytes()));
-        rows.cpu.push(*cpu);
-        rows.syscall.push(strings.intern(b"read"));
-        rows.layer.push(strings.intern(b"syscall"));
-        rows.count.push(*count);
-        for column in [
-            &mut rows.bytes,
-            &mut rows.first_at_ns,
-            &mut rows.last_at_ns,
-            &mut rows.file_id,
-            &mut rows.errors,
-            &mut rows.dur_ns,
-            &mut rows.max_dur_ns,
-        ] {
-            column.push(0);
-        }
-        rows.pid.push(-1);
-        rows.hist.push(vec![*count; 40]);
+        rows.push(LossRow {
+            stage: strings.intern(stage.as_bytes()),
+            cpu: *cpu,
+            syscall: strings.intern(b"read"),
+            layer: strings.intern(b"syscall"),
+            count: *count,
+            pid: -1,
+            hist: vec![*count; 40],
+            ..Default::default()
+        });
     }
     rows.into_batch(strings)
 }
@@ -50,14 +39,14 @@ fn what_is_measured_at_the_end_comes_after_the_merges() {
         compact: false,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(2);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(2);
     for _ in 0..5 {
         writer.append(workload.batch(100)).unwrap();
     }
     let parts = || std::fs::read_dir(dir.join("syscalls")).unwrap().count();
     let mut seen = None;
-    let finished = writer.finish_with(common::meta(), |meta| {
+    let finished = writer.finish_with(fathom_testkit::meta(), |meta| {
         seen = Some((parts(), meta.totals.stored));
         meta.cost.recorder_peak_rss_bytes = Some(77);
     });
@@ -77,8 +66,8 @@ fn the_end_merges_and_keeps_the_last_of_each_key() {
         compact: false,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(9);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(9);
     let mut expected = Vec::new();
     for rows in [1, 100, 150_000, 7, 200_000, 3] {
         let batch = workload.batch(rows);
@@ -86,10 +75,10 @@ fn the_end_merges_and_keeps_the_last_of_each_key() {
         writer.append(batch).unwrap();
     }
     writer
-        .append(common::files(&[(1, "/a"), (2, "/b"), (1, "/c")]))
+        .append(fathom_testkit::files(&[(1, "/a"), (2, "/b"), (1, "/c")]))
         .unwrap();
     writer
-        .append(common::files(&[(3, "/d"), (2, "/e")]))
+        .append(fathom_testkit::files(&[(3, "/d"), (2, "/e")]))
         .unwrap();
     writer
         .append(losses(&[("ring", 0, 5), ("ring", 1, 6)]))
@@ -97,7 +86,7 @@ fn the_end_merges_and_keeps_the_last_of_each_key() {
     writer
         .append(losses(&[("ring", 1, 8), ("scratch", 1, 1)]))
         .unwrap();
-    let done = writer.finish(common::meta()).unwrap();
+    let done = writer.finish(fathom_testkit::meta()).unwrap();
     assert_eq!(done.rows, 350_111);
     let session = Session::open(&dir).unwrap();
     assert_eq!(session.problems(), &[] as &[String]);
@@ -127,8 +116,8 @@ fn parts_are_merged_while_recording() {
         part_rows: 1,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(9);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(9);
     let mut expected = Vec::new();
     for _ in 0..150 {
         let batch = workload.batch(20);
@@ -148,7 +137,7 @@ fn parts_are_merged_while_recording() {
     }
     session.refresh().unwrap();
     assert!(read::table(&session, "syscalls") == expected);
-    writer.finish(common::meta()).unwrap();
+    writer.finish(fathom_testkit::meta()).unwrap();
     session.refresh().unwrap();
     assert!(read::table(&session, "syscalls") == expected);
 }
@@ -162,8 +151,8 @@ fn what_a_merged_part_came_from_is_not_read_twice() {
         compact: false,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(2);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(2);
     for _ in 0..3 {
         writer.append(workload.batch(10)).unwrap();
     }
@@ -174,7 +163,7 @@ fn what_a_merged_part_came_from_is_not_read_twice() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let bytes = fs::read(&original).unwrap();
-    writer.finish(common::meta()).unwrap();
+    writer.finish(fathom_testkit::meta()).unwrap();
     assert!(!original.exists());
     // As a recorder leaves it that is killed between publishing and removing.
     fs::write(&original, &bytes).unwrap();
@@ -204,14 +193,14 @@ fn merged_calls_lie_together_and_come_in_order() {
             part_rows: 1,
             ..WriterOptions::default()
         };
-        let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
-        let mut workload = common::Workload::new(5);
+        let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options).unwrap();
+        let mut workload = fathom_testkit::Workload::new(5);
         let all = workload.batch(ROWS);
         for batch in 0..batches {
             let rows = batch * ROWS / batches..(batch + 1) * ROWS / batches;
             writer.append(part_of(&all, rows)).unwrap();
         }
-        writer.finish(common::meta()).unwrap();
+        writer.finish(fathom_testkit::meta()).unwrap();
         Session::open(&dir).unwrap()
     };
     let bytes = |session: &Session| -> u64 {

@@ -1,9 +1,6 @@
 //! Killed recorders and damaged files.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/read.rs"]
 mod read;
 
 use std::fs;
@@ -22,8 +19,8 @@ const DIR: &str = "FATHOM_TEST_SESSION";
 fn child_that_records_for_ever() {
     let Ok(dir) = std::env::var(DIR) else { return };
     let options = WriterOptions::default();
-    let writer = SessionWriter::create(Path::new(&dir), common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(4);
+    let writer = SessionWriter::create(Path::new(&dir), fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(4);
     let mut appended = 0;
     loop {
         writer.append(workload.batch(100)).unwrap();
@@ -99,8 +96,8 @@ fn three_parts(dir: &Path) {
         compact: false,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(6);
+    let writer = SessionWriter::create(dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(6);
     for _ in 0..3 {
         writer.append(workload.batch(10)).unwrap();
     }
@@ -113,7 +110,7 @@ fn damaged_parts_are_named_and_left_out() {
     three_parts(&dir);
     let part = dir.join("syscalls/part-00000002.parquet");
     let whole = fs::read(&part).unwrap();
-    let mut random = common::Random::new(8);
+    let mut random = fathom_testkit::Random::new(8);
     let noise: Vec<u8> = (0..5000).map(|_| random.next() as u8).collect();
     let mut noise_with_magic = noise.clone();
     noise_with_magic.extend_from_slice(&4000u32.to_le_bytes());
@@ -232,7 +229,7 @@ fn session_json_is_checked() {
     let rebuilt = |what: &str| {
         let session = Session::open(&dir).unwrap();
         assert_eq!(session.rows("syscalls"), 30, "{what}");
-        assert_eq!(session.meta().id, common::meta().id, "{what}");
+        assert_eq!(session.meta().id, fathom_testkit::meta().id, "{what}");
         let problems = session.problems();
         assert!(problems.iter().any(|p| p.contains(what)), "{problems:?}");
     };
@@ -278,11 +275,12 @@ fn session_json_is_checked() {
 fn a_table_whose_only_part_is_gone_is_named() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), WriterOptions::default()).unwrap();
+    let writer =
+        SessionWriter::create(&dir, fathom_testkit::meta(), WriterOptions::default()).unwrap();
     writer
-        .append(common::files(&[(1, "/a"), (2, "/b")]))
+        .append(fathom_testkit::files(&[(1, "/a"), (2, "/b")]))
         .unwrap();
-    writer.finish(common::meta()).unwrap();
+    writer.finish(fathom_testkit::meta()).unwrap();
     let session = Session::open(&dir).unwrap();
     assert_eq!(session.problems(), [""; 0]);
     let rows = 2;

@@ -2,9 +2,6 @@
 //! says which file is damaged.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/read.rs"]
 mod read;
 
 use std::fs;
@@ -21,12 +18,12 @@ fn recorded(dir: &Path) {
         compact: false,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(11);
+    let writer = SessionWriter::create(dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(11);
     for _ in 0..4 {
         writer.append(workload.batch(500)).unwrap();
     }
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals.seen = 2000;
     writer.finish(meta).unwrap();
 }
@@ -94,7 +91,7 @@ fn a_changed_bit_changes_no_answer_silently() {
     assert_eq!(sound.sums[0], "2000 rows");
     let files = files(&dir);
     assert!(files.len() > TABLES.len(), "{files:?}");
-    let mut random = common::Random::new(5);
+    let mut random = fathom_testkit::Random::new(5);
     let (mut named, mut harmless) = (0, 0);
     let mut flip = |file: &Path, place: usize, bit: u64| {
         let whole = fs::read(file).unwrap();

@@ -1,9 +1,6 @@
 //! What may be replaced, and what never is.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -13,7 +10,7 @@ use fathom_session::{Session, SessionError, SessionWriter, WriterOptions};
 fn create(dir: &Path, force: bool) -> Result<SessionWriter, SessionError> {
     SessionWriter::create(
         dir,
-        common::meta(),
+        fathom_testkit::meta(),
         WriterOptions {
             force,
             ..WriterOptions::default()
@@ -23,8 +20,10 @@ fn create(dir: &Path, force: bool) -> Result<SessionWriter, SessionError> {
 
 fn record(dir: &Path, rows: usize, force: bool) {
     let writer = create(dir, force).unwrap();
-    writer.append(common::Workload::new(5).batch(rows)).unwrap();
-    writer.finish(common::meta()).unwrap();
+    writer
+        .append(fathom_testkit::Workload::new(5).batch(rows))
+        .unwrap();
+    writer.finish(fathom_testkit::meta()).unwrap();
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_directory_that_is_being_recorded_is_busy() {
     let writer = create(&dir, false).unwrap();
     let error = create(&dir, true).err().unwrap();
     assert!(matches!(error, SessionError::Busy(_)), "{error}");
-    writer.finish(common::meta()).unwrap();
+    writer.finish(fathom_testkit::meta()).unwrap();
     record(&dir, 2, true);
 }
 

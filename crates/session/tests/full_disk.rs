@@ -2,9 +2,6 @@
 //! Needs root, for mounts of limited size.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/read.rs"]
 mod read;
 
 use std::collections::HashMap;
@@ -71,8 +68,8 @@ fn losses_are_exact(dir: &Path) {
         part_rows: 20_000,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(12);
+    let writer = SessionWriter::create(dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(12);
     let (mut rows, mut bytes, mut dur_ns, mut errors) = (0, 0, 0, 0);
     let mut add = |batch: &fathom_model::Batch| {
         for row in read::expected(batch) {
@@ -106,7 +103,7 @@ fn losses_are_exact(dir: &Path) {
             fs::remove_file(&filler).unwrap();
         }
     }
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals = Totals {
         seen: 1_200_000,
         ..Totals::default()

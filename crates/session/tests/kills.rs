@@ -2,9 +2,6 @@
 //! repairing makes a session of it that adds up.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_model::meta::{Keep, State, Totals};
-use fathom_model::tables::FileRows;
-use fathom_model::{Batch, StrId, StringTable};
+use fathom_model::tables::{FileRow, FileRows};
+use fathom_model::{Batch, StringTable};
 use fathom_session::{Session, SessionWriter, WriterOptions, repair};
 use parquet::column::reader::ColumnReader;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -28,7 +25,7 @@ const KILLS: u64 = 1000;
 #[ignore = "runs as a child of another test"]
 fn child_that_records_for_ever() {
     let Ok(dir) = std::env::var(DIR) else { return };
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     if std::env::var_os(RING).is_some() {
         meta.history.keep = Some(Keep {
             time_ns: Some(8_000_000),
@@ -43,7 +40,7 @@ fn child_that_records_for_ever() {
         ..WriterOptions::default()
     };
     let writer = SessionWriter::create(Path::new(&dir), meta, options).unwrap();
-    let mut workload = common::Workload::new(4);
+    let mut workload = fathom_testkit::Workload::new(4);
     let mut appended = 0;
     let mut out = std::io::stdout().lock();
     loop {
@@ -65,21 +62,20 @@ fn child_that_records_for_ever() {
 fn files(turn: u64) -> Batch {
     let (mut strings, mut rows) = (StringTable::new(), FileRows::default());
     for i in 0..3 {
-        rows.file_id.push(((turn / 10 * 7 + i) % 50) as i64);
-        rows.dev.push(1);
-        rows.ino.push(2);
-        rows.generation.push(3);
-        rows.file_tag.push(strings.intern(b"1|2|3"));
-        rows.path
-            .push(strings.intern(format!("/{turn}").as_bytes()));
-        rows.path_raw.push(StrId::NULL);
-        rows.file_type.push(strings.intern(b"regular"));
-        rows.fs_type.push(StrId::NULL);
-        rows.size.push(4);
-        rows.first_seen_at_ns.push(5);
-        rows.path_complete.push(true);
-        rows.mount_namespace.push(6);
-        rows.host_path.push(StrId::NULL);
+        rows.push(FileRow {
+            file_id: ((turn / 10 * 7 + i) % 50) as i64,
+            dev: 1,
+            ino: 2,
+            generation: 3,
+            file_tag: strings.intern(b"1|2|3"),
+            path: strings.intern(format!("/{turn}").as_bytes()),
+            file_type: strings.intern(b"regular"),
+            size: 4,
+            first_seen_at_ns: 5,
+            path_complete: true,
+            mount_namespace: 6,
+            ..Default::default()
+        });
     }
     rows.into_batch(strings)
 }
@@ -224,7 +220,7 @@ fn a_thousand_kills() {
             .map(|half| {
                 let temp = temp.path();
                 scope.spawn(move || {
-                    let mut random = common::Random::new(91 + half);
+                    let mut random = fathom_testkit::Random::new(91 + half);
                     let kills = (0..KILLS / 2).map(|i| {
                         let dir = temp.join(format!("{half}-{i}.fathom"));
                         kill(&dir, i % 2 == 1, random.below(30_000))

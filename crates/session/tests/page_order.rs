@@ -1,16 +1,13 @@
 //! The order of pages in a column chunk.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::fs::{self, File};
 use std::path::Path;
 
-use common::{Random, Workload, meta};
 use fathom_model::batch::NULL_I64;
 use fathom_model::{ColumnData, StrId};
 use fathom_session::{SessionWriter, WriterOptions};
+use fathom_testkit::{Random, Workload, meta};
 use parquet::basic::Encoding;
 use parquet::column::page::Page;
 use parquet::file::reader::{FileReader, SerializedFileReader};

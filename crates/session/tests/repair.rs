@@ -1,9 +1,6 @@
 //! Sessions that need repair, each in its own way.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/read.rs"]
 mod read;
 
 use std::fs;
@@ -21,8 +18,8 @@ fn session(dir: &Path) -> Vec<(String, Vec<u8>)> {
         part_rows: 1,
         ..WriterOptions::default()
     };
-    let writer = SessionWriter::create(dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(6);
+    let writer = SessionWriter::create(dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(6);
     for _ in 0..6 {
         writer.append(workload.batch(10)).unwrap();
     }
@@ -36,7 +33,7 @@ fn session(dir: &Path) -> Vec<(String, Vec<u8>)> {
     });
     let mut parts: Vec<_> = parts.collect();
     parts.sort();
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals.seen = 60;
     writer.finish(meta).unwrap();
     assert_eq!(parts.len(), 7);
@@ -189,7 +186,10 @@ fn session_json_is_made_again() {
         assert!(said.contains("session.json"), "{said}");
         assert_eq!(rows(&dir), 60);
         let meta = Session::open(&dir).unwrap().meta().clone();
-        assert_eq!((meta.id, meta.state), (common::meta().id, State::Complete));
+        assert_eq!(
+            (meta.id, meta.state),
+            (fathom_testkit::meta().id, State::Complete)
+        );
     }
     // What another fathom wrote is left to it.
     fs::write(&file, r#"{"schema_version": 99, "fathom_version": "7.0"}"#).unwrap();
@@ -236,7 +236,8 @@ fn folders_that_are_missing_or_lead_elsewhere() {
 fn a_session_that_is_recorded_is_left_alone() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), WriterOptions::default()).unwrap();
+    let writer =
+        SessionWriter::create(&dir, fathom_testkit::meta(), WriterOptions::default()).unwrap();
     assert!(matches!(repair(&dir, true), Err(SessionError::Busy(_))));
     assert!(matches!(repair(&dir, false), Err(SessionError::Busy(_))));
     // A copy is not being recorded.

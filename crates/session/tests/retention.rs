@@ -1,9 +1,6 @@
 //! Sessions that keep their latest rows only, and copies of them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/read.rs"]
 mod read;
 
 use std::fs;
@@ -15,7 +12,7 @@ use fathom_pyramid::SYSCALLS;
 use fathom_session::{SaveRequest, Session, SessionWriter, WriterOptions, repair};
 
 fn writer(dir: &Path, keep: Option<Keep>) -> SessionWriter {
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.history.keep = keep;
     let options = WriterOptions {
         part_rows: 2000,
@@ -78,7 +75,7 @@ fn a_ring_has_the_latest_rows_and_a_flat_size() {
         ..Keep::default()
     };
     let writer = writer(&dir, Some(keep));
-    let mut workload = common::Workload::new(3);
+    let mut workload = fathom_testkit::Workload::new(3);
     let mut appended = 0;
     let mut largest = 0;
     let expired = |writer: &SessionWriter| writer.stats().tables[0].expired;
@@ -101,7 +98,7 @@ fn a_ring_has_the_latest_rows_and_a_flat_size() {
     writer.update_totals(totals.clone());
     let copy = temp.path().join("copy.fathom");
     save(&writer, &copy);
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals = totals;
     let finished = writer.finish(meta).unwrap();
     assert_eq!(finished.last_error, None);
@@ -128,7 +125,7 @@ fn sums_go_with_their_rows() {
         ..Keep::default()
     };
     let writer = writer(&dir, Some(keep));
-    let mut workload = common::Workload::new(3);
+    let mut workload = fathom_testkit::Workload::new(3);
     let (mut appended, mut largest) = (0, 0);
     let file = dir.join(SYSCALLS.file);
     let length = || fs::metadata(&file).map_or(0, |m| m.len());
@@ -141,7 +138,7 @@ fn sums_go_with_their_rows() {
         }
         largest = largest.max(length());
     }
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals.seen = appended;
     assert_eq!(writer.finish(meta).unwrap().last_error, None);
     let session = Session::open(&dir).unwrap();
@@ -163,7 +160,7 @@ fn time_passes() {
         ..Keep::default()
     };
     let writer = writer(&dir, Some(keep));
-    let mut workload = common::Workload::new(3);
+    let mut workload = fathom_testkit::Workload::new(3);
     let mut appended = 0;
     let deadline = Instant::now() + Duration::from_secs(60);
     while writer.stats().tables[0].expired < 2000 {
@@ -172,7 +169,7 @@ fn time_passes() {
         appended += 100;
         std::thread::sleep(Duration::from_millis(2));
     }
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals.seen = appended;
     writer.finish(meta).unwrap();
     let session = Session::open(&dir).unwrap();
@@ -184,7 +181,7 @@ fn copies_of_a_recording_that_keeps_all() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
     let writer = writer(&dir, None);
-    let mut workload = common::Workload::new(5);
+    let mut workload = fathom_testkit::Workload::new(5);
     let copies: Vec<_> = (0..3)
         .map(|n| temp.path().join(format!("copy-{n}.fathom")))
         .collect();
@@ -198,7 +195,7 @@ fn copies_of_a_recording_that_keeps_all() {
             save(&writer, &copies[0]);
         }
     }
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals.seen = 1200;
     writer.finish(meta).unwrap();
     for (n, copy) in copies.iter().enumerate() {

@@ -1,17 +1,14 @@
 //! What is appended is what other readers find.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/read.rs"]
 mod read;
 
-use common::Random;
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::meta::{State, Totals};
 use fathom_model::tables::{ColumnType, TABLES, Table};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 use fathom_session::{Session, SessionError, SessionWriter, WriterOptions};
+use fathom_testkit::Random;
 
 fn options() -> WriterOptions {
     WriterOptions {
@@ -87,7 +84,7 @@ fn every_table_and_type_comes_back() {
     for law in 0..7 {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("s.fathom");
-        let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
+        let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options()).unwrap();
         let mut expected = vec![Vec::new(); TABLES.len()];
         for rows in [1, 2, 31, 32, 33, 1000, 40_000] {
             for (i, table) in TABLES.iter().enumerate() {
@@ -113,15 +110,15 @@ fn every_table_and_type_comes_back() {
 fn realistic_rows_are_small() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
-    let mut workload = common::Workload::new(11);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options()).unwrap();
+    let mut workload = fathom_testkit::Workload::new(11);
     let mut expected = Vec::new();
     for _ in 0..40 {
         let batch = workload.batch(10_000);
         expected.extend(read::expected(&batch));
         writer.append(batch).unwrap();
     }
-    let mut meta = common::meta();
+    let mut meta = fathom_testkit::meta();
     meta.totals = Totals {
         seen: 400_000,
         ..Totals::default()
@@ -143,8 +140,8 @@ fn realistic_rows_are_small() {
 fn text_that_is_not_utf8_is_escaped() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
-    let mut batch = common::Workload::new(1).batch(1);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options()).unwrap();
+    let mut batch = fathom_testkit::Workload::new(1).batch(1);
     let id = batch.strings.intern(b"/tmp/\xff\n\xc3(");
     let path = batch
         .table
@@ -154,7 +151,7 @@ fn text_that_is_not_utf8_is_escaped() {
         .unwrap();
     batch.columns[path] = ColumnData::Str(vec![id]);
     writer.append(batch).unwrap();
-    writer.finish(common::meta()).unwrap();
+    writer.finish(fathom_testkit::meta()).unwrap();
     let rows = read::table(&Session::open(&dir).unwrap(), "syscalls");
     assert_eq!(
         rows[0][path],
@@ -166,12 +163,14 @@ fn text_that_is_not_utf8_is_escaped() {
 fn rows_are_visible_while_recording() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options()).unwrap();
     let mut session = Session::open(&dir).unwrap();
     assert!(session.is_live());
     // Also before there is a row the glob of a plain reader matches.
     assert_eq!(session.parts("syscalls").len(), 1);
-    writer.append(common::Workload::new(1).batch(3)).unwrap();
+    writer
+        .append(fathom_testkit::Workload::new(1).batch(3))
+        .unwrap();
     writer.update_totals(Totals {
         seen: 3,
         ..Totals::default()
@@ -198,14 +197,14 @@ fn rows_are_visible_while_recording() {
 fn a_malformed_batch_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
-    let writer = SessionWriter::create(&dir, common::meta(), options()).unwrap();
-    let mut batch = common::Workload::new(1).batch(3);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options()).unwrap();
+    let mut batch = fathom_testkit::Workload::new(1).batch(3);
     batch.columns[0] = ColumnData::I64(vec![1]);
     assert!(matches!(
         writer.append(batch),
         Err(SessionError::BadBatch { .. })
     ));
-    let mut batch = common::Workload::new(1).batch(3);
+    let mut batch = fathom_testkit::Workload::new(1).batch(3);
     batch.columns.pop();
     assert!(matches!(
         writer.append(batch),
@@ -221,8 +220,8 @@ fn a_full_queue_gives_the_batch_back() {
         queue_bytes: 1,
         ..options()
     };
-    let writer = SessionWriter::create(&dir, common::meta(), options).unwrap();
-    let mut workload = common::Workload::new(1);
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options).unwrap();
+    let mut workload = fathom_testkit::Workload::new(1);
     let (mut taken, mut refused) = (0, 0);
     while refused == 0 && taken < 1000 {
         match writer.try_append(workload.batch(20_000)).unwrap() {
@@ -241,6 +240,6 @@ fn a_full_queue_gives_the_batch_back() {
             }
         }
     }
-    let done = writer.finish(common::meta()).unwrap();
+    let done = writer.finish(fathom_testkit::meta()).unwrap();
     assert!(done.rows >= 20_000);
 }

@@ -6,36 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, State, Totals};
-use fathom_model::tables::SCHEMA_VERSION;
 use fathom_session::{SessionWriter, WriterOptions, repair};
+use fathom_testkit::meta;
 
 use super::*;
 use crate::scenario::Scenario;
-
-fn meta() -> SessionMeta {
-    SessionMeta {
-        schema_version: SCHEMA_VERSION,
-        fathom_version: "0.1.0".into(),
-        id: "0123456789abcdef0123456789abcdef".into(),
-        state: State::Recording,
-        command: vec!["program".into()],
-        target: String::new(),
-        options: Options::default(),
-        host: Host::default(),
-        clock: Clock::default(),
-        hooks: Vec::new(),
-        layers: Vec::new(),
-        totals: Totals::default(),
-        rows: Default::default(),
-        exit_status: None,
-        cost: Cost::default(),
-        content: None,
-        source: None,
-        perf_counters: Vec::new(),
-        history: Default::default(),
-    }
-}
 
 /// A session with something for several rules, and an odd number of nanoseconds.
 fn record(dir: &Path, syncs: i64) -> SessionWriter {

@@ -1,8 +1,10 @@
 //! Rows of the layers below the calls of a made-up recording.
 
+use fathom_model::StringTable;
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{BioRows, BlockRows, FaultRows, IrqRows, WaitRows};
-use fathom_model::{StrId, StringTable};
+use fathom_model::tables::{
+    BioRow, BioRows, BlockRow, BlockRows, FaultRow, FaultRows, IrqRow, IrqRows, WaitRow, WaitRows,
+};
 
 use super::{GAP_NS, Scenario};
 use crate::engine::Engine;
@@ -39,49 +41,48 @@ impl LayerRows {
         let (rows, strings) = &mut self.block;
         let id = rows.block_id.len() as i64 + 1;
         let mut text = |text: &str| strings.intern(text.as_bytes());
-        rows.block_id.push(id);
-        rows.rid.push(device.rid.unwrap_or(NULL_I64));
-        rows.ts_ns.push(device.queued_at_ns);
-        rows.dur_ns
-            .push(device.completed_at_ns - device.queued_at_ns);
-        rows.device.push(text("vda"));
-        rows.sector.push(0);
-        rows.bytes.push(device.bytes);
-        rows.op.push(text(device.op));
-        rows.flags.push(StrId::NULL);
-        rows.error.push(0);
-        rows.queued_at_ns.push(device.queued_at_ns);
-        rows.started_at_ns.push(device.queued_at_ns);
-        rows.inserted_at_ns.push(NULL_I64);
-        rows.issued_at_ns.push(device.queued_at_ns);
-        rows.completed_at_ns.push(device.completed_at_ns);
-        rows.pid.push(device.pid);
-        rows.tid.push(device.pid);
-        rows.comm.push(text(device.comm));
-        rows.cpu.push(0);
-        rows.file_id.push(device.file.unwrap_or(NULL_I64));
-        rows.path.push(StrId::NULL);
-        rows.file_offset.push(device.offset.unwrap_or(NULL_I64));
-        rows.queue_depth.push(1);
-        rows.bios.push(1);
-        rows.requeues.push(0);
+        rows.push(BlockRow {
+            block_id: id,
+            rid: device.rid.unwrap_or(NULL_I64),
+            ts_ns: device.queued_at_ns,
+            dur_ns: device.completed_at_ns - device.queued_at_ns,
+            device: text("vda"),
+            sector: 0,
+            bytes: device.bytes,
+            op: text(device.op),
+            error: 0,
+            queued_at_ns: device.queued_at_ns,
+            started_at_ns: device.queued_at_ns,
+            issued_at_ns: device.queued_at_ns,
+            completed_at_ns: device.completed_at_ns,
+            pid: device.pid,
+            tid: device.pid,
+            comm: text(device.comm),
+            cpu: 0,
+            file_id: device.file.unwrap_or(NULL_I64),
+            file_offset: device.offset.unwrap_or(NULL_I64),
+            queue_depth: 1,
+            bios: 1,
+            ..Default::default()
+        });
         let (rows, strings) = &mut self.bios;
-        rows.block_id.push(id);
-        rows.rid.push(device.rid.unwrap_or(NULL_I64));
-        rows.submit_rid.push(device.rid.unwrap_or(NULL_I64));
-        rows.ts_ns.push(device.queued_at_ns);
-        rows.sector.push(0);
-        rows.bytes.push(device.bytes);
-        rows.origin.push(strings.intern(device.origin.as_bytes()));
-        rows.pid.push(device.pid);
-        rows.tid.push(device.pid);
-        rows.comm.push(strings.intern(device.comm.as_bytes()));
         let cause = device.rid.map_or(NULL_I32, |_| device.pid);
-        rows.cause_pid.push(cause);
-        rows.cause_tid.push(cause);
-        rows.file_id.push(device.file.unwrap_or(NULL_I64));
-        rows.path.push(StrId::NULL);
-        rows.file_offset.push(device.offset.unwrap_or(NULL_I64));
+        rows.push(BioRow {
+            block_id: id,
+            rid: device.rid.unwrap_or(NULL_I64),
+            submit_rid: device.rid.unwrap_or(NULL_I64),
+            ts_ns: device.queued_at_ns,
+            bytes: device.bytes,
+            origin: strings.intern(device.origin.as_bytes()),
+            pid: device.pid,
+            tid: device.pid,
+            comm: strings.intern(device.comm.as_bytes()),
+            cause_pid: cause,
+            cause_tid: cause,
+            file_id: device.file.unwrap_or(NULL_I64),
+            file_offset: device.offset.unwrap_or(NULL_I64),
+            ..Default::default()
+        });
     }
 
     pub(crate) fn fault(
@@ -94,24 +95,23 @@ impl LayerRows {
     ) {
         let (rows, strings) = &mut self.faults;
         let mut text = |text: &str| strings.intern(text.as_bytes());
-        rows.rid.push(FIRST_FAULT + rows.rid.len() as i64);
-        rows.ts_ns.push(ts_ns);
-        rows.dur_ns.push(dur_ns);
-        rows.pid.push(pid);
-        rows.tid.push(pid);
-        rows.comm.push(text(comm));
-        rows.cpu.push(0);
-        rows.access.push(text(access));
-        rows.kind.push(text(kind));
-        rows.cause.push(text("absent"));
-        rows.origin.push(text("user"));
-        rows.mapping.push(text("shared"));
-        rows.address.push(offset);
-        rows.file_id.push(file);
-        rows.path.push(StrId::NULL);
-        rows.file_offset.push(offset);
-        rows.around_offset.push(NULL_I64);
-        rows.around_bytes.push(NULL_I64);
+        rows.push(FaultRow {
+            rid: FIRST_FAULT + rows.rid.len() as i64,
+            ts_ns,
+            dur_ns,
+            pid,
+            tid: pid,
+            comm: text(comm),
+            access: text(access),
+            kind: text(kind),
+            cause: text("absent"),
+            origin: text("user"),
+            mapping: text("shared"),
+            address: offset,
+            file_id: file,
+            file_offset: offset,
+            ..Default::default()
+        });
     }
 
     /// What is below some requests is below another one.
@@ -127,15 +127,15 @@ impl LayerRows {
 
     pub(crate) fn interrupt(&mut self, ts_ns: i64, dur_ns: i64, pid: i32, tid: i32, name: &str) {
         let (rows, strings) = &mut self.irqs;
-        rows.rid.push(NULL_I64);
-        rows.ts_ns.push(ts_ns);
-        rows.dur_ns.push(dur_ns);
-        rows.pid.push(pid);
-        rows.tid.push(tid);
-        rows.comm.push(StrId::NULL);
-        rows.cpu.push(0);
-        rows.kind.push(strings.intern(b"irq"));
-        rows.name.push(strings.intern(name.as_bytes()));
+        rows.push(IrqRow {
+            ts_ns,
+            dur_ns,
+            pid,
+            tid,
+            kind: strings.intern(b"irq"),
+            name: strings.intern(name.as_bytes()),
+            ..Default::default()
+        });
     }
 
     pub(crate) fn feed(self, engine: &mut Engine) {
@@ -169,18 +169,15 @@ impl Scenario {
     pub(crate) fn off_cpu(&mut self, wait_ns: i64) {
         let (rid, now, pid) = (self.next_rid(), self.now, self.pid);
         let (rows, strings) = &mut self.layers.waits;
-        rows.rid.push(rid);
-        rows.ts_ns.push(now);
-        rows.dur_ns.push(wait_ns);
-        rows.pid.push(pid);
-        rows.tid.push(pid);
-        rows.comm.push(StrId::NULL);
-        rows.cpu.push(NULL_I32);
-        rows.reason.push(strings.intern(b"io"));
-        rows.woken_at_ns.push(NULL_I64);
-        rows.run_queue_ns.push(NULL_I64);
-        rows.waker.push(StrId::NULL);
-        rows.waker_tid.push(NULL_I32);
+        rows.push(WaitRow {
+            rid,
+            ts_ns: now,
+            dur_ns: wait_ns,
+            pid,
+            tid: pid,
+            reason: strings.intern(b"io"),
+            ..Default::default()
+        });
     }
 
     /// As `missed` where the kernel takes all of it for readahead.

@@ -8,7 +8,7 @@ mod room;
 use std::collections::HashMap;
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{FileRows, ProcessRows, SyscallRows};
+use fathom_model::tables::{FileRow, FileRows, ProcessRow, ProcessRows, SyscallRow, SyscallRows};
 use fathom_model::{Batch, StrId, StringTable};
 
 use crate::engine::{Diagnosis, Engine};
@@ -129,23 +129,16 @@ impl Scenario {
 
     fn add_process(&mut self, began: i64, parent: Option<i32>, comm: &str, exit_status: i32) {
         let rows = &mut self.ended;
-        rows.pid.push(self.pid);
-        rows.tid.push(self.pid);
-        rows.ppid.push(parent.unwrap_or(NULL_I32));
-        rows.comm.push(self.ended_strings.intern(comm.as_bytes()));
-        for column in [
-            &mut rows.exe,
-            &mut rows.cmdline,
-            &mut rows.cgroup,
-            &mut rows.container_id,
-        ] {
-            column.push(StrId::NULL);
-        }
-        rows.uid.push(NULL_I64);
-        rows.mount_namespace.push(NULL_I64);
-        rows.started_at_ns.push(began);
-        rows.ended_at_ns.push(self.now);
-        rows.exit_status.push(exit_status);
+        rows.push(ProcessRow {
+            pid: self.pid,
+            tid: self.pid,
+            ppid: parent.unwrap_or(NULL_I32),
+            comm: self.ended_strings.intern(comm.as_bytes()),
+            started_at_ns: began,
+            ended_at_ns: self.now,
+            exit_status,
+            ..Default::default()
+        });
     }
 
     /// Calls from here on are made by another process.
@@ -189,22 +182,20 @@ impl Scenario {
         self.ids.insert(path.to_owned(), id);
         let path = self.file_strings.intern(path.as_bytes());
         let rows = &mut self.files;
-        rows.file_id.push(id);
-        rows.dev.push(1);
-        rows.ino.push(id);
-        rows.generation.push(0);
-        rows.file_tag.push(path);
-        rows.path.push(path);
-        rows.path_raw.push(StrId::NULL);
-        rows.file_type
-            .push(self.file_strings.intern(file_type.as_bytes()));
-        rows.fs_type
-            .push(self.file_strings.intern(self.fs_type.as_bytes()));
-        rows.size.push(size);
-        rows.first_seen_at_ns.push(self.now);
-        rows.path_complete.push(true);
-        rows.mount_namespace.push(NULL_I64);
-        rows.host_path.push(StrId::NULL);
+        rows.push(FileRow {
+            file_id: id,
+            dev: 1,
+            ino: id,
+            generation: 0,
+            file_tag: path,
+            path,
+            file_type: self.file_strings.intern(file_type.as_bytes()),
+            fs_type: self.file_strings.intern(self.fs_type.as_bytes()),
+            size,
+            first_seen_at_ns: self.now,
+            path_complete: true,
+            ..Default::default()
+        });
         id
     }
 
@@ -229,38 +220,37 @@ impl Scenario {
             });
             dur += wait_ns;
         }
-        rows.rid.push(rows.rid.len() as i64 + 1);
-        rows.ts_ns.push(self.now);
-        rows.dur_ns.push(dur);
-        rows.pid.push(self.pid);
-        rows.tid.push(self.tid.unwrap_or(self.pid));
-        rows.comm.push(text(Some(self.comm)));
-        rows.cpu.push(0);
-        rows.syscall.push(text(Some(row.syscall)));
-        rows.class.push(StrId::NULL);
-        rows.ret.push(row.ret);
-        rows.errno.push(text(row.errno));
-        rows.fd.push(row.fd.unwrap_or(NULL_I32));
-        rows.file_id.push(row.file.unwrap_or(NULL_I64));
-        rows.file_offset.push(row.offset.unwrap_or(NULL_I64));
-        rows.size.push(row.size.unwrap_or(NULL_I64));
-        rows.bytes.push(row.bytes.unwrap_or(NULL_I64));
-        rows.flags.push(text(row.flags));
-        rows.path_arg.push(text(row.path.filter(|_| row.by_path)));
-        rows.path_arg2.push(text(row.path2));
-        rows.path.push(text(row.path));
-        rows.path2.push(text(row.path2));
-        rows.hash.push(if row.bytes.is_some() {
-            self.hash
-        } else {
-            NULL_I64
+        rows.push(SyscallRow {
+            rid: rows.rid.len() as i64 + 1,
+            ts_ns: self.now,
+            dur_ns: dur,
+            pid: self.pid,
+            tid: self.tid.unwrap_or(self.pid),
+            comm: text(Some(self.comm)),
+            cpu: 0,
+            syscall: text(Some(row.syscall)),
+            class: StrId::NULL,
+            ret: row.ret,
+            errno: text(row.errno),
+            fd: row.fd.unwrap_or(NULL_I32),
+            file_id: row.file.unwrap_or(NULL_I64),
+            file_offset: row.offset.unwrap_or(NULL_I64),
+            size: row.size.unwrap_or(NULL_I64),
+            bytes: row.bytes.unwrap_or(NULL_I64),
+            flags: text(row.flags),
+            path_arg: text(row.path.filter(|_| row.by_path)),
+            path_arg2: text(row.path2),
+            path: text(row.path),
+            path2: text(row.path2),
+            hash: if row.bytes.is_some() {
+                self.hash
+            } else {
+                NULL_I64
+            },
+            args: text(row.args.as_deref()),
+            api: text(Some(self.api)),
+            ..Default::default()
         });
-        rows.args.push(text(row.args.as_deref()));
-        rows.api.push(text(Some(self.api)));
-        rows.op_flags.push(StrId::NULL);
-        rows.user_data.push(NULL_I64);
-        rows.content_bytes.push(NULL_I64);
-        rows.content.push(StrId::NULL);
         self.now += dur + GAP_NS;
     }
 

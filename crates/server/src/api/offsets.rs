@@ -410,13 +410,12 @@ mod tests {
 
     #[test]
     fn as_counting_every_byte_does() {
-        let mut state = 7u64;
+        let mut random = fathom_testkit::Random::new(7);
         let mut covered = Covered::default();
         let mut bytes = vec![false; 5000];
         for i in 0..2000 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-            let first = (state >> 33) as usize % 4900;
-            let beyond = first + (state >> 20) as usize % 30;
+            let first = random.below(4900) as usize;
+            let beyond = first + random.below(30) as usize;
             bytes[first..beyond].fill(true);
             covered.add(first as i64, beyond as i64);
             if i % 300 == 0 {

@@ -199,36 +199,13 @@ mod tests {
     use std::time::Duration;
     use std::{fs, thread};
 
-    use fathom_model::meta::State;
-
     use super::*;
     use crate::disk::dir::Dir;
     use crate::format::meta;
 
     fn shared(dir: &std::path::Path) -> Shared {
-        let meta = SessionMeta {
-            schema_version: fathom_model::tables::SCHEMA_VERSION,
-            fathom_version: String::new(),
-            id: String::new(),
-            state: State::Recording,
-            command: Vec::new(),
-            target: String::new(),
-            options: Default::default(),
-            layers: Vec::new(),
-            host: Default::default(),
-            clock: Default::default(),
-            hooks: Vec::new(),
-            rows: Default::default(),
-            totals: Totals::default(),
-            exit_status: None,
-            cost: Default::default(),
-            content: None,
-            source: None,
-            perf_counters: Vec::new(),
-            history: Default::default(),
-        };
         let storage = Storage::new(Dir::open(dir).unwrap());
-        Shared::new(storage, Vec::new(), meta, 1 << 10)
+        Shared::new(storage, Vec::new(), fathom_testkit::meta(), 1 << 10)
     }
 
     fn seen(seen: u64) -> Totals {

@@ -152,17 +152,15 @@ pub(crate) mod tests {
 
     #[test]
     fn hybrid_round_trip() {
-        let mut seed = 1u64;
+        let mut random = fathom_testkit::Random::new(1);
         for width in [1u32, 2, 3, 7, 8, 9, 17, 31, 32] {
             for len in [0usize, 1, 7, 8, 9, 15, 16, 17, 100, 1000] {
                 let mut values = Vec::new();
                 while values.len() < len {
-                    seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);
-                    let value = (seed >> 32) as u32 & (u32::MAX >> (32 - width));
-                    let run = if seed >> 20 & 7 == 0 {
-                        (seed >> 23 & 63) as usize
-                    } else {
-                        1
+                    let value = random.next() as u32 & (u32::MAX >> (32 - width));
+                    let run = match random.below(8) {
+                        0 => random.below(64) as usize,
+                        _ => 1,
                     };
                     values.extend(std::iter::repeat_n(value, run));
                 }

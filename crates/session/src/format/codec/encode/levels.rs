@@ -81,13 +81,12 @@ mod tests {
 
     #[test]
     fn levels_come_back_and_long_runs_take_little() {
-        let mut seed = 7u64;
+        let mut random = fathom_testkit::Random::new(7);
         for count in [1usize, 7, 8, 63, 64, 65, 100, 1000, 32_768] {
             for longest in [1u64, 20, 500, 20_000] {
                 let (mut levels, mut level) = (Vec::new(), 1);
                 while levels.len() < count {
-                    seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);
-                    let run = 1 + (seed >> 33) % longest;
+                    let run = 1 + random.below(longest);
                     levels.extend(std::iter::repeat_n(level, run as usize));
                     level = 1 - level;
                 }

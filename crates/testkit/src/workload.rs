@@ -1,65 +1,10 @@
-//! Rows as a real program causes them, for tests and for the benchmark.
-#![allow(dead_code, missing_docs)]
+//! Rows as a real program causes them, for tests and for benchmarks.
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, State, Totals};
-use fathom_model::tables::{FileRows, SCHEMA_VERSION, SyscallRows};
+use fathom_model::tables::{FileRow, FileRows, SyscallRow, SyscallRows};
 use fathom_model::{Batch, StrId, StringTable};
 
-pub fn meta() -> SessionMeta {
-    SessionMeta {
-        schema_version: SCHEMA_VERSION,
-        fathom_version: "0.1.0".into(),
-        id: "0123456789abcdef0123456789abcdef".into(),
-        state: State::Recording,
-        command: vec!["redis-server".into()],
-        target: String::new(),
-        options: Options::default(),
-        host: Host::default(),
-        clock: Clock::default(),
-        hooks: Vec::new(),
-        layers: Vec::new(),
-        totals: Totals::default(),
-        rows: Default::default(),
-        exit_status: None,
-        cost: Cost::default(),
-        content: None,
-        source: None,
-        perf_counters: Vec::new(),
-        history: Default::default(),
-    }
-}
-
-/// A small generator of pseudo-random numbers (xorshift).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    /// Skewed, as latencies are: most near `typical`, some far above.
-    pub fn latency(&mut self, typical: u64) -> i64 {
-        let spread = typical / 2 + self.below(typical) + self.below(typical / 2 + 1);
-        let tail = if self.below(50) == 0 {
-            self.below(typical * 40)
-        } else {
-            0
-        };
-        (spread + tail) as i64
-    }
-}
+use crate::Random;
 
 /// Eight threads of two processes that read, write, open, stat and sync a few
 /// hundred files: appends, sequential reads, random reads.
@@ -74,6 +19,7 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The calls of a seed.
     pub fn new(seed: u64) -> Self {
         Self {
             random: Random::new(seed),
@@ -169,62 +115,58 @@ impl Workload {
         }
         self.rid += 1;
         self.now += 200 + random.below(1500) as i64;
-        out.rid.push(self.rid);
-        out.ts_ns.push(self.now - dur);
-        out.dur_ns.push(dur);
-        out.pid.push(pid);
-        out.tid.push(pid + thread as i32);
-        out.comm.push(strings.intern(comm));
-        out.cpu.push(self.cpu[thread]);
-        out.api.push(strings.intern(b"syscall"));
-        out.syscall.push(strings.intern(name.as_bytes()));
-        out.class.push(strings.intern(class.as_bytes()));
-        out.ret.push(ret);
         let errno_id = if errno.is_empty() {
             StrId::NULL
         } else {
             strings.intern(errno.as_bytes())
         };
-        out.errno.push(errno_id);
-        out.fd.push(fd);
-        out.file_id.push(file_id);
-        out.file_offset.push(offset);
-        out.size.push(size);
-        out.bytes.push(bytes);
-        out.flags.push(flags);
-        out.path_arg.push(path_arg);
-        out.path_arg2.push(StrId::NULL);
         let path = format!("/var/lib/redis/data/shard-{:03}.rdb", file_id.max(0));
-        out.path.push(strings.intern(path.as_bytes()));
-        out.path2.push(StrId::NULL);
-        out.hash.push(NULL_I64);
-        out.args.push(args);
-        out.op_flags.push(StrId::NULL);
-        out.user_data.push(NULL_I64);
-        out.content_bytes.push(NULL_I64);
-        out.content.push(StrId::NULL);
+        out.push(SyscallRow {
+            rid: self.rid,
+            ts_ns: self.now - dur,
+            dur_ns: dur,
+            pid,
+            tid: pid + thread as i32,
+            comm: strings.intern(comm),
+            cpu: self.cpu[thread],
+            api: strings.intern(b"syscall"),
+            syscall: strings.intern(name.as_bytes()),
+            class: strings.intern(class.as_bytes()),
+            ret,
+            errno: errno_id,
+            fd,
+            file_id,
+            file_offset: offset,
+            size,
+            bytes,
+            flags,
+            path_arg,
+            path: strings.intern(path.as_bytes()),
+            args,
+            ..Default::default()
+        });
     }
 }
 
 /// Rows of table files: ids and paths.
-pub fn files(versions: &[(i64, &str)]) -> fathom_model::Batch {
+pub fn files(versions: &[(i64, &str)]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = FileRows::default();
     for (id, path) in versions {
-        rows.file_id.push(*id);
-        rows.dev.push(1);
-        rows.ino.push(*id);
-        rows.generation.push(0);
-        rows.file_tag.push(strings.intern(b"tag"));
-        rows.path.push(strings.intern(path.as_bytes()));
-        rows.path_raw.push(fathom_model::StrId::NULL);
-        rows.file_type.push(strings.intern(b"regular"));
-        rows.fs_type.push(fathom_model::StrId::NULL);
-        rows.size.push(0);
-        rows.first_seen_at_ns.push(1);
-        rows.path_complete.push(true);
-        rows.mount_namespace.push(1);
-        rows.host_path.push(fathom_model::StrId::NULL);
+        rows.push(FileRow {
+            file_id: *id,
+            dev: 1,
+            ino: *id,
+            generation: 0,
+            file_tag: strings.intern(b"tag"),
+            path: strings.intern(path.as_bytes()),
+            file_type: strings.intern(b"regular"),
+            size: 0,
+            first_seen_at_ns: 1,
+            path_complete: true,
+            mount_namespace: 1,
+            ..Default::default()
+        });
     }
     rows.into_batch(strings)
 }

@@ -1,6 +1,5 @@
-//! A small session with known contents, written as Parquet from the model's
-//! tables. Shared by the tests of fathom-query and fathom-report.
-#![allow(dead_code)]
+//! A small session with known contents, written as Parquet from the model's tables.
+#![allow(missing_docs, reason = "columns of the tables")]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,8 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, State, Totals};
 use fathom_model::syscalls::{SYSCALLS, Syscall};
 use fathom_model::tables::{
-    BioRows, BlockRows, FaultRows, FileRows, LossRows, ProcessRows, SliceRows, SyscallRows,
+    BioRow, BioRows, BlockRow, BlockRows, FaultRow, FaultRows, FileRow, FileRows, LossRow,
+    LossRows, ProcessRow, ProcessRows, SliceRow, SliceRows, SyscallRow, SyscallRows,
 };
 use fathom_model::{Batch, ColumnData, StrId, StringTable, batch::NULL_I32, batch::NULL_I64};
 use parquet::arrow::ArrowWriter;
@@ -163,38 +163,28 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
     let mut rows = SyscallRows::default();
     for (i, c) in calls.iter().enumerate() {
         let mut text = |s: Option<&str>| s.map_or(StrId::NULL, |s| strings.intern(s.as_bytes()));
-        rows.rid.push(first_rid + i as i64);
-        rows.ts_ns.push(START + c.at_ns);
-        rows.dur_ns.push(c.dur_ns);
-        rows.pid.push(c.pid);
-        rows.tid.push(c.tid);
-        rows.comm.push(text(Some(if c.tid == c.pid {
-            "redis-server"
-        } else {
-            "bio_aof\u{1b}[5m"
-        })));
-        rows.cpu.push((i % 2) as i32);
-        rows.api.push(text(Some(call(c.syscall).api.name())));
-        rows.syscall.push(text(Some(c.syscall)));
-        rows.class.push(text(Some(call(c.syscall).class.name())));
-        rows.ret.push(c.ret.unwrap_or(NULL_I64));
-        rows.errno.push(text(c.errno));
-        rows.fd.push(NULL_I32);
-        rows.file_id.push(c.file_id.unwrap_or(NULL_I64));
-        rows.file_offset.push(NULL_I64);
-        rows.size.push(NULL_I64);
-        rows.bytes.push(c.bytes.unwrap_or(NULL_I64));
-        rows.flags.push(StrId::NULL);
-        rows.path_arg.push(StrId::NULL);
-        rows.path_arg2.push(StrId::NULL);
-        rows.path.push(text(c.path));
-        rows.path2.push(StrId::NULL);
-        rows.hash.push(NULL_I64);
-        rows.args.push(StrId::NULL);
-        rows.op_flags.push(StrId::NULL);
-        rows.user_data.push(NULL_I64);
-        rows.content_bytes.push(NULL_I64);
-        rows.content.push(StrId::NULL);
+        rows.push(SyscallRow {
+            rid: first_rid + i as i64,
+            ts_ns: START + c.at_ns,
+            dur_ns: c.dur_ns,
+            pid: c.pid,
+            tid: c.tid,
+            comm: text(Some(if c.tid == c.pid {
+                "redis-server"
+            } else {
+                "bio_aof\u{1b}[5m"
+            })),
+            cpu: (i % 2) as i32,
+            api: text(Some(call(c.syscall).api.name())),
+            syscall: text(Some(c.syscall)),
+            class: text(Some(call(c.syscall).class.name())),
+            ret: c.ret.unwrap_or(NULL_I64),
+            errno: text(c.errno),
+            file_id: c.file_id.unwrap_or(NULL_I64),
+            bytes: c.bytes.unwrap_or(NULL_I64),
+            path: text(c.path),
+            ..Default::default()
+        });
     }
     rows.into_batch(strings)
 }
@@ -204,21 +194,19 @@ pub fn files(rows_in: &[(i64, &str)]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = FileRows::default();
     for (id, path) in rows_in {
-        rows.file_id.push(*id);
-        rows.dev.push(2049);
-        rows.ino.push(1000 + id);
-        rows.generation.push(1);
-        rows.file_tag
-            .push(strings.intern(format!("2049|{}|{START}", 1000 + id).as_bytes()));
-        rows.path.push(strings.intern(path.as_bytes()));
-        rows.path_raw.push(StrId::NULL);
-        rows.file_type.push(strings.intern(b"regular"));
-        rows.fs_type.push(strings.intern(b"ext4"));
-        rows.size.push(NULL_I64);
-        rows.first_seen_at_ns.push(START);
-        rows.path_complete.push(true);
-        rows.mount_namespace.push(NULL_I64);
-        rows.host_path.push(StrId::NULL);
+        rows.push(FileRow {
+            file_id: *id,
+            dev: 2049,
+            ino: 1000 + id,
+            generation: 1,
+            file_tag: strings.intern(format!("2049|{}|{START}", 1000 + id).as_bytes()),
+            path: strings.intern(path.as_bytes()),
+            file_type: strings.intern(b"regular"),
+            fs_type: strings.intern(b"ext4"),
+            first_seen_at_ns: START,
+            path_complete: true,
+            ..Default::default()
+        });
     }
     rows.into_batch(strings)
 }
@@ -237,20 +225,18 @@ pub fn lives(rows_in: &[(i32, i32, &str, i64, Option<i64>)]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = ProcessRows::default();
     for (pid, tid, comm, begin, end) in rows_in {
-        rows.pid.push(*pid);
-        rows.tid.push(*tid);
-        rows.ppid.push(1);
-        rows.comm.push(strings.intern(comm.as_bytes()));
-        rows.exe.push(strings.intern(b"/usr/bin/redis-server"));
-        rows.cmdline
-            .push(strings.intern(b"redis-server --appendonly yes"));
-        rows.cgroup.push(StrId::NULL);
-        rows.container_id.push(StrId::NULL);
-        rows.uid.push(0);
-        rows.mount_namespace.push(NULL_I64);
-        rows.started_at_ns.push(*begin);
-        rows.ended_at_ns.push(end.unwrap_or(NULL_I64));
-        rows.exit_status.push(NULL_I32);
+        rows.push(ProcessRow {
+            pid: *pid,
+            tid: *tid,
+            ppid: 1,
+            comm: strings.intern(comm.as_bytes()),
+            exe: strings.intern(b"/usr/bin/redis-server"),
+            cmdline: strings.intern(b"redis-server --appendonly yes"),
+            uid: 0,
+            started_at_ns: *begin,
+            ended_at_ns: end.unwrap_or(NULL_I64),
+            ..Default::default()
+        });
     }
     rows.into_batch(strings)
 }
@@ -272,26 +258,28 @@ pub fn losses(rows_in: &[Loss]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = LossRows::default();
     for loss in rows_in {
-        rows.stage.push(strings.intern(b"ring"));
-        rows.cpu.push(1);
-        rows.syscall.push(strings.intern(loss.syscall.as_bytes()));
         let layer: &[u8] = match loss.syscall {
             "page_fault" | "writeback" => b"pagecache",
             _ => b"syscall",
         };
-        rows.layer.push(strings.intern(layer));
-        rows.count.push(loss.count);
-        rows.bytes.push(loss.bytes);
-        rows.first_at_ns.push(START + 1_000_000);
-        rows.last_at_ns.push(START + 2_000_000);
-        rows.pid.push(loss.pid);
-        rows.file_id.push(loss.file_id);
-        rows.errors.push(loss.errors);
-        rows.dur_ns.push(loss.count * loss.each_ns);
-        rows.max_dur_ns.push(loss.each_ns);
         let mut hist = vec![0; 40];
         hist[loss.each_ns.ilog2() as usize] = loss.count;
-        rows.hist.push(hist);
+        rows.push(LossRow {
+            stage: strings.intern(b"ring"),
+            cpu: 1,
+            syscall: strings.intern(loss.syscall.as_bytes()),
+            layer: strings.intern(layer),
+            count: loss.count,
+            bytes: loss.bytes,
+            first_at_ns: START + 1_000_000,
+            last_at_ns: START + 2_000_000,
+            pid: loss.pid,
+            file_id: loss.file_id,
+            errors: loss.errors,
+            dur_ns: loss.count * loss.each_ns,
+            max_dur_ns: loss.each_ns,
+            hist,
+        });
     }
     rows.into_batch(strings)
 }
@@ -301,24 +289,26 @@ pub fn faults(rows_in: &[(i64, &str, &str, Option<i64>)]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = FaultRows::default();
     for (i, (file_id, kind, access, dur_ns)) in rows_in.iter().enumerate() {
-        rows.rid.push(1_000_000 + i as i64);
-        rows.ts_ns.push(START + i as i64);
-        rows.dur_ns.push(dur_ns.unwrap_or(NULL_I64));
-        for column in [&mut rows.pid, &mut rows.tid, &mut rows.cpu] {
-            column.push(100);
-        }
-        rows.comm.push(strings.intern(b"redis-server"));
-        rows.access.push(strings.intern(access.as_bytes()));
-        rows.kind.push(strings.intern(kind.as_bytes()));
-        rows.cause.push(strings.intern(b"absent"));
-        rows.origin.push(strings.intern(b"user"));
-        rows.mapping.push(strings.intern(b"shared"));
-        rows.address.push(0x7000_0000);
-        rows.file_id.push(*file_id);
-        rows.path.push(StrId::NULL);
-        rows.file_offset.push(4096);
-        rows.around_offset.push(4096);
-        rows.around_bytes.push(8192);
+        rows.push(FaultRow {
+            rid: 1_000_000 + i as i64,
+            ts_ns: START + i as i64,
+            dur_ns: dur_ns.unwrap_or(NULL_I64),
+            pid: 100,
+            tid: 100,
+            cpu: 100,
+            comm: strings.intern(b"redis-server"),
+            access: strings.intern(access.as_bytes()),
+            kind: strings.intern(kind.as_bytes()),
+            cause: strings.intern(b"absent"),
+            origin: strings.intern(b"user"),
+            mapping: strings.intern(b"shared"),
+            address: 0x7000_0000,
+            file_id: *file_id,
+            file_offset: 4096,
+            around_offset: 4096,
+            around_bytes: 8192,
+            ..Default::default()
+        });
     }
     rows.into_batch(strings)
 }
@@ -328,13 +318,15 @@ pub fn slices(rows_in: &[(i64, &str, &str, i64, i64, i32)]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = SliceRows::default();
     for (rid, layer, name, at_ns, dur_ns, depth) in rows_in {
-        rows.rid.push(*rid);
-        rows.layer.push(strings.intern(layer.as_bytes()));
-        rows.name.push(strings.intern(name.as_bytes()));
-        rows.ts_ns.push(START + at_ns);
-        rows.dur_ns.push(*dur_ns);
-        rows.self_ns.push(*dur_ns);
-        rows.depth.push(*depth);
+        rows.push(SliceRow {
+            rid: *rid,
+            layer: strings.intern(layer.as_bytes()),
+            name: strings.intern(name.as_bytes()),
+            ts_ns: START + at_ns,
+            dur_ns: *dur_ns,
+            self_ns: *dur_ns,
+            depth: *depth,
+        });
     }
     rows.into_batch(strings)
 }
@@ -347,57 +339,30 @@ pub fn device_requests(rows_in: &[(Option<i64>, &str, i64, i64)]) -> [Batch; 2] 
     let (mut blocks, mut bios) = (BlockRows::default(), BioRows::default());
     for (i, (submit_rid, op, at_ns, dur_ns)) in rows_in.iter().enumerate() {
         let (id, begin) = (i as i64 + 1, START + at_ns);
-        blocks.block_id.push(id);
-        blocks.ts_ns.push(begin);
-        blocks.dur_ns.push(*dur_ns);
-        blocks.device.push(strings.intern(b"sda"));
-        blocks.op.push(strings.intern(op.as_bytes()));
-        blocks.bytes.push(4096);
-        blocks.issued_at_ns.push(begin);
-        blocks.completed_at_ns.push(begin + dur_ns);
-        for column in [
-            &mut blocks.rid,
-            &mut blocks.sector,
-            &mut blocks.queued_at_ns,
-            &mut blocks.started_at_ns,
-            &mut blocks.inserted_at_ns,
-            &mut blocks.file_id,
-            &mut blocks.file_offset,
-            &mut blocks.queue_depth,
-        ] {
-            column.push(NULL_I64);
-        }
-        for column in [&mut blocks.flags, &mut blocks.comm, &mut blocks.path] {
-            column.push(StrId::NULL);
-        }
-        for column in [&mut blocks.pid, &mut blocks.tid] {
-            column.push(NULL_I32);
-        }
-        for column in [&mut blocks.error, &mut blocks.cpu, &mut blocks.requeues] {
-            column.push(0);
-        }
-        blocks.bios.push(1);
-        bios.block_id.push(id);
-        bios.rid.push(submit_rid.unwrap_or(NULL_I64));
-        bios.submit_rid.push(submit_rid.unwrap_or(NULL_I64));
-        bios.ts_ns.push(begin);
-        bios.sector.push(8 * id);
-        bios.bytes.push(4096);
-        bios.origin.push(bio_strings.intern(b"call"));
-        for column in [
-            &mut bios.pid,
-            &mut bios.tid,
-            &mut bios.cause_pid,
-            &mut bios.cause_tid,
-        ] {
-            column.push(NULL_I32);
-        }
-        for column in [&mut bios.comm, &mut bios.path] {
-            column.push(StrId::NULL);
-        }
-        for column in [&mut bios.file_id, &mut bios.file_offset] {
-            column.push(NULL_I64);
-        }
+        blocks.push(BlockRow {
+            block_id: id,
+            ts_ns: begin,
+            dur_ns: *dur_ns,
+            device: strings.intern(b"sda"),
+            op: strings.intern(op.as_bytes()),
+            bytes: 4096,
+            issued_at_ns: begin,
+            completed_at_ns: begin + dur_ns,
+            error: 0,
+            cpu: 0,
+            bios: 1,
+            ..Default::default()
+        });
+        bios.push(BioRow {
+            block_id: id,
+            rid: submit_rid.unwrap_or(NULL_I64),
+            submit_rid: submit_rid.unwrap_or(NULL_I64),
+            ts_ns: begin,
+            sector: 8 * id,
+            bytes: 4096,
+            origin: bio_strings.intern(b"call"),
+            ..Default::default()
+        });
     }
     [blocks.into_batch(strings), bios.into_batch(bio_strings)]
 }
@@ -405,9 +370,6 @@ pub fn device_requests(rows_in: &[(Option<i64>, &str, i64, i64)]) -> [Batch; 2] 
 /// Metadata of a session that ended well after 4 seconds.
 pub fn meta() -> SessionMeta {
     SessionMeta {
-        schema_version: fathom_model::tables::SCHEMA_VERSION,
-        fathom_version: "0.1.0".into(),
-        id: "0123456789abcdef0123456789abcdef".into(),
         state: State::Complete,
         command: ["redis-server", "--appendonly", "yes", "it's"]
             .map(String::from)
@@ -417,8 +379,7 @@ pub fn meta() -> SessionMeta {
             detail: "full".into(),
             syscalls: vec!["storage".into()],
             ring_mib: 8,
-            filters: Vec::new(),
-            other: Vec::new(),
+            ..Options::default()
         },
         host: Host {
             name: "db1".into(),
@@ -434,14 +395,10 @@ pub fn meta() -> SessionMeta {
             end_monotonic_ns: Some(START + 4_000_000_000),
             end_realtime_ns: Some(WALL + 4_000_000_000),
         },
-        hooks: Vec::new(),
-        layers: Vec::new(),
-        rows: Default::default(),
         totals: Totals {
             seen: 1027,
             stored: 1015,
             lost: 12,
-            compat: 0,
             ..Totals::default()
         },
         exit_status: Some(0),
@@ -455,10 +412,7 @@ pub fn meta() -> SessionMeta {
             drains: 80,
             ring_peak: Some(0.03),
         },
-        content: None,
-        source: None,
-        perf_counters: Vec::new(),
-        history: Default::default(),
+        ..crate::meta()
     }
 }
 
