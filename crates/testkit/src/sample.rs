@@ -58,8 +58,8 @@ impl Files {
     }
 }
 
-/// Writes `batch` to one Parquet file.
-pub fn write_parquet(batch: &Batch, path: &Path) {
+/// The rows of `batch` as Arrow's.
+pub fn record_batch(batch: &Batch) -> RecordBatch {
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (column, data) in batch.table.columns.iter().zip(&batch.columns) {
@@ -89,10 +89,14 @@ pub fn write_parquet(batch: &Batch, path: &Path) {
         fields.push(Field::new(column.name, ty, true));
         arrays.push(array);
     }
-    let schema = Arc::new(Schema::new(fields));
-    let rows = RecordBatch::try_new(schema.clone(), arrays).unwrap();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
+}
+
+/// Writes `batch` to one Parquet file.
+pub fn write_parquet(batch: &Batch, path: &Path) {
+    let rows = record_batch(batch);
     let file = std::fs::File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, schema, None).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
     writer.write(&rows).unwrap();
     writer.close().unwrap();
 }
