@@ -30,7 +30,7 @@
 //! task's root goes. A path of which the kernel could not read the beginning starts
 //! with `...`. A path that is null, empty, unreadable or cut leads nowhere.
 
-// A module imports those below it only.
+// From the top down: a module imports those below it only (scripts/imports.txt).
 mod enricher;
 
 mod calls;
