@@ -161,6 +161,7 @@ all_tests() {
 	check "build of the program that only records" build_record_only
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
+	check "recipes of CONTRIBUTING.md" /usr/bin/python3 scripts/recipes.py "${CARGO_TARGET_DIR:-target}" "$node"
 	build_strace_programs
 	run_tests
 	check "damaged inputs ($fuzz_seconds s each kind)" fuzz "$fuzz_seconds"

@@ -52,22 +52,52 @@ fn rows_are_unique_and_fit_a_record() {
 
 #[test]
 fn what_kind_and_arguments_tell() {
-    let names = |is: fn(&Syscall) -> bool| -> Vec<&str> {
-        SYSCALLS.iter().filter(|s| is(s)).map(|s| s.name).collect()
+    let check = |what: &str, is: fn(&Syscall) -> bool, yes: &[&str], no: &[&str]| {
+        for name in yes.iter().chain(no) {
+            let call = Syscall::named(name.as_bytes()).unwrap();
+            assert_eq!(is(call), yes.contains(name), "{name} {what}");
+        }
     };
-    let own_position = names(Syscall::uses_position);
-    assert_eq!(own_position, ["read", "write", "readv", "writev"]);
-    let null_path = names(|s| s.null_path);
-    assert_eq!(null_path, ["futimesat", "utimensat", "fanotify_mark"]);
-    let moved = names(|s| s.mapped_address() == RESULT_ARG as u8);
-    assert_eq!(moved, ["mremap"]);
-    let releases = names(|s| s.desc(0).releases != 0);
-    assert_eq!(releases, ["close"]);
-    let enters = names(|s| u32::from(s.desc(0).flags) & DESC_CHDIR != 0);
-    assert_eq!(enters, ["chdir", "chroot"]);
-    assert_eq!(
-        names(Syscall::renames),
-        [
+    check(
+        "works at the descriptor's position",
+        Syscall::uses_position,
+        &["read", "write", "readv", "writev"],
+        &["pread64", "preadv2", "lseek", "IORING_OP_READ"],
+    );
+    check(
+        "says where it works",
+        Syscall::is_positional,
+        &["pread64", "pwritev2", "IORING_OP_READ"],
+        &["read", "writev", "lseek"],
+    );
+    check(
+        "may have no path",
+        |call| call.null_path,
+        &["futimesat", "utimensat", "fanotify_mark"],
+        &["openat", "utimes"],
+    );
+    check(
+        "returns where the mapping is",
+        |call| call.mapped_address() == RESULT_ARG as u8,
+        &["mremap"],
+        &["mmap", "munmap", "msync"],
+    );
+    check(
+        "releases a descriptor",
+        |call| call.desc(0).releases != 0,
+        &["close"],
+        &["close_range", "IORING_OP_CLOSE"],
+    );
+    check(
+        "enters a directory by its path",
+        |call| u32::from(call.desc(0).flags) & DESC_CHDIR != 0,
+        &["chdir", "chroot"],
+        &["fchdir", "mkdir"],
+    );
+    check(
+        "gives names",
+        Syscall::renames,
+        &[
             "rename",
             "renameat",
             "renameat2",
@@ -80,20 +110,21 @@ fn what_kind_and_arguments_tell() {
             "io_uring_enter",
             "IORING_OP_RENAMEAT",
             "IORING_OP_LINKAT",
-        ]
+        ],
+        &["symlink", "unlink", "io_submit", "IORING_OP_LINK_TIMEOUT"],
     );
-    for name in ["pread64", "pwritev2", "IORING_OP_READ"] {
-        assert!(
-            Syscall::named(name.as_bytes()).unwrap().is_positional(),
-            "{name}"
-        );
-    }
-    for name in ["read", "writev", "lseek"] {
-        assert!(
-            !Syscall::named(name.as_bytes()).unwrap().is_positional(),
-            "{name}"
-        );
-    }
+    check(
+        "moves data into a file or to a peer",
+        Syscall::writes,
+        &[
+            "write",
+            "pwritev2",
+            "IORING_OP_WRITE_FIXED",
+            "IOCB_CMD_PWRITE",
+            "IORING_OP_SEND_ZC",
+        ],
+        &["read", "sendfile", "IORING_OP_RECV"],
+    );
 }
 
 #[test]
