@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fathom_decode::capture::{self, CaptureError};
+use fathom_enrich::MAX_FILE_BYTES;
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
@@ -19,7 +20,7 @@ use fathom_session::{
 };
 
 use crate::rules::Feed;
-use crate::stages::Stages;
+use crate::stages::{ROWS_BYTES, Stages, Written};
 use crate::trigger::Trigger;
 use crate::{Options, RecordError};
 
@@ -27,7 +28,11 @@ use crate::{Options, RecordError};
 /// falls behind, the rings take what comes; what they can't take is counted as lost.
 const WAITING: usize = 16;
 /// As above.
-pub(crate) const WAITING_BYTES: usize = 64 << 20;
+const WAITING_BYTES: usize = 64 << 20;
+
+/// What the recorder's resident memory stays below, besides its rings and the page that it may
+/// serve: drained records that wait, files that are remembered, rows, and the program itself.
+pub const MEMORY_BYTES: usize = WAITING_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
 
 /// How often rows are written when the session is watched: a call is to be seen within a
 /// second, and on its way waits in the rings and in batches, too.
@@ -73,17 +78,6 @@ struct News {
     saves: Vec<Save>,
     /// The latest copy that was reported.
     reported: Option<i64>,
-}
-
-/// What has been written so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Written {
-    /// Rows of table syscalls on disk.
-    pub(crate) rows: u64,
-    /// Rows that could not be written.
-    pub(crate) lost: u64,
-    /// Bytes on disk.
-    pub(crate) bytes: u64,
 }
 
 /// What the thread is sent.

@@ -8,11 +8,11 @@ use fathom_model::raw::RawChunk;
 use fathom_probe::{Command, Conditions, Content, Probe, Signals, system};
 
 use crate::drain::Drain;
+use crate::pipeline::MEMORY_BYTES;
 use crate::pipeline::Pipeline;
 use crate::plan::Plan;
 use crate::rules::Rules;
 use crate::running::RunningTarget;
-use crate::stages::MEMORY_BYTES;
 use crate::{Control, Observer, Options, RecordError, Summary, Target, meta};
 
 /// How readily the kernel ends the recorder when memory runs out: only where it alone has used

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use fathom_decode::Merge;
-use fathom_enrich::{EnrichOptions, Enricher, MAX_FILE_BYTES};
+use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{ShedKey, ShedValue, lost_is_other};
 use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
@@ -12,7 +12,6 @@ use fathom_probe::{Losses, system};
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 
 use crate::RecordError;
-use crate::pipeline::{WAITING_BYTES, Written};
 use crate::rules::Feed;
 use crate::trigger::Trigger;
 
@@ -25,16 +24,24 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 
 /// Memory of rows on their way from records to the disk, whose texts have up to a page of
 /// memory each: the batch that is filled, those that the writer encodes and merges.
-const ROWS_BYTES: usize = 768 << 20;
-/// What the recorder's resident memory stays below, besides its rings and the page that it may
-/// serve: drained records that wait, files that are remembered, rows, and the program itself.
-pub const MEMORY_BYTES: usize = WAITING_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
+pub(crate) const ROWS_BYTES: usize = 768 << 20;
 
 /// Files that are remembered where old rows are dropped, for days perhaps: one that was not used
 /// for long gets another id when it is used again.
 const MAX_FILES_KEPT: usize = 1 << 16;
 /// Their memory.
-const MAX_FILE_BYTES_KEPT: usize = 64 << 20;
+pub(crate) const MAX_FILE_BYTES_KEPT: usize = 64 << 20;
+
+/// What has been written so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// Rows of table syscalls on disk.
+    pub(crate) rows: u64,
+    /// Rows that could not be written.
+    pub(crate) lost: u64,
+    /// Bytes on disk.
+    pub(crate) bytes: u64,
+}
 
 /// Records to rows.
 pub(crate) struct Decoder {
