@@ -1,5 +1,5 @@
-//! The two ways of reading a session, rows in order and SQL, keep to one contract:
-//! "Two readers" in ARCHITECTURE.md.
+//! The two ways of reading a session, rows in order and SQL, keep to the contract in
+//! `crates/session/src/read/mod.rs`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
