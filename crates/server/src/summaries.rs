@@ -91,12 +91,14 @@ impl Summaries {
         let (sender, outcome) = channel();
         let (state, name) = (self.0.clone(), id.to_owned());
         let work = move || {
-            let _opening = Opening(&state.opening, &name);
+            let opening = Opening(&state.opening, &name);
             let summary = open(&name, &dir);
             if let Ok(summary) = &summary {
                 let entry = (stamp, summary.clone());
                 lock(&state.known).insert(name.clone(), entry);
             }
+            // First: the list that gets the summary may be followed by another at once.
+            drop(opening);
             // Nobody waits any more where that fails.
             sender.send(summary).ok();
         };
