@@ -16,6 +16,7 @@
 WITH ahead AS (
     SELECT row_number() OVER () AS n, * FROM bios
     WHERE origin = 'readahead' AND file_offset BETWEEN 0 AND (1::BIGINT << 62) AND file_id IS NOT NULL
+        AND bytes BETWEEN 1 AND (1::BIGINT << 31)
 ),
 -- The kernel reads at most 2 GiB at once: what a damaged capture has beyond that is left out.
 uses AS (
@@ -45,6 +46,7 @@ ahead_pieces AS (
 use_pieces AS (
     SELECT file_id, ended_at_ns, first, behind, unnest(generate_series(first >> 20, (behind - 1) >> 20)) AS piece
     FROM uses SEMI JOIN ahead USING (file_id)
+    WHERE behind - first <= (1::BIGINT << 32)
 ),
 parts AS (
     SELECT DISTINCT n, greatest(u.first, a.first) AS first, least(u.behind, a.behind) AS behind

@@ -3,6 +3,8 @@
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
+use fathom_model::StringTable;
+use fathom_model::tables::{BioRow, BioRows};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
 use fathom_testkit::sample::{self, Call, Files, HOSTILE, START};
@@ -310,6 +312,27 @@ fn page_faults_are_no_calls() {
     }
     let layers = "SELECT layer, name, count(*) FROM events WHERE layer <> 'syscall' GROUP BY ALL";
     assert_eq!(rows(&db, layers), ["pagecache,page_fault,3"]);
+}
+
+/// A damaged capture has such ranges: a list of their pieces would not end.
+#[test]
+fn read_ahead_beyond_what_a_kernel_reads_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = sample::fixed(dir.path());
+    let (mut bios, mut strings) = (BioRows::default(), StringTable::default());
+    for bytes in [1 << 50, 8192] {
+        bios.push(BioRow {
+            bytes,
+            origin: strings.intern(b"readahead"),
+            ts_ns: START,
+            file_id: 1,
+            file_offset: 0,
+            ..Default::default()
+        });
+    }
+    files.add(&bios.into_batch(strings));
+    let db = open(&files);
+    assert_eq!(rows(&db, "SELECT bytes FROM readahead"), ["8192"]);
 }
 
 /// Four threads; what each call took, and why, is in the comments. The recording is from 0 to
