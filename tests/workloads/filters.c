@@ -441,9 +441,10 @@ static void *writes(void *unused)
 {
 	(void)unused;
 	const char *path = in("%d", gettid());
+	const char *stop = in("stop");
 	printf("%d\n", gettid());
 	fflush(stdout);
-	while (access(in("stop"), F_OK)) {
+	while (access(stop, F_OK)) {
 		write_to(path);
 		usleep(1000);
 	}
