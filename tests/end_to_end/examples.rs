@@ -335,9 +335,15 @@ fn sqlite_journals() {
 fn unsafe_save() {
     need_root!();
     let sections = run("unsafe-save");
-    assert_eq!(rules(&sections["rewrite"]), ["non-atomic-rewrite"]);
-    assert_eq!(rules(&sections["rename"]), ["rename-without-fsync"]);
-    assert_eq!(rules(&sections["safe"]), [""; 0]);
+    // How much of so short a run Python's own start takes depends on the machine.
+    let of_saves = |how: &str| -> Vec<String> {
+        let rules = rules(&sections[how]).into_iter();
+        let rules = rules.filter(|rule| *rule != "redundant-stat");
+        rules.map(str::to_owned).collect()
+    };
+    assert_eq!(of_saves("rewrite"), ["non-atomic-rewrite"]);
+    assert_eq!(of_saves("rename"), ["rename-without-fsync"]);
+    assert_eq!(of_saves("safe"), [""; 0]);
 }
 
 #[test]
