@@ -72,7 +72,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A program reads.",
     when: "A read.",
-    lost: "nothing",
+    cost: "nothing",
     advice: "Do not read.",
     not_when: "Always.",
     bad: "read(fd, &byte, 1);",
