@@ -1,0 +1,15 @@
+#!/bin/sh
+# Installs the packages the recordings use; daemons are never started.
+set -e
+made=
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+  printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; made=1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-server nginx-light \
+  lmdb-utils rsyslog rsync p7zip-full zstd xz-utils borgbackup restic vmtouch procmail logrotate \
+  fio stress-ng sqlite3 git strace tdb-tools bup || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
+[ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
+for s in postgresql mariadb redis-server nginx rsyslog rsync; do
+  update-rc.d "$s" disable >/dev/null 2>&1 || :
+done

@@ -1,0 +1,1 @@
+gcc -O2 -o export export.c

@@ -1,0 +1,1 @@
+gcc -O2 -pthread -o wal wal.c

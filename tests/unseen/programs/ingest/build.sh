@@ -1,0 +1,1 @@
+g++ -O2 -pthread -o ingest ingest.cc

@@ -1,0 +1,1 @@
+g++ -O2 -o load load.cc -lleveldb

@@ -1,0 +1,1 @@
+javac Rates.java

@@ -1,0 +1,1 @@
+exec java -Xshare:auto -cp . Rates

@@ -1,0 +1,6 @@
+/usr/bin/python3 -c '
+import random
+r = random.Random(9)
+b = r.randbytes(1 << 20)
+with open("archive.bin", "wb") as f:
+    for i in range(256): f.write(b)'

@@ -1,0 +1,1 @@
+gcc -O2 -o fetch fetch.c -luring

@@ -1,0 +1,1 @@
+cp in out

@@ -1,0 +1,1 @@
+head -c 700M /dev/urandom > in

@@ -1,0 +1,1 @@
+head -c 400M /dev/urandom > in

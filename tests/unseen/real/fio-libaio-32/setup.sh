@@ -1,0 +1,1 @@
+head -c 1G /dev/urandom > data

@@ -1,0 +1,1 @@
+git gc -q && git status --short | head -3

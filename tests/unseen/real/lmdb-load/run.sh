@@ -1,0 +1,1 @@
+mdb_load -f dump.txt db && mdb_stat db

@@ -1,0 +1,17 @@
+set -e
+here=$PWD
+pg() { setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; }
+B=/usr/lib/postgresql/15/bin
+mkdir data; chown postgres:postgres . data; chmod 700 data
+pg $B/initdb -D data -A trust --no-sync -E UTF8 --locale=C
+cat >> data/postgresql.conf <<C
+listen_addresses = ''
+unix_socket_directories = '$here'
+port = 5555
+max_connections = 10
+shared_buffers = 16MB
+C
+pg $B/pg_ctl -D data -w -l setup.pg.log start
+export PGHOST=$here PGPORT=5555 PGUSER=postgres PGDATABASE=postgres
+pg $B/pgbench -i -q -s 25
+pg $B/pg_ctl -D data -w -m fast stop

@@ -1,0 +1,1 @@
+formail -s procmail -m rc < mbox; ls md/new | wc -l; [ $(ls md/new | wc -l) -eq 500 ]

@@ -1,0 +1,1 @@
+for f in in/*; do cp "$f" out/ && sync || exit 1; done

@@ -1,0 +1,1 @@
+sort -S 1M --parallel=1 -T tmp -o out in

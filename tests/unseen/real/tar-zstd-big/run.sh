@@ -1,0 +1,1 @@
+tar --zstd -cf out.tar.zst big && tar --zstd -tvf out.tar.zst

@@ -1,0 +1,1 @@
+vmtouch -t lib && vmtouch lib
