@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -367,12 +368,12 @@ def expect(what, text):
         sys.exit(f"{what} does not know the dummy:\n{text[-3000:]}")
 
 
-def main(built, node):
+def main(built, node, tree):
     began = time.monotonic()
     work = built / "recipes"
     shutil.rmtree(work, ignore_errors=True)
-    tree, target = work / "tree", work / "target"
-    tree.mkdir(parents=True)
+    target = work / "target"
+    target.mkdir(parents=True)
     copy(tree)
     link_dependencies(built / "release", target / "release")
     listed = recipes()
@@ -418,6 +419,8 @@ def main(built, node):
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).absolute())
+        # Not below ROOT: Cargo would read both copies of its settings, and build everything again.
+        with tempfile.TemporaryDirectory(prefix="fathom-recipes-") as tree:
+            main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).absolute(), Path(tree))
     except AssertionError as problem:
         sys.exit(f"recipes: {problem}")
