@@ -18,41 +18,57 @@ static int flushing, fd;
 
 static void commit(const char *rec, size_t n)
 {
-    pthread_mutex_lock(&m);
-    memcpy(buf + fill, rec, n);
-    fill += n;
-    unsigned long me = ++queued;
-    while (durable < me) {
-        if (flushing) { pthread_cond_wait(&c, &m); continue; }
-        flushing = 1;
-        size_t len = fill; unsigned long upto = queued; off_t at = end;
-        memcpy(out, buf, len);
-        fill = 0; end += len;
-        pthread_mutex_unlock(&m);
-        if (pwrite(fd, out, len, at) != (ssize_t)len || fdatasync(fd)) { perror("wal"); exit(1); }
-        pthread_mutex_lock(&m);
-        durable = upto; flushing = 0;
-        pthread_cond_broadcast(&c);
-    }
-    pthread_mutex_unlock(&m);
+	pthread_mutex_lock(&m);
+	memcpy(buf + fill, rec, n);
+	fill += n;
+	unsigned long me = ++queued;
+	while (durable < me) {
+		if (flushing) {
+			pthread_cond_wait(&c, &m);
+			continue;
+		}
+		flushing = 1;
+		size_t len = fill;
+		unsigned long upto = queued;
+		off_t at = end;
+		memcpy(out, buf, len);
+		fill = 0;
+		end += len;
+		pthread_mutex_unlock(&m);
+		if (pwrite(fd, out, len, at) != (ssize_t)len || fdatasync(fd)) {
+			perror("wal");
+			exit(1);
+		}
+		pthread_mutex_lock(&m);
+		durable = upto;
+		flushing = 0;
+		pthread_cond_broadcast(&c);
+	}
+	pthread_mutex_unlock(&m);
 }
 
 static void *client(void *a)
 {
-    char rec[8192];
-    memset(rec, 'a' + (int)(long)a, sizeof rec);
-    for (int i = 0; i < 150; i++) commit(rec, sizeof rec);
-    return NULL;
+	char rec[8192];
+	memset(rec, 'a' + (int)(long)a, sizeof rec);
+	for (int i = 0; i < 150; i++)
+		commit(rec, sizeof rec);
+	return NULL;
 }
 
 int main(void)
 {
-    pthread_t t[8];
-    fd = open("store.wal", O_CREAT | O_RDWR, 0644);
-    int d = open(".", O_RDONLY | O_DIRECTORY);
-    if (fd < 0 || d < 0 || posix_fallocate(fd, 0, SIZE) || fsync(fd) || fsync(d)) { perror("store.wal"); return 1; }
-    for (long i = 0; i < 8; i++) pthread_create(&t[i], NULL, client, (void *)i);
-    for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
-    close(fd);
-    return 0;
+	pthread_t t[8];
+	fd = open("store.wal", O_CREAT | O_RDWR, 0644);
+	int d = open(".", O_RDONLY | O_DIRECTORY);
+	if (fd < 0 || d < 0 || posix_fallocate(fd, 0, SIZE) || fsync(fd) || fsync(d)) {
+		perror("store.wal");
+		return 1;
+	}
+	for (long i = 0; i < 8; i++)
+		pthread_create(&t[i], NULL, client, (void *)i);
+	for (int i = 0; i < 8; i++)
+		pthread_join(t[i], NULL);
+	close(fd);
+	return 0;
 }

@@ -8,19 +8,27 @@
 
 int main(void)
 {
-    static char mail[24000];
-    char tmp[64], dst[64];
-    mkdir("tmp", 0700); mkdir("new", 0700);
-    memset(mail, 'm', sizeof mail);
-    for (int i = 0; i < 6000; i++) {
-        int n = snprintf(mail, 200, "From: user%d@example.org\nSubject: message %d\n\n", i % 50, i);
-        mail[n] = 'm';
-        snprintf(tmp, sizeof tmp, "tmp/1700000000.%05d.host", i);
-        snprintf(dst, sizeof dst, "new/1700000000.%05d.host", i);
-        int fd = open(tmp, O_CREAT | O_EXCL | O_WRONLY, 0600);
-        if (fd < 0 || write(fd, mail, sizeof mail) != sizeof mail || close(fd)) { perror(tmp); return 1; }
-        if (link(tmp, dst) || unlink(tmp)) { perror(dst); return 1; }
-        puts("250 OK");
-    }
-    return 0;
+	static char mail[24000];
+	char tmp[64], dst[64];
+	mkdir("tmp", 0700);
+	mkdir("new", 0700);
+	memset(mail, 'm', sizeof mail);
+	for (int i = 0; i < 6000; i++) {
+		int n = snprintf(mail, 200, "From: user%d@example.org\nSubject: message %d\n\n",
+				 i % 50, i);
+		mail[n] = 'm';
+		snprintf(tmp, sizeof tmp, "tmp/1700000000.%05d.host", i);
+		snprintf(dst, sizeof dst, "new/1700000000.%05d.host", i);
+		int fd = open(tmp, O_CREAT | O_EXCL | O_WRONLY, 0600);
+		if (fd < 0 || write(fd, mail, sizeof mail) != sizeof mail || close(fd)) {
+			perror(tmp);
+			return 1;
+		}
+		if (link(tmp, dst) || unlink(tmp)) {
+			perror(dst);
+			return 1;
+		}
+		puts("250 OK");
+	}
+	return 0;
 }
