@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from fnmatch import fnmatch
 from pathlib import Path
 
 NAME = "recipe"
@@ -313,11 +314,19 @@ def run(*command, cwd, **options):
 
 def copy(tree):
     """What is not ignored, with its times, so that what was built of it stays fresh."""
-    listed = run("git", "ls-files", "-z", "-co", "--exclude-standard", cwd=ROOT).split("\0")
-    files = [file for file in listed if file and (ROOT / file).exists()]
-    for file in files:
-        (tree / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / file, tree / file, follow_symlinks=False)
+    # Not by git: a checkout may be another user's, or none.
+    ignored = [".git", *(ROOT / ".gitignore").read_text().split()]
+
+    def ignore(folder, names):
+        inside = Path(folder).relative_to(ROOT)
+        paths = {name: f"/{inside / name}" for name in names}
+        return {
+            name
+            for name, path in paths.items()
+            if any(fnmatch(path if "/" in pattern else name, pattern) for pattern in ignored)
+        }
+
+    shutil.copytree(ROOT, tree, symlinks=True, ignore=ignore, dirs_exist_ok=True)
     for link in (".deps", "web/node_modules", "web/dist"):
         (tree / link).symlink_to((ROOT / link).resolve())
     run("git", "init", "-q", cwd=tree)
