@@ -228,9 +228,9 @@ impl Layers {
         sections.push(Section {
             title: "Devices",
             note: match self.devices.iter().map(|d| d.unseen).sum::<i64>() {
-                0 => "requests of everybody on the machine".into(),
+                0 => "requests of all programs on the machine".into(),
                 unseen => format!(
-                    "requests of everybody on the machine; {} without an end: in flight when \
+                    "requests of all programs on the machine; {} without an end: in flight when \
                      the recording ended, or completed while the kernel ran no programs",
                     count(unseen)
                 ),

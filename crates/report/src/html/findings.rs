@@ -24,9 +24,9 @@ pub(super) fn section(out: &mut String, report: &Report) {
         }
         let _ = writeln!(
             out,
-            "<p class=\"dim\">{}{} rules looked, {} could not</p>",
+            "<p class=\"dim\">{}{} rules checked, {} skipped (not observable)</p>",
             match (findings.count, findings.correctness) {
-                (0, _) => "None; ".to_owned(),
+                (0, _) => "No findings; ".to_owned(),
                 (1, 0) => "1 finding; ".to_owned(),
                 (n, 0) => format!("{} findings; ", number(n)),
                 (n, c) => format!(

@@ -29,9 +29,9 @@ impl Page<'_> {
             return;
         }
         let looked = match findings.not_observable {
-            0 => format!("{} rules looked", number(findings.rules)),
+            0 => format!("{} rules checked", number(findings.rules)),
             n => format!(
-                "{} rules looked, {} could not",
+                "{} rules checked, {} skipped (not observable)",
                 number(findings.rules),
                 number(n)
             ),
@@ -39,7 +39,7 @@ impl Page<'_> {
         if findings.count == 0 {
             self.title("Findings", &looked);
             self.sentences(&findings.summary);
-            let none = self.style.good("none");
+            let none = self.style.good("No findings");
             self.line(&format!("  {none}"));
             return;
         }
