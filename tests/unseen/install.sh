@@ -8,8 +8,10 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-server nginx-light \
   lmdb-utils rsyslog rsync p7zip-full zstd xz-utils borgbackup restic vmtouch procmail logrotate \
-  fio stress-ng sqlite3 git strace tdb-tools bup || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
+  fio stress-ng sqlite3 git strace tdb-tools bup liblmdb-dev libaio-dev libleveldb-dev \
+  beanstalkd cpio libimage-exiftool-perl php-cli ripgrep rrdtool ruby unzip zip gawk curl e2fsprogs procps \
+  liburing-dev || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
-for s in postgresql mariadb redis-server nginx rsyslog rsync; do
+for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd; do
   update-rc.d "$s" disable >/dev/null 2>&1 || :
 done

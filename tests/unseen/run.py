@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the diagnosis by programs that were labeled before any of its rules was looked at.
 
-usage: run.py [--work DIR] [--keep] FATHOM [programs|real] [NAME...]
+usage: run.py [--work DIR] [--keep] FATHOM [programs|real|later] [NAME...]
 
 FATHOM   the program under test
 DIR      where the programs run: on a device, 2 GB free (default /var/tmp/fathom-unseen)
@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+KINDS = ("programs", "real", "later")
 ENVIRONMENT = dict(os.environ, LC_ALL="C.UTF-8")
 
 
@@ -113,8 +114,8 @@ def main():
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     fathom = os.path.abspath(options.fathom)
-    kinds = [name for name in options.names if name in ("programs", "real")] or ["programs", "real"]
-    names = set(options.names) - {"programs", "real"}
+    kinds = [name for name in options.names if name in KINDS] or KINDS
+    names = set(options.names).difference(KINDS)
     everything = {}
     for kind in kinds:
         results = {}

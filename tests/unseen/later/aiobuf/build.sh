@@ -1,0 +1,1 @@
+g++ -O2 -o dump dump.cc -laio

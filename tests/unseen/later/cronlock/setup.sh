@@ -1,0 +1,1 @@
+seq 30000 | shuf --random-source=/bin/sh > input.txt

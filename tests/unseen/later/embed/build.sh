@@ -1,0 +1,1 @@
+gcc -O2 -o lookup lookup.c

@@ -1,0 +1,2 @@
+ulimit -n 1024
+exec node poll.js

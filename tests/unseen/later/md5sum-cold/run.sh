@@ -1,0 +1,1 @@
+exec md5sum --check --quiet sums

@@ -1,0 +1,1 @@
+head -c 67108864 /dev/zero > series.dat

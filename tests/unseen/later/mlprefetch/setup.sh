@@ -1,0 +1,1 @@
+head -c 294912000 /dev/urandom > samples.pack

@@ -1,0 +1,1 @@
+fallocate -l 98304000 download.bin

@@ -1,0 +1,2 @@
+mkdir logs
+sed "s,HERE,$PWD," rs.conf.in > rs.conf

@@ -1,0 +1,1 @@
+exec shred -n 3 -z -u secret.key

@@ -1,0 +1,1 @@
+head -c 60000000 /dev/urandom > secret.key

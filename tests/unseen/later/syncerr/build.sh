@@ -1,0 +1,1 @@
+gcc -O2 -o journal journal.c

@@ -1,0 +1,2 @@
+# the newest entries first
+tac access.log | awk '{ n += length($0) } END { print NR, n }'

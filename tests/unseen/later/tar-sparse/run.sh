@@ -1,0 +1,1 @@
+tar cf - vm.img | zstd -q -1 > vm.tar.zst

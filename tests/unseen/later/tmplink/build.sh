@@ -1,0 +1,1 @@
+gcc -O2 -o deliver deliver.c

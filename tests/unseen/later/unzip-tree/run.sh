@@ -1,0 +1,1 @@
+unzip -q src.zip -d out && sync -f out

@@ -1,0 +1,1 @@
+head -c 283115520 /dev/urandom > disk.img
