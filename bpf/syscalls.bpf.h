@@ -21,29 +21,11 @@
 #include "include/cache_state.h"
 #endif
 
-/* Most calls that move data have descriptor, size and offset where read(2) and
- * pread(2) have them. */
+/* Most calls that move data have their descriptor where read(2) has it. */
 static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index, bool compat)
 {
 	return likely(index == 0 && !compat) ? argument(regs, 0, false)
 					     : argument(regs, index, compat);
-}
-
-static __always_inline __u64 size_argument(struct pt_regs *regs, __u32 index, bool compat)
-{
-	return likely(index == 2 && !compat) ? argument(regs, 2, false)
-					     : argument(regs, index, compat);
-}
-
-/* A number of 64 bits, which 32-bit programs pass in two registers; one without
- * an upper half is signed. */
-static __always_inline __u64 long_argument(struct pt_regs *regs, __u32 low, __u32 high, bool compat)
-{
-	__u64 value = argument(regs, low, compat);
-	if (unlikely(compat))
-		value = high >= SIGNED_ARG ? (__u64)(__s64)(__s32)value
-					   : value | argument(regs, high, compat) << 32;
-	return value;
 }
 
 /* Sends the record of the present task, for which there was no room before. */
@@ -405,17 +387,29 @@ static __always_inline __u32 bytes_of_command(__u32 command)
 
 /* The arguments of a call, in map memory: one of them is then taken without a branch for
  * each place that it may be in, which the verifier would follow every time. */
-static __always_inline void keep_arguments(struct scratch *scratch, struct pt_regs *regs,
+static __always_inline void keep_arguments(struct task_state *state, struct pt_regs *regs,
 					   bool compat)
 {
 #pragma unroll
 	for (int i = 0; i < 6; i++)
-		scratch->args[i] = argument(regs, i, compat);
+		state->args[i] = argument(regs, i, compat);
 }
 
-static __always_inline __u64 kept_argument(struct scratch *scratch, __u32 index)
+static __always_inline __u64 kept_argument(struct task_state *state, __u32 index)
 {
-	return scratch->args[index & 7];
+	return state->args[index & 7];
+}
+
+/* A number of 64 bits, which 32-bit programs pass in two registers; one without
+ * an upper half is signed. */
+static __always_inline __u64 kept_long_argument(struct task_state *state, __u32 low, __u32 high,
+						bool compat)
+{
+	__u64 value = kept_argument(state, low);
+	if (unlikely(compat))
+		value = high >= SIGNED_ARG ? (__u64)(__s64)(__s32)value
+					   : value | kept_argument(state, high) << 32;
+	return value;
 }
 
 /* As glibc's makedev. */
@@ -427,7 +421,8 @@ static __always_inline __u64 device_number(__u32 major, __u32 minor)
 /* Reads the struct that an argument points to, and takes device and inode from one
  * of stat; appends it if it is to be kept (`full`) and returns where the next bytes
  * go. Not for 32-bit programs, whose structs are others. */
-static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_call_record *record,
+static __always_inline __u32 append_struct(struct task_state *state, struct scratch *scratch,
+					   struct wide_call_record *record,
 					   const volatile struct call_desc *desc,
 					   struct call_record *call, __u32 at, bool full)
 {
@@ -435,10 +430,10 @@ static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_
 	__u32 bytes;
 	if (desc->lock != NO_ARG) {
 		bytes = bytes_of_command(call->aux);
-		address = kept_argument(scratch, desc->lock);
+		address = kept_argument(state, desc->lock);
 	} else {
 		bytes = desc->structure_bytes;
-		address = kept_argument(scratch, desc->structure);
+		address = kept_argument(state, desc->structure);
 		if (desc->structure_out && call->ret < 0)
 			bytes = 0;
 	}
@@ -473,14 +468,14 @@ static __always_inline __u32 append_struct(struct scratch *scratch, struct wide_
 /* Whether the descriptor before a path stands for the file: with AT_EMPTY_PATH,
  * which has another meaning among the flags of open, and an empty path, or a null
  * one. Some calls take a null one without that flag, but from a descriptor only. */
-static __always_inline bool is_descriptor(struct scratch *scratch,
+static __always_inline bool is_descriptor(struct task_state *state,
 					  const volatile struct call_desc *desc,
 					  struct wide_call_record *record)
 {
 	char first;
 	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD)
 		return false;
-	__u64 address = kept_argument(scratch, desc->string1);
+	__u64 address = kept_argument(state, desc->string1);
 	/* Where it does not, the kernel finds no path at address 0. */
 	if (!address && record->call.ret == -EFAULT)
 		return false;
@@ -517,11 +512,12 @@ static __always_inline __u32 append_text(struct scratch *scratch, struct wide_ca
 }
 
 /* The same for the value of an extended attribute that the call took or gave. */
-static __always_inline __u32 append_value(struct scratch *scratch, struct wide_call_record *record,
+static __always_inline __u32 append_value(struct task_state *state, struct scratch *scratch,
+					  struct wide_call_record *record,
 					  const volatile struct call_desc *desc,
 					  struct call_record *call, __u32 at)
 {
-	__u64 address = kept_argument(scratch, desc->value);
+	__u64 address = kept_argument(state, desc->value);
 	__u64 bytes = desc->flags & DESC_RET_BYTES ? (__u64)call->ret : call->size;
 	/* Asked with size 0, getxattr tells the size only. */
 	if (call->ret < 0 || !call->size || !address || at >= SCRATCH_BYTES / 2)
@@ -568,16 +564,14 @@ static __always_inline __u64 call_end(struct call_record *call)
 	return call->ts_ns + call->dur_ns;
 }
 
-static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs, bool pending)
+/* Sends the call that `state` holds, whose arguments are in `scratch`, with all that has no
+ * room in its record; whether it was sent. */
+VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch, bool pending)
 {
+	if (!state || !scratch)
+		return false;
 	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
 	const volatile struct call_desc *desc = desc_of(state->number, compat);
-	struct scratch *scratch = scratch_get();
-	if (!scratch) {
-		COUNT(scratch_busy);
-		return false;
-	}
-	keep_arguments(scratch, regs, compat);
 	struct wide_call_record *record = (void *)scratch->data;
 	__builtin_memset(record, 0, sizeof(*record));
 	/* In map memory from here on: of what lies on the stack the verifier
@@ -594,11 +588,11 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 	__u32 at = sizeof(*record);
 
 	if (desc->extra[0] != NO_ARG)
-		record->extra[0] = kept_argument(scratch, desc->extra[0]);
+		record->extra[0] = kept_argument(state, desc->extra[0]);
 	if (desc->extra[1] != NO_ARG)
-		record->extra[1] = kept_argument(scratch, desc->extra[1]);
+		record->extra[1] = kept_argument(state, desc->extra[1]);
 	if (desc->extra[2] != NO_ARG)
-		record->extra[2] = kept_argument(scratch, desc->extra[2]);
+		record->extra[2] = kept_argument(state, desc->extra[2]);
 	if (compat && desc->signed_extra) {
 #pragma unroll
 		for (int i = 0; i < MAX_EXTRA; i++)
@@ -608,22 +602,22 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 	if (call->flags & CALL_POSITION_RACED)
 		record->extra[0] = state->entry_pos;
 	if (state->call_flags & STASH_SEGMENTS) {
-		record->extra[1] = kept_argument(scratch, desc->iovcnt);
+		record->extra[1] = kept_argument(state, desc->iovcnt);
 		record->arg_flags |= ARG_SEGMENTS;
 	}
 	if (desc->how != NO_ARG && user_memory &&
-	    read_how(record->extra, kept_argument(scratch, desc->how),
-		     kept_argument(scratch, desc->size)))
+	    read_how(record->extra, kept_argument(state, desc->how),
+		     kept_argument(state, desc->size)))
 		call->flags |= CALL_HAS_HOW;
 
 	if (desc->fd2 != NO_ARG) {
-		record->fd2 = kept_argument(scratch, desc->fd2);
+		record->fd2 = kept_argument(state, desc->fd2);
 		record->file2 = state->file2;
 	}
 	if (state->call_flags & STASH_BEFORE)
 		record->op_flags = OP_BEGAN_BEFORE;
 	if (desc->offset_ptr != NO_ARG) {
-		__u64 address = kept_argument(scratch, desc->offset_ptr);
+		__u64 address = kept_argument(state, desc->offset_ptr);
 		if (address) {
 			if (user_memory)
 				call->offset = offset_by_pointer(address, call->ret);
@@ -637,7 +631,7 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 	}
 	if (desc->fd2 != NO_ARG) {
 		__u64 address =
-			desc->offset_ptr2 != NO_ARG ? kept_argument(scratch, desc->offset_ptr2) : 0;
+			desc->offset_ptr2 != NO_ARG ? kept_argument(state, desc->offset_ptr2) : 0;
 		if (address) {
 			if (user_memory)
 				record->offset2 = offset_by_pointer(address, call->ret);
@@ -654,15 +648,15 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 	if ((desc->path1 || desc->path2) && user_memory)
 		record->root = start_of_path(state, AT_FDCWD, true, call_end(call));
 	if (desc->string1 != NO_ARG) {
-		__u64 address = kept_argument(scratch, desc->string1);
+		__u64 address = kept_argument(state, desc->string1);
 		record->dirfd1 =
-			desc->dirfd1 != NO_ARG ? kept_argument(scratch, desc->dirfd1) : AT_FDCWD;
+			desc->dirfd1 != NO_ARG ? kept_argument(state, desc->dirfd1) : AT_FDCWD;
 		if (full && desc->dirfd1 != NO_ARG)
 			record->at1 = start_of_path(state, record->dirfd1, false, call_end(call));
 		long n = full && address ? append_string(scratch, at, address) : -1;
 		/* Without strings the file behind a descriptor is still named. */
 		if ((!address || config.detail == DETAIL_FDS) && user_memory &&
-		    is_descriptor(scratch, desc, record))
+		    is_descriptor(state, desc, record))
 			n = 0;
 		if (!address)
 			record->arg_flags |= ARG_STRING1_NULL;
@@ -692,11 +686,11 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 	}
 	if (desc->string2 != NO_ARG) {
 		record->dirfd2 =
-			desc->dirfd2 != NO_ARG ? kept_argument(scratch, desc->dirfd2) : AT_FDCWD;
+			desc->dirfd2 != NO_ARG ? kept_argument(state, desc->dirfd2) : AT_FDCWD;
 		if (full && desc->dirfd2 != NO_ARG)
 			record->at2 = start_of_path(state, record->dirfd2, false, call_end(call));
 		at &= SCRATCH_BYTES / 2 - 1;
-		__u64 address = kept_argument(scratch, desc->string2);
+		__u64 address = kept_argument(state, desc->string2);
 		long n = full && address ? append_string(scratch, at, address) : -1;
 		if (!address)
 			record->arg_flags |= ARG_STRING2_NULL;
@@ -721,18 +715,17 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 	}
 	if (desc->string3 != NO_ARG) {
 		if (full)
-			at = append_text(scratch, record, kept_argument(scratch, desc->string3),
-					 at);
+			at = append_text(scratch, record, kept_argument(state, desc->string3), at);
 		else
 			record->arg_flags |= ARG_STRING3_PARTIAL;
 	}
 	if (config.content == CONTENT_MODE_PLAIN && full && desc->value != NO_ARG)
-		at = append_value(scratch, record, desc, call, at);
+		at = append_value(state, scratch, record, desc, call, at);
 	if (user_memory && !compat && (desc->structure != NO_ARG || desc->lock != NO_ARG)) {
-		at = append_struct(scratch, record, desc, call, at, full);
+		at = append_struct(state, scratch, record, desc, call, at, full);
 	} else if (user_memory && compat && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
-			__u64 address = kept_argument(scratch, desc->stat);
+			__u64 address = kept_argument(state, desc->stat);
 			__u64 dev = 0, ino = 0;
 			if (!bpf_probe_read_user(&dev, 8, (void *)address) &&
 			    !bpf_probe_read_user(&ino, 8, (void *)address + desc->stat_ino)) {
@@ -741,31 +734,40 @@ static __noinline bool wide_call(struct task_state *state, struct pt_regs *regs,
 				call->flags |= CALL_HAS_STAT;
 			}
 		} else if (desc->statx != NO_ARG) {
-			if (read_statx(record, kept_argument(scratch, desc->statx)))
+			if (read_statx(record, kept_argument(state, desc->statx)))
 				call->flags |= CALL_HAS_STAT;
 		}
 	}
 	at &= SCRATCH_BYTES - 1;
-	bool sent = wide_output(scratch->data, at);
+	return wide_output(scratch->data, at);
+}
+
+static __always_inline bool wide_call(struct task_state *state, bool pending)
+{
+	struct scratch *scratch = scratch_get();
+	if (!scratch) {
+		COUNT(scratch_busy);
+		return false;
+	}
+	bool sent = wide_record(state, scratch, pending);
 	scratch_put(scratch);
 	return sent;
 }
 
 #if HAVE_CONTENT
 /* Sends a call that moved data, with its content. */
-static __noinline bool data_call(struct task_state *state, struct pt_regs *regs,
-				 struct call_record *call)
+static __noinline bool data_call(struct task_state *state, struct call_record *call)
 {
 	const volatile struct call_desc *desc = desc_of(state->number, false);
 	struct content_source from = {
 		.bytes = call->ret,
 	};
 	if (desc->buf != NO_ARG) {
-		from.address = argument(regs, desc->buf, false);
+		from.address = kept_argument(state, desc->buf);
 		from.left = call->ret;
 	} else {
-		from.iov = argument(regs, desc->iov, false);
-		from.segments = argument(regs, desc->iovcnt, false);
+		from.iov = kept_argument(state, desc->iov);
+		from.segments = kept_argument(state, desc->iovcnt);
 	}
 	return content_output(call, state->entry_pos, &from);
 }
@@ -794,10 +796,11 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	call->offset = NO_OFFSET;
 	call->size = NO_SIZE;
 	state->enter_ns = 0;
+	keep_arguments(state, regs, compat);
 
 	bool wide = flags & DESC_WIDE || unlikely(state->call_flags & STASH_BEFORE);
 	if (desc->fd != NO_ARG) {
-		call->fd = fd_argument(regs, desc->fd, compat);
+		call->fd = kept_argument(state, desc->fd);
 		/* When another thread gave the descriptor to another file
 		 * meanwhile, nobody can tell which of the two the call found. */
 		if (!desc->releases && !pending &&
@@ -807,11 +810,11 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 				call->file = 0;
 		}
 	} else if (desc->ring != NO_ARG)
-		call->fd = argument(regs, desc->ring, compat);
+		call->fd = kept_argument(state, desc->ring);
 	if (desc->size != NO_ARG)
 		call->size = likely(desc->size_hi == NO_ARG)
-				     ? size_argument(regs, desc->size, compat)
-				     : long_argument(regs, desc->size, desc->size_hi, compat);
+				     ? kept_argument(state, desc->size)
+				     : kept_long_argument(state, desc->size, desc->size_hi, compat);
 	if (config.counters) {
 		if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
 			struct file *file = file_of_fd(task, ret);
@@ -823,19 +826,19 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		return;
 	}
 	if (desc->aux != NO_ARG)
-		call->aux = argument(regs, desc->aux, compat);
+		call->aux = kept_argument(state, desc->aux);
 	bool at_position = flags & DESC_POSITION;
 	if (desc->offset != NO_ARG) {
-		call->offset = long_argument(regs, desc->offset, desc->offset_hi, compat)
+		call->offset = kept_long_argument(state, desc->offset, desc->offset_hi, compat)
 			       << desc->offset_shift;
 		/* preadv2 and pwritev2: -1 stands for the position. */
 		if (call->offset == -1 && desc->iov != NO_ARG)
 			at_position = true;
 	}
 	if (desc->iov != NO_ARG) {
-		__u64 segments = argument(regs, desc->iovcnt, compat);
+		__u64 segments = kept_argument(state, desc->iovcnt);
 		if (config.detail != DETAIL_RAW && !pending)
-			call->size = iov_bytes(argument(regs, desc->iov, compat), segments, compat);
+			call->size = iov_bytes(kept_argument(state, desc->iov), segments, compat);
 		if (likely(!(call->size >> SEGMENTS_SHIFT) && segments < 0xffff)) {
 			call->size |= segments << SEGMENTS_SHIFT;
 		} else {
@@ -908,7 +911,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	/* Calls on mapped memory (msync): the file that is mapped there. */
 	if (unlikely(desc->mapped != NO_ARG) && config.detail != DETAIL_RAW && !pending) {
 		__u64 address = desc->mapped == RESULT_ARG ? (__u64)ret
-							   : argument(regs, desc->mapped, compat);
+							   : kept_argument(state, desc->mapped);
 		bool busy;
 		__u64 found = mapping_at(task, &state->fault, address, false, &busy);
 		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
@@ -930,8 +933,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
 		/* Vectors of 32-bit programs are others; such a record does not tell
 		 * that the call began before. */
-		if (!compat && !(state->call_flags & STASH_BEFORE) &&
-		    data_call(state, regs, call)) {
+		if (!compat && !(state->call_flags & STASH_BEFORE) && data_call(state, call)) {
 			COUNT(wide_calls);
 			if (config.stacks)
 				state->stack_ns = call->ts_ns;
@@ -942,7 +944,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 #endif
 	bool sent;
 	if (wide) {
-		sent = wide_call(state, regs, pending);
+		sent = wide_call(state, pending);
 		if (sent)
 			COUNT(wide_calls);
 	} else {

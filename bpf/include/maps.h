@@ -345,7 +345,6 @@ struct scratch {
 	struct walk walk;
 	struct file_key key; /* file_handle() */
 	struct bio_walk bios;
-	__u64 args[8]; /* of the call, wide_call() */
 	__u8 data[SCRATCH_BYTES];
 };
 struct {

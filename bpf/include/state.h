@@ -160,6 +160,7 @@ struct task_state {
 	struct counting_state counting; /* of counters of perf */
 	struct cached_file files[8]; /* CACHED_FILES of them */
 	struct call_record call; /* of the call that returns, as it is made */
+	__u64 args[8]; /* of that call, by their index */
 };
 
 #endif
