@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
+use fathom_model::units;
 use fathom_probe::{Arrived, Counters, monotonic_ns, realtime_ns};
 
 use crate::counting::Counting;
@@ -87,6 +88,13 @@ impl<S: Source> Drain<S> {
         }
         self.settle()?;
         observer.ended();
+        let waiting = self.pipeline.in_files();
+        if waiting > 0 {
+            observer.note(&format!(
+                "storing the records that wait to be decoded ({} compressed)",
+                units::bytes(i64::try_from(waiting).unwrap_or(i64::MAX))
+            ));
+        }
         self.complete(target, observer)
     }
 
@@ -161,6 +169,7 @@ impl<S: Source> Drain<S> {
         }
         let counters = self.source.counters();
         let written = self.pipeline.written();
+        let waiting = self.pipeline.in_files();
         let totals = self.totals(&counters);
         observer.progress(&Progress {
             elapsed: self.started.elapsed(),
@@ -168,6 +177,7 @@ impl<S: Source> Drain<S> {
             lost: counters.lost + written.lost,
             ring_peak: self.source.ring_peak(),
             bytes: written.bytes,
+            waiting,
         });
         self.pipeline.note_totals(Totals {
             stored: written.rows,

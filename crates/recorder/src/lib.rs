@@ -36,6 +36,7 @@
 //! [`RowStream`] records without a session, [`replay`] makes a session of a raw capture, and
 //! [`snapshot`] has another process's recorder save what it has.
 
+mod backlog;
 mod counting;
 mod drain;
 mod error;

@@ -65,8 +65,10 @@ pub struct Progress {
     pub lost: u64,
     /// Highest share of a ring that was ever in use, 0 to 1.
     pub ring_peak: f64,
-    /// Bytes on disk.
+    /// Bytes of the session on disk.
     pub bytes: u64,
+    /// Bytes of compressed records that wait to be decoded and stored.
+    pub waiting: u64,
 }
 
 /// What came of a recording.

@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,20 +19,15 @@ use fathom_session::{
     Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard,
 };
 
+use crate::backlog::{self, Entry, Gone, backlog, bytes_of};
 use crate::rules::Feed;
 use crate::stages::{ROWS_BYTES, Stages, Written};
 use crate::trigger::Trigger;
 use crate::{Options, RecordError};
 
-/// Drains that may wait for the pipeline, and their bytes; one alone may have more. When it
-/// falls behind, the rings take what comes; what they can't take is counted as lost.
-const WAITING: usize = 16;
-/// As above.
-const WAITING_BYTES: usize = 64 << 20;
-
 /// What the recorder's resident memory stays below, besides its rings and the page that it may
 /// serve: drained records that wait, files that are remembered, rows, and the program itself.
-pub const MEMORY_BYTES: usize = WAITING_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
+pub const MEMORY_BYTES: usize = backlog::MEMORY_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
 
 /// How often rows are written when the session is watched: a call is to be seen within a
 /// second, and on its way waits in the rings and in batches, too.
@@ -61,17 +56,13 @@ struct Work {
 }
 
 /// What the thread and its client share.
-#[derive(Default)]
-struct Shared {
-    news: Mutex<News>,
-    /// Bytes of the drains that wait for the pipeline or are in it.
-    waiting: Mutex<usize>,
-    less_waits: Condvar,
-}
+type Shared = Mutex<News>;
 
 #[derive(Default)]
 struct News {
     written: Written,
+    /// Counts for session.json that have not been noted there.
+    totals: Option<Totals>,
     /// Why what is kept is to be saved.
     wanted: Option<String>,
     /// Copies that were made, or could not be.
@@ -82,10 +73,6 @@ struct News {
 
 /// What the thread is sent.
 pub(crate) enum Message {
-    /// What was drained; everything before the time has been.
-    Drained(Vec<RawChunk>, u64),
-    /// Counts for session.json.
-    Totals(Totals),
     /// Losses so far.
     Losses(Losses),
     /// What came so far is to be saved, with the losses until then.
@@ -99,8 +86,10 @@ pub(crate) enum Message {
 
 /// A running pipeline.
 pub(crate) struct Running {
-    to: SyncSender<Message>,
+    to: backlog::Sender<Message>,
     spare: Receiver<Vec<u8>>,
+    /// Buffers of drains that wait in files.
+    own_spare: Vec<Vec<u8>>,
     shared: Arc<Shared>,
     output: PathBuf,
     thread: Option<JoinHandle<Result<Completed, RecordError>>>,
@@ -126,34 +115,6 @@ impl News {
         self.reported = reported.max(new.iter().map(|s| s.at_ns).max());
         new
     }
-}
-
-impl Shared {
-    fn add(&self, bytes: usize) {
-        let full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > WAITING_BYTES;
-        let waiting = self.less_waits.wait_while(lock(&self.waiting), full);
-        *waiting.unwrap_or_else(PoisonError::into_inner) += bytes;
-    }
-
-    fn take(&self, bytes: usize) {
-        let mut waiting = lock(&self.waiting);
-        *waiting = waiting.saturating_sub(bytes);
-        drop(waiting);
-        self.less_waits.notify_all();
-    }
-}
-
-/// Takes all of it as the pipeline ends: the client must not wait for a thread that is gone.
-struct Ended(Arc<Shared>);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        self.0.take(usize::MAX);
-    }
-}
-
-fn bytes_of(chunks: &[RawChunk]) -> usize {
-    chunks.iter().map(|chunk| chunk.bytes.len()).sum()
 }
 
 impl Pipeline {
@@ -196,7 +157,7 @@ impl Pipeline {
             return Err(RecordError::Internal("the pipeline was started twice"));
         };
         system::return_large_buffers();
-        let (to, from) = sync_channel(WAITING);
+        let (to, from) = backlog(&self.output);
         let (spare_to, spare) = channel();
         let shared = Arc::<Shared>::default();
         let work = Work {
@@ -211,14 +172,12 @@ impl Pipeline {
         };
         let thread = std::thread::Builder::new()
             .name("fathom-rows".into())
-            .spawn(move || {
-                let _ended = Ended(Arc::clone(&work.shared));
-                work.run(&from)
-            })
+            .spawn(move || work.run(&from))
             .map_err(RecordError::system("can't start a thread"))?;
         Ok(Running {
             to,
             spare,
+            own_spare: Vec::new(),
             shared,
             output: self.output.clone(),
             thread: Some(thread),
@@ -250,18 +209,33 @@ fn create_capture(
 }
 
 impl Work {
-    fn run(mut self, from: &Receiver<Message>) -> Result<Completed, RecordError> {
-        for message in from {
-            match message {
-                Message::Drained(chunks, watermark_ns) => self.drained(chunks, watermark_ns)?,
-                Message::Totals(totals) => {
-                    self.stages.note_totals(totals);
-                    lock(&self.shared.news).saves = self.stages.saves();
+    fn run(mut self, from: &backlog::Receiver<Message>) -> Result<Completed, RecordError> {
+        let next = || {
+            from.next()
+                .map_err(RecordError::system("can't read the backlog"))
+        };
+        while let Some(entry) = next()? {
+            let totals = lock(&self.shared).totals.take();
+            if let Some(totals) = totals {
+                self.stages.note_totals(totals);
+                lock(&self.shared).saves = self.stages.saves();
+            }
+            match entry {
+                Entry::Drained(chunks, watermark_ns) => {
+                    let bytes = bytes_of(&chunks);
+                    self.drained(chunks, watermark_ns)?;
+                    from.freed(bytes);
                 }
-                Message::Losses(losses) => self.stages.note_losses(&losses)?,
-                Message::Save(request, losses) => self.stages.save(request, &losses)?,
-                Message::Counted(now_ns, values) => self.stages.note_counted(now_ns, &values)?,
-                Message::Finish(meta, losses) => return self.finish(*meta, &losses),
+                Entry::Message(Message::Losses(losses)) => self.stages.note_losses(&losses)?,
+                Entry::Message(Message::Save(request, losses)) => {
+                    self.stages.save(request, &losses)?;
+                }
+                Entry::Message(Message::Counted(now_ns, values)) => {
+                    self.stages.note_counted(now_ns, &values)?;
+                }
+                Entry::Message(Message::Finish(meta, losses)) => {
+                    return self.finish(*meta, &losses);
+                }
             }
         }
         Err(RecordError::Internal(
@@ -274,14 +248,12 @@ impl Work {
             chunks.iter().try_for_each(|chunk| raw.chunk(chunk))?;
             raw.watermark(watermark_ns)
         });
-        let bytes = bytes_of(&chunks);
         self.stages.push(chunks, watermark_ns)?;
-        self.shared.take(bytes);
         while let Some(buffer) = self.stages.spare_buffer() {
             self.spare.send(buffer).ok();
         }
         let written = self.stages.written();
-        let mut news = lock(&self.shared.news);
+        let mut news = lock(&self.shared);
         news.written = written;
         if let Some(because) = self.stages.wants_save() {
             news.wanted = Some(because);
@@ -311,7 +283,7 @@ impl Work {
             self.raw_failed = Some(error);
         }
         // A condition that held in rows before may not have been answered yet.
-        let found = lock(&self.shared.news).wanted.take();
+        let found = lock(&self.shared).wanted.take();
         let output = &self.output;
         let save = |because: Option<String>| Some(save_request(output, &found.or(because)?));
         // The merges at the end take processor time and memory, too.
@@ -321,7 +293,7 @@ impl Work {
             meta.cost.recorder_peak_rss_bytes = Some(peak_rss);
         };
         let mut finished = self.stages.finish(meta, losses, save, measured)?;
-        let mut news = lock(&self.shared.news);
+        let mut news = lock(&self.shared);
         news.saves = std::mem::take(&mut finished.saves);
         finished.saves = news.not_reported();
         Ok(Completed {
@@ -333,29 +305,35 @@ impl Work {
 
 impl Running {
     /// Hands over what was drained; everything before `watermark_ns` has been.
-    /// Waits when the pipeline is behind.
+    /// Waits when the pipeline is behind and nothing has room for more.
     pub(crate) fn send(
         &mut self,
         chunks: Vec<RawChunk>,
         watermark_ns: u64,
     ) -> Result<(), RecordError> {
-        self.shared.add(bytes_of(&chunks));
-        match self.to.send(Message::Drained(chunks, watermark_ns)) {
+        let own_spare = &mut self.own_spare;
+        match (self.to).drained(chunks, watermark_ns, |buffer| own_spare.push(buffer)) {
             Ok(()) => Ok(()),
             // The thread's own error says why.
-            Err(_) => self.join().map(drop),
+            Err(Gone) => self.join().map(drop),
         }
     }
 
     /// Sends what the recording can go on without when the pipeline is gone: [`Running::send`]
     /// reports that.
     pub(crate) fn tell(&self, message: Message) {
-        self.to.send(message).ok();
+        self.to.message(message).ok();
     }
 
-    /// Counts for session.json; the next ones do as well when the pipeline is behind.
+    /// Counts for session.json. They do not wait for what was drained before: should the recorder be
+    /// killed, they say what is missing.
     pub(crate) fn note_totals(&self, totals: Totals) {
-        self.to.try_send(Message::Totals(totals)).ok();
+        lock(&self.shared).totals = Some(totals);
+    }
+
+    /// Compressed bytes that wait in files.
+    pub(crate) fn in_files(&self) -> u64 {
+        self.to.in_files()
     }
 
     /// Has what came so far saved beside the session, with what was lost until then.
@@ -365,21 +343,21 @@ impl Running {
 
     /// Why what is kept is to be saved now; says so once for each save.
     pub(crate) fn wanted_save(&self) -> Option<String> {
-        lock(&self.shared.news).wanted.take()
+        lock(&self.shared).wanted.take()
     }
 
     /// Copies that were made, or could not be, since the last time.
     pub(crate) fn new_saves(&self) -> Vec<Save> {
-        lock(&self.shared.news).not_reported()
+        lock(&self.shared).not_reported()
     }
 
     /// Memory to drain into.
-    pub(crate) fn spare_buffer(&self) -> Option<Vec<u8>> {
-        self.spare.try_recv().ok()
+    pub(crate) fn spare_buffer(&mut self) -> Option<Vec<u8>> {
+        self.own_spare.pop().or_else(|| self.spare.try_recv().ok())
     }
 
     pub(crate) fn written(&self) -> Written {
-        lock(&self.shared.news).written
+        lock(&self.shared).written
     }
 
     /// Writes what is left and closes the session.

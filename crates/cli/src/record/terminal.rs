@@ -138,11 +138,15 @@ impl Observer for Terminal {
             }
         };
         self.last = Some((Instant::now(), progress.seen));
+        let waiting = match progress.waiting {
+            0 => String::new(),
+            n => format!("  {} waiting", bytes(n)),
+        };
         let mut out = std::io::stderr().lock();
         // A terminal that is gone is no reason to end the recording.
         write!(
             out,
-            "\r\x1b[Kfathom: {:.1} s  {} events/s  lost {}  buffer {:.0} %  {} on disk",
+            "\r\x1b[Kfathom: {:.1} s  {} events/s  lost {}  buffer {:.0} %  {} on disk{waiting}",
             progress.elapsed.as_secs_f64(),
             count(rate as u64),
             count(progress.lost),
