@@ -1,5 +1,7 @@
 //! `contention`: threads wait for each other on one file.
 
+use std::collections::BTreeMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
@@ -33,7 +35,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "Threads or processes wait for the lock of one file: for one that they take themselves (flock, fcntl), or for the \
            one with which the kernel lets one write at a time into a file.",
     when: "Locks: five or more calls of flock, F_SETLKW or F_OFD_SETLKW by one thread on one file that took over 50 microseconds \
-           (a free lock takes less), and took a tenth of the thread's time or more in sum. Writes: two or more threads write to \
+           (a free lock takes less), and took a tenth of the thread's time or more in sum; or of several threads that wait less often each, as the processes of a script do. Writes: two or more threads write to \
            one file, and the median of writes that began while another thread's was under way is twice that of the others or \
            more, of 100 of each.",
     cost: "the time of the waits; for writes the overlapping ones' time beyond what as many take alone",
@@ -152,10 +154,18 @@ impl Rule for Contention {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let path = |file: FileId| run.state.files.get(file).map_or("", |f| f.name());
+        let mut seldom: BTreeMap<(FileId, &str), Vec<&Locks>> = BTreeMap::new();
         for ((tid, file), locks) in self.locks.iter() {
             let time = (locks.last_at_ns - locks.first_at_ns).max(1);
             let part = locks.waited_ns as f64 / time as f64;
-            if locks.waits < MIN_WAITS || part < MIN_PART || !run.matters(locks.waited_ns) {
+            if locks.waits < MIN_WAITS {
+                // One that takes the lock once has no time of its own between two.
+                if locks.waited_ns as f64 >= run.lifetime_ns(locks.pid) as f64 * MIN_PART {
+                    seldom.entry((*file, &*locks.comm)).or_default().push(locks);
+                }
+                continue;
+            }
+            if part < MIN_PART || !run.matters(locks.waited_ns) {
                 continue;
             }
             out.push(Found {
@@ -178,6 +188,35 @@ impl Rule for Contention {
                     "file_id = {} AND (syscall = 'flock' OR args LIKE 'cmd=F_%SETLK%')",
                     file.0
                 )),
+                ..Found::default()
+            });
+        }
+        for ((file, comm), all) in seldom {
+            let waits: u64 = all.iter().map(|locks| locks.waits).sum();
+            let waited: i64 = all.iter().map(|locks| locks.waited_ns).sum();
+            if all.len() < 2 || waits < MIN_WAITS || !run.matters(waited) {
+                continue;
+            }
+            let mut examples = Examples::default();
+            all.iter().for_each(|locks| examples.add_all(&locks.examples));
+            out.push(Found {
+                cost_ns: Some(waited),
+                costs: Costs::of(&[Kind::Flock, Kind::Fcntl]),
+                title: format!(
+                    "{} processes {comm} wait {} times for the lock of {}, {} in sum",
+                    units::count(all.len() as i64),
+                    units::count(waits as i64),
+                    path(file),
+                    units::duration(waited),
+                ),
+                subject: Subject {
+                    comm: (!comm.is_empty()).then(|| comm.to_owned()),
+                    ..Subject::default()
+                }
+                .with_file(file, path(file)),
+                evidence: vec![number("waits", waits as i64), number("processes", all.len() as i64)],
+                examples: examples.list(),
+                query: sql::calls(&format!("file_id = {} AND (syscall = 'flock' OR args LIKE 'cmd=F_%SETLK%')", file.0)),
                 ..Found::default()
             });
         }
@@ -229,6 +268,26 @@ mod tests {
         }
         let found = fires("contention", s);
         assert_eq!(found[0].cost_ns, Some(40_000_000));
+    }
+
+    #[test]
+    fn processes_that_wait_once_each_count_together() {
+        let waits = |processes: i32, ns: i64| {
+            let mut s = Scenario::new();
+            for pid in 200..200 + processes {
+                s.process(pid);
+                let began = s.now();
+                let fd = s.open("/data/lock", "O_RDWR|O_CREAT");
+                s.flock(fd, ns);
+                s.close(fd);
+                s.child_ends(began, 100, "program");
+            }
+            s
+        };
+        let found = fires("contention", waits(20, 2_000_000));
+        assert_eq!((found.len(), found[0].evidence[0].value), (1, 20.0));
+        silent("contention", waits(20, 1_000));
+        silent("contention", waits(3, 2_000_000));
     }
 
     #[test]

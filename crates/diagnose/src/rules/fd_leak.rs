@@ -1,16 +1,20 @@
 //! `fd-leak`: descriptors are opened and not closed.
 
+use std::collections::{HashMap, HashSet};
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Example, Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::names::directory;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::state::descriptors::Opened;
+use crate::state::descriptors::{Description, Opened};
 use crate::text::{Text, counted};
+use crate::text_key::key_of;
 
 /// Descriptors that are left open from which on they count.
 const MIN_OPEN: usize = 100;
@@ -27,7 +31,9 @@ static INFO: RuleInfo = RuleInfo {
            fails: connections, files, libraries.",
     when: "open failed with EMFILE or ENFILE; or a process has 100 or more descriptors open that it opened in the recording, these \
            are over half of all it opened, and the same few paths or directories are behind them: one file opened 10 times or more \
-           and never closed, or all of them 3 times or more on average, with a tenth or more of what is open opened in the first half, the third quarter and the last quarter each of the time from the first of them on. \
+           and never closed, or all of them 3 times or more on average, with a tenth or more of what is open opened in the first half, the third quarter and the last quarter each of the time from the first of them on. Or \
+           it read or wrote 100 or more that are open only right after it opened them, a tenth or more of them in each quarter of that time, and closed others of the same directories, one for ten that are open or more, or read each of them to its end: one way out lacks a close. \
+           A cache of descriptors uses them again, or closes the oldest. Files that the process wrote itself and has open to read do not count there. \
            A server with many different files open is healthy, as is a pool whose workers open the same files once each as it starts.",
     cost: "",
     advice: "Close each descriptor on every way out, errors too (goto out, RAII, with, defer); look for the call that made the \
@@ -37,6 +43,13 @@ static INFO: RuleInfo = RuleInfo {
     good: "int fd = open(path, O_RDONLY);\nint ok = read(fd, &header, sizeof header) >= 0;\nclose(fd);\nreturn ok ? 0 : -1;",
     reference: "getrlimit(2), RLIMIT_NOFILE",
 };
+
+/// One descriptor of the same directories is closed for so many that stay.
+const CLOSED_OF: usize = 10;
+/// How many times longer than it was used a descriptor is open without any use.
+const IDLE: i64 = 10;
+/// Directories of a process that are told apart.
+const MAX_DIRECTORIES: usize = 4096;
 
 /// Descriptors of one file that are open at the same time from which on it is a
 /// leak.
@@ -48,9 +61,17 @@ const MIN_MEAN: usize = 3;
 const PARTS: usize = 4;
 const MIN_GROWTH: f64 = 0.1;
 
-/// Whether descriptors that were opened at these times became more and more until `end`.
-fn grows(times: &[i64], end: i64) -> bool {
-    let Some(first) = times.iter().copied().min() else { return false };
+/// How descriptors become more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Growth {
+    steady: bool,
+    /// Some of all ages are there.
+    from_the_first_on: bool,
+}
+
+/// How descriptors that were opened at these times became more until `end`.
+fn grows(times: &[i64], end: i64) -> Growth {
+    let Some(first) = times.iter().copied().min() else { return Growth::default() };
     let length = (end - first).max(1);
     let mut opened = [0usize; PARTS];
     for time in times {
@@ -60,10 +81,14 @@ fn grows(times: &[i64], end: i64) -> bool {
             *count += 1;
         }
     }
+    let enough = |count: &usize| *count as f64 >= times.len() as f64 * MIN_GROWTH;
     let [first, second, third, last] = opened;
     // Files are slow to open as long as they are not in memory: the first quarter may have few.
     let parts = [first + second, third, last];
-    parts.iter().all(|count| *count as f64 >= times.len() as f64 * MIN_GROWTH)
+    Growth {
+        steady: parts.iter().all(enough),
+        from_the_first_on: opened.iter().all(enough),
+    }
 }
 
 /// The call that opened a descriptor.
@@ -88,6 +113,8 @@ struct Process {
     refused: u64,
     errno: String,
     refused_examples: Examples,
+    /// Files that it closed, by the numbers of their directories.
+    closed: HashMap<u64, u64>,
 }
 
 /// The rule's state.
@@ -104,17 +131,57 @@ impl Default for FdLeak {
     }
 }
 
+impl Process {
+    /// Whether descriptors that were used only at first are those of a way out that lacks a close.
+    fn forgets(&self, idle: &[(i64, u64, &Description)], until: i64, run: &Run) -> bool {
+        let times: Vec<i64> = idle.iter().map(|(at, ..)| *at).collect();
+        if idle.len() < MIN_OPEN || !grows(&times, until).from_the_first_on {
+            return false;
+        }
+        let directories: HashSet<u64> = idle.iter().map(|(_, directory, _)| *directory).collect();
+        let closed: u64 = directories.iter().filter_map(|directory| self.closed.get(directory)).sum();
+        let read_whole = |open: &Description| {
+            let size = open.file.and_then(|id| run.state.files.get(id)?.size);
+            open.written == 0 && size.is_some_and(|size| open.end.is_some_and(|end| end >= size))
+        };
+        closed >= (idle.len() / CLOSED_OF).max(1) as u64 || idle.iter().all(|(.., open)| read_whole(open))
+    }
+}
+
+impl FdLeak {
+    /// The directory of a regular file whose descriptor was used, and only right after it was opened.
+    fn is_idle(&self, open: &Description, run: &Run) -> Option<u64> {
+        let opened = open.opened.as_ref()?;
+        let file = open.file.and_then(|id| run.state.files.get(id)).filter(|file| file.is_regular())?;
+        // A database keeps those of its tables.
+        let own_table = file.written > 0 && open.written == 0;
+        let end = run.state.process(opened.pid).and_then(|p| p.ended_at_ns).unwrap_or(run.state.now_ns());
+        let (used, unused) = (open.used_at_ns - opened.ts_ns, end - open.used_at_ns);
+        (!own_table && used > 0 && unused >= used.saturating_mul(IDLE)).then(|| key_of(directory(&opened.path)))
+    }
+}
+
 impl Rule for FdLeak {
     fn info(&self) -> &'static RuleInfo {
         &INFO
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Dup])
+        Kinds::of(&[Kind::Open, Kind::Dup, Kind::Close])
     }
 
-    fn call(&mut self, call: &Call, _: &Context) {
+    fn call(&mut self, call: &Call, context: &Context) {
         let process = self.processes.entry(call.pid);
+        if call.kind == Kind::Close {
+            let opened = context.open().and_then(|open| open.opened.as_ref());
+            let regular = context.file(call).is_some_and(|file| file.is_regular());
+            if let Some(opened) = opened.filter(|opened| regular && opened.pid == call.pid)
+                && process.closed.len() < MAX_DIRECTORIES
+            {
+                *process.closed.entry(key_of(directory(&opened.path))).or_default() += 1;
+            }
+            return;
+        }
         if process.opens + process.refused == 0 {
             process.comm = call.comm_text();
         }
@@ -131,12 +198,16 @@ impl Rule for FdLeak {
         for (pid, process) in self.processes.iter() {
             // A process that has ended has closed everything.
             let ended = run.state.process(*pid).is_some_and(|p| p.ended_at_ns.is_some());
-            let mut same = std::collections::HashMap::new();
+            let mut same = HashMap::new();
             // When, by which call and on what those were opened that are open still.
             let mut left = Vec::new();
+            let mut idle = Vec::new();
             for (fd, description) in run.state.descriptors.open_in(*pid) {
                 if let Some(opened) = description.opened.as_ref().filter(|o| o.pid == *pid) {
                     left.push((opened, fd, description.file));
+                    if let Some(directory) = self.is_idle(description, run) {
+                        idle.push((opened.ts_ns, directory, description));
+                    }
                     if let Some(file) = description.file {
                         *same.entry(file).or_insert(0usize) += 1;
                     }
@@ -144,14 +215,16 @@ impl Rule for FdLeak {
             }
             let (open, files) = (left.len(), same.len().max(1));
             let most = same.into_iter().max_by_key(|(file, n)| (*n, file.0));
+            let until = run.state.process(*pid).and_then(|p| p.ended_at_ns).unwrap_or(run.state.now_ns());
             let steady = || {
                 let times: Vec<i64> = left.iter().map(|(opened, ..)| opened.ts_ns).collect();
-                let end = run.state.process(*pid).and_then(|p| p.ended_at_ns);
-                grows(&times, end.unwrap_or(run.state.now_ns()))
+                grows(&times, until).steady
             };
-            let leaking = open >= MIN_OPEN
+            let forgotten = process.forgets(&idle, until, run);
+            let same = open >= MIN_OPEN
                 && (most.is_some_and(|(_, n)| n >= MIN_SAME) || open >= files * MIN_MEAN && steady())
                 && open as f64 > MIN_PART * process.opens as f64;
+            let leaking = same || forgotten;
             if process.refused == 0 && !leaking {
                 continue;
             }
@@ -166,7 +239,12 @@ impl Rule for FdLeak {
                 if ended { "ended with" } else { "has" },
                 units::count(open as i64),
             );
-            if leaking && times == 0 {
+            if forgotten && !same {
+                title.push_str(&format!(
+                    ", {} of which it used only right after opening them",
+                    units::count(idle.len() as i64)
+                ));
+            } else if leaking && times == 0 {
                 title.push_str(&format!(", {:.0} of each of {} files, and more and more", open as f64 / files as f64, units::count(files as i64)));
             }
             if times > 0 {
@@ -263,9 +341,9 @@ mod tests {
     #[test]
     fn slow_at_first_is_growth_and_a_burst_is_not() {
         let slow: Vec<i64> = (0..10).map(|i| i * 50).chain((0..90).map(|i| 500 + i * 5)).collect();
-        assert!(super::grows(&slow, 1000));
+        assert!(super::grows(&slow, 1000).steady);
         let burst: Vec<i64> = (0..100).collect();
-        assert!(!super::grows(&burst, 1000) && !super::grows(&[], 1000));
+        assert!(!super::grows(&burst, 1000).steady && !super::grows(&[], 1000).steady);
     }
 
     #[test]
@@ -279,6 +357,34 @@ mod tests {
         s.wait_ms(100);
         s.stat("/etc/app.conf");
         silent("fd-leak", s);
+    }
+
+    /// Reads all documents; of those in three `every` of them is closed.
+    fn documents(closed: i32, again: bool) -> Scenario {
+        let mut s = Scenario::new();
+        let mut open = Vec::new();
+        for i in 0..600 {
+            let fd = s.open_existing(&format!("/docs/{i}"), "O_RDONLY", 9000);
+            s.read(fd, 4096);
+            if i % 3 < closed {
+                s.close(fd);
+            } else {
+                open.push(fd);
+            }
+        }
+        for fd in open.into_iter().filter(|_| again) {
+            s.read(fd, 4096);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_one_way_out_that_does_not_close() {
+        let found = fires("fd-leak", documents(2, false));
+        assert!(found[0].title.contains("right after opening"), "{}", found[0].title);
+        // Of a cache of descriptors.
+        silent("fd-leak", documents(2, true));
+        silent("fd-leak", documents(0, false));
     }
 
     #[test]

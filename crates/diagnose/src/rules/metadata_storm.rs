@@ -1,6 +1,6 @@
 //! `metadata-storm`: more time goes into names and attributes than into bytes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fathom_model::units;
 
@@ -19,6 +19,10 @@ const WINDOW_NS: i64 = 1_000_000_000;
 const MIN_CALLS: u64 = 1_000;
 /// Their share of the process's I/O time in the window.
 const MIN_PART: f64 = 0.5;
+/// Calls for each name: more ask the same again, which other rules are about.
+const MAX_SAME: u64 = 20;
+/// Names that are told apart.
+const MAX_NAMES: u64 = 1_000;
 /// Share of the window that they take.
 const MIN_BUSY: f64 = 0.1;
 /// Entries that are asked about one by one from which on they count.
@@ -60,8 +64,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process spends most of its I/O time on opening, looking up, listing and removing files rather than on their bytes: very \
            many small files, or one stat for each entry of a directory.",
     when: "In windows of a second: 1,000 or more such calls by a process, which take half or more of its I/O time and a tenth or more of \
-           the second, while one in twenty of its calls or more moves bytes of regular files. Calls that make, change or remove names or attributes are \
-           what a program is asked to do: they count from 1,000 of their own in the second on. lseek does not count. Or 500 or more stats by path of entries, no directories, of a directory that the process \
+           the second, on many names (20 calls for each or fewer), while one in twenty of its calls or more moves bytes of regular files. Calls that make, change or remove names or attributes are \
+           what a program is asked to do: they do not count, nor does the closing of a file that was opened to be made. lseek does not count. Or 500 or more stats by path of entries, no directories, of a directory that the process \
            listed right before, of which it opens some, but fewer than half, until the end of the recording. So tools whose work this is stay out: find, du and ls open none of the files, \
            and those that copy or pack them open all. Calls that fail with ENOENT belong to `lookup-storm` and do not count.",
     cost: "for stats of entries their time; else the time of such calls beyond that of moving bytes in these windows",
@@ -96,8 +100,10 @@ struct Process {
     window: i64,
     /// Those that only look.
     looks: Calls,
-    /// Those that make, change or remove something.
-    changes: Calls,
+    /// How many make, change or remove something.
+    changes: u64,
+    /// Names that they are about, while these are few enough to tell.
+    names: HashSet<u64>,
     /// Of regular files.
     data_calls: u64,
     data_ns: i64,
@@ -127,21 +133,18 @@ impl Process {
     fn end_window(&mut self) {
         let (looks, changes) = (std::mem::take(&mut self.looks), std::mem::take(&mut self.changes));
         let (data_calls, data_ns) = (std::mem::take(&mut self.data_calls), std::mem::take(&mut self.data_ns));
-        let many = changes.count >= MIN_CALLS;
-        let (calls, ns) = if many {
-            (looks.count + changes.count, looks.ns + changes.ns)
-        } else {
-            (looks.count, looks.ns)
-        };
+        let names = u64::try_from(std::mem::take(&mut self.names).len()).unwrap_or(u64::MAX);
+        let (calls, ns) = (looks.count, looks.ns);
         let part = ns as f64 / (ns + data_ns).max(1) as f64;
         let busy = ns as f64 / WINDOW_NS as f64;
-        let used = data_calls as f64 >= (looks.count + changes.count) as f64 * MIN_DATA;
-        if calls >= MIN_CALLS && part >= MIN_PART && busy >= MIN_BUSY && used {
+        let used = data_calls as f64 >= (calls + changes) as f64 * MIN_DATA;
+        let many = names >= (calls / MAX_SAME).min(MAX_NAMES);
+        if calls >= MIN_CALLS && part >= MIN_PART && busy >= MIN_BUSY && used && many {
             self.windows += 1;
             self.total_calls += calls;
             self.excess_ns += ns - data_ns;
             if self.examples.list().is_empty() {
-                self.examples = if many && changes.ns > looks.ns { changes.examples } else { looks.examples };
+                self.examples = looks.examples;
             }
         }
     }
@@ -150,7 +153,8 @@ impl Process {
     fn total(&self) -> (u64, u64, i64, Examples) {
         let mut last = Process {
             looks: self.looks.clone(),
-            changes: self.changes.clone(),
+            changes: self.changes,
+            names: self.names.clone(),
             data_calls: self.data_calls,
             data_ns: self.data_ns,
             examples: self.examples.clone(),
@@ -187,7 +191,7 @@ pub struct MetadataStorm {
 impl Default for MetadataStorm {
     fn default() -> Self {
         Self {
-            processes: Bounded::new(|process| process.total_calls + process.looks.count + process.changes.count),
+            processes: Bounded::new(|process| process.total_calls + process.looks.count),
             // Of those that are forgotten it is not known whether they are opened.
             entries: Bounded::new(|entry| u64::from(entry.opened)),
         }
@@ -226,10 +230,14 @@ impl Rule for MetadataStorm {
             process.data_calls += u64::from(call.moved() > 0 && file.is_some_and(|f| f.is_regular()));
             return;
         }
-        if changes(call) {
-            process.changes.add(call);
+        let of_new = call.kind == Kind::Close && context.open().and_then(|open| open.opened_with("O_CREAT")) == Some(true);
+        if of_new || changes(call) {
+            process.changes += 1;
         } else {
             process.looks.add(call);
+            if let Some(key) = call.path_key().filter(|_| (process.names.len() as u64) < MAX_NAMES) {
+                process.names.insert(key);
+            }
         }
         if call.kind == Kind::ReadDir {
             process.listed = call.path.map(str::to_owned);
@@ -391,23 +399,31 @@ mod tests {
     }
 
     #[test]
-    fn silent_on_creating_files_unless_they_are_very_many() {
-        let create = |files: usize, others: usize| {
-            let mut s = Scenario::new();
-            for i in 0..others {
-                s.stat(&format!("/lib/{i}"));
-            }
-            for i in 0..files {
-                s.slow(800_000);
-                let fd = s.open(&format!("/thumbs/{i}"), "O_WRONLY|O_CREAT|O_TRUNC");
-                s.slow(0);
-                s.write(fd, 1000);
-                s.close(fd);
-            }
-            s
-        };
-        silent("metadata-storm", create(140, 1500));
-        fires("metadata-storm", create(1200, 0));
+    fn silent_on_creating_files() {
+        let mut s = Scenario::new();
+        s.slow(100_000);
+        for i in 0..3000 {
+            let fd = s.open(&format!("/mail/tmp/{i}"), "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 1000);
+            s.close(fd);
+            s.link(&format!("/mail/tmp/{i}"), &format!("/mail/new/{i}"));
+            s.unlink(&format!("/mail/tmp/{i}"));
+        }
+        silent("metadata-storm", s);
+    }
+
+    #[test]
+    fn silent_on_one_name_that_is_asked_for_very_often() {
+        let mut s = Scenario::new();
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT|O_APPEND");
+        for i in 0..2000 {
+            s.slow(100_000);
+            s.stat("/var/log/app");
+            s.stat(&format!("/var/log/{}", i % 5));
+            s.slow(0);
+            s.write(log, 100);
+        }
+        silent("metadata-storm", s);
     }
 
     #[test]

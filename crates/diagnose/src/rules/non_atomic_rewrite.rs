@@ -1,10 +1,12 @@
 //! `non-atomic-rewrite`: a file is emptied and written anew in place.
 
+use std::collections::BTreeMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
-use crate::finding::{Example, Examples, Group, Severity, Subject};
+use crate::finding::{EXAMPLES, Example, Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
@@ -23,9 +25,12 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process empties a file that has something in it (O_TRUNC, ftruncate to 0) and writes the new contents into it. A \
            crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
     when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \
-           anew, twice or more: a file that is rewritten once may be the result of a build. Not when the empty file is made durable \
-           before it is written: then the emptying itself is what counts, as in a journal whose end it is. Not on files \
-           without a name (O_TMPFILE, unlinked), nor on file systems in memory.",
+           anew, twice or more: a file that is rewritten once may be the result of a build. Of processes that do it once each those count together that had opened the file to read it before: \
+           they load it, change it and save it. Not when the empty file is made durable \
+           before it is written: then the emptying itself is what counts, as in a journal whose end it is. Not when what is written \
+           then is made durable piece by piece, nor when ftruncate empties a file that was opened with O_APPEND: then it is a log that begins anew, \
+           and what it held is elsewhere. Not on files \
+           without a name (O_TMPFILE, unlinked by the end), nor on file systems in memory.",
     cost: "",
     advice: "Write a new file beside it, fsync it, rename it onto the old one and fsync the directory.",
     not_when: "Not when the file can be made anew, or when its inode must stay the same (others hold it open).",
@@ -41,15 +46,46 @@ struct Rewrites {
     comm: Text,
     /// Emptied with so much in it by this call, and neither written nor made durable since.
     emptied: Option<(i64, Example)>,
+    /// Since it was written anew: syncs with writes before them, and whether one was written since
+    /// the last.
+    syncs: u64,
+    unsynced: bool,
     rewrites: u64,
     lost_bytes: i64,
+    /// Whether the process had opened it to read it.
+    loaded: bool,
     examples: Examples,
+}
+
+impl Rewrites {
+    fn writes(&mut self) {
+        self.unsynced = true;
+        if let Some((had, example)) = self.emptied.take() {
+            self.rewrites += 1;
+            self.lost_bytes = self.lost_bytes.max(had);
+            self.examples.keep(example);
+            self.syncs = 0;
+        }
+    }
+
+    fn made_durable(&mut self) {
+        self.emptied = None;
+        if std::mem::take(&mut self.unsynced) {
+            self.syncs += 1;
+            // A log, whose entries are made durable one after the other.
+            if self.syncs == 2 {
+                self.rewrites = self.rewrites.saturating_sub(1);
+            }
+        }
+    }
 }
 
 /// The rule's state.
 #[derive(Debug)]
 pub struct NonAtomicRewrite {
     files: Bounded<(i32, FileId), Rewrites>,
+    /// Files that a process opened to read them.
+    loaded: Bounded<(i32, FileId), bool>,
     /// Length of a file before it was emptied, as the writes that were seen tell.
     length: Bounded<FileId, i64>,
 }
@@ -58,6 +94,7 @@ impl Default for NonAtomicRewrite {
     fn default() -> Self {
         Self {
             files: Bounded::new(|rewrites| rewrites.rewrites),
+            loaded: Bounded::new(|_| 0),
             length: Bounded::new(|_| 0),
         }
     }
@@ -79,18 +116,14 @@ impl Rule for NonAtomicRewrite {
                 let length = self.length.entry(id);
                 *length = (*length).max(end);
             }
-            if let Some(rewrites) = self.files.get_mut(&(call.pid, id))
-                && let Some((had, example)) = rewrites.emptied.take()
-            {
-                rewrites.rewrites += 1;
-                rewrites.lost_bytes = rewrites.lost_bytes.max(had);
-                rewrites.examples.keep(example);
+            if let Some(rewrites) = self.files.get_mut(&(call.pid, id)) {
+                rewrites.writes();
             }
             return;
         }
         if call.kind == Kind::Sync {
             if let Some(rewrites) = self.files.get_mut(&(call.pid, id)) {
-                rewrites.emptied = None;
+                rewrites.made_durable();
             }
             return;
         }
@@ -99,6 +132,9 @@ impl Rule for NonAtomicRewrite {
             _ => call.arg("length") == Some("0"),
         };
         if !empties {
+            if call.kind == Kind::Open && !call.has_flag("O_WRONLY") {
+                *self.loaded.entry((call.pid, id)) = true;
+            }
             return;
         }
         let written = self.length.remove(&id).unwrap_or(0);
@@ -108,41 +144,63 @@ impl Rule for NonAtomicRewrite {
         let known = file.and_then(|f| f.size).unwrap_or(0);
         let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile() && !f.unlinked);
         let had = written.max(known);
-        if had == 0 || !fit {
+        let log = call.kind == Kind::Truncate && context.open().and_then(|open| open.opened_with("O_APPEND")) == Some(true);
+        if had == 0 || !fit || log {
             return;
         }
         let rewrites = self.files.entry((call.pid, id));
         rewrites.comm = call.comm_text();
+        rewrites.loaded |= self.loaded.get(&(call.pid, id)).is_some();
         rewrites.emptied = Some((had, Example::of(call)));
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        let mut together: BTreeMap<(FileId, &str), Vec<(i32, &Rewrites)>> = BTreeMap::new();
         for ((pid, file), rewrites) in self.files.iter() {
-            if rewrites.rewrites < MIN_REWRITES {
+            // What is gone by now was not meant to last.
+            if run.state.files.get(*file).is_some_and(|f| f.unlinked) {
                 continue;
             }
-            let path = run.state.files.get(*file).map_or("", |f| f.name());
-            out.push(Found {
-                severity: Some(Severity::Medium),
-                title: format!(
-                    "{} empties {path} and writes it again {} times: a crash before it is done would lose up to {}",
-                    rewrites.comm,
-                    units::count(rewrites.rewrites as i64),
-                    units::bytes(rewrites.lost_bytes),
-                ),
-                subject: Subject::process(*pid, &rewrites.comm).with_file(*file, path),
-                evidence: vec![
-                    number("rewrites", rewrites.rewrites as i64),
-                    number("bytes_at_stake", rewrites.lost_bytes),
-                ],
-                examples: rewrites.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND (flags LIKE '%O_TRUNC%' OR syscall = 'ftruncate' OR call_writes(syscall))",
-                    file.0
-                )),
-                ..Found::default()
-            });
+            if rewrites.rewrites >= MIN_REWRITES {
+                out.push(found(run, Some(*pid), *file, &[(*pid, rewrites)]));
+            } else if rewrites.rewrites > 0 && rewrites.loaded {
+                together.entry((*file, &rewrites.comm)).or_default().push((*pid, rewrites));
+            }
         }
+        for ((file, _), mut all) in together.into_iter().filter(|(_, all)| all.len() as u64 >= MIN_REWRITES) {
+            all.sort_by_key(|(pid, _)| *pid);
+            out.push(found(run, None, file, &all));
+        }
+    }
+}
+
+/// What a process, or several of one program, do to a file.
+fn found(run: &Run, pid: Option<i32>, file: FileId, all: &[(i32, &Rewrites)]) -> Found {
+    let path = run.state.files.get(file).map_or("", |f| f.name());
+    let comm = all.first().map_or("", |(_, rewrites)| &*rewrites.comm);
+    let times: u64 = all.iter().map(|(_, rewrites)| rewrites.rewrites).sum();
+    let lost_bytes = all.iter().map(|(_, rewrites)| rewrites.lost_bytes).max().unwrap_or(0);
+    let condition = pid.map_or_else(|| format!("comm = {}", sql::quote(comm)), |pid| format!("pid = {pid}"));
+    Found {
+        severity: Some(Severity::Medium),
+        title: format!(
+            "{comm} empties {path} and writes it again {} times: a crash before it is done would lose up to {}",
+            units::count(times as i64),
+            units::bytes(lost_bytes),
+        ),
+        subject: Subject {
+            pid,
+            comm: (!comm.is_empty()).then(|| comm.to_owned()),
+            ..Subject::default()
+        }
+        .with_file(file, path),
+        evidence: vec![number("rewrites", times as i64), number("bytes_at_stake", lost_bytes)],
+        examples: all.iter().flat_map(|(_, rewrites)| rewrites.examples.list()).take(EXAMPLES).collect(),
+        query: sql::calls(&format!(
+            "{condition} AND file_id = {} AND (flags LIKE '%O_TRUNC%' OR syscall = 'ftruncate' OR call_writes(syscall))",
+            file.0
+        )),
+        ..Found::default()
     }
 }
 
@@ -161,6 +219,29 @@ mod tests {
         let found = fires("non-atomic-rewrite", s);
         // The first one made the file.
         assert_eq!(found[0].evidence[0].value, 3.0);
+    }
+
+    #[test]
+    fn processes_that_load_change_and_save_count_together() {
+        let saves = |loads: bool| {
+            let mut s = Scenario::new();
+            for pid in 200..205 {
+                s.process(pid);
+                if loads {
+                    let fd = s.open_existing("/home/state.json", "O_RDONLY", 700);
+                    s.read(fd, 700);
+                    s.close(fd);
+                }
+                let fd = s.open_existing("/home/state.json", "O_WRONLY|O_CREAT|O_TRUNC", 700);
+                s.write(fd, 700);
+                s.close(fd);
+            }
+            s
+        };
+        let found = fires("non-atomic-rewrite", saves(true));
+        assert_eq!((found.len(), found[0].evidence[0].value), (1, 5.0));
+        // The results of builds.
+        silent("non-atomic-rewrite", saves(false));
     }
 
     #[test]
@@ -194,6 +275,23 @@ mod tests {
     }
 
     #[test]
+    fn silent_on_a_log_that_begins_anew() {
+        // Each entry is made durable; once in a while all of them are elsewhere.
+        for flags in ["O_RDWR|O_CREAT", "O_RDWR|O_CREAT|O_APPEND"] {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/wal", flags);
+            for _ in 0..4 {
+                for i in 0..5 {
+                    s.pwrite(fd, 700, i * 700);
+                    s.fdatasync(fd);
+                }
+                s.truncate(fd, 0);
+            }
+            silent("non-atomic-rewrite", s);
+        }
+    }
+
+    #[test]
     fn fires_on_emptying_by_ftruncate() {
         let mut s = Scenario::new();
         let fd = s.open("/data/state", "O_RDWR|O_CREAT");
@@ -218,6 +316,14 @@ mod tests {
                 s.pwrite(fd, 700, 0);
             }
         }
+        silent("non-atomic-rewrite", s);
+        let mut s = Scenario::new();
+        for _ in 0..4 {
+            let fd = s.open("/tmp/tmpx1/probe", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700);
+            s.close(fd);
+        }
+        s.unlink("/tmp/tmpx1/probe");
         silent("non-atomic-rewrite", s);
     }
 }

@@ -14,9 +14,9 @@ use crate::state::{Context, State};
 use crate::text::list;
 
 /// Processes that one starts.
-const MIN_PROCESSES: usize = 100;
+const MIN_PROCESSES: usize = 50;
 /// Share of its time, and of theirs, until their programs are loaded.
-const MIN_PART: f64 = 0.3;
+const MIN_PART: f64 = 0.2;
 /// Names among them: a build or a configure script starts more different programs.
 const MAX_NAMES: usize = 8;
 /// Names that a title has.
@@ -32,9 +32,9 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A script or program starts a program for each line or file. The kernel has to copy the process and replace it, and the loader has to find, open and map its libraries each time: \
            that takes longer than the work.",
-    when: "100 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries were loaded adds up to 30 % or more \
-           of the time of the process that started them, and to 30 % or more of theirs. When they ran at the same time, the sums are divided by how many did on average.",
-    cost: "from the start of each process to the last call on a library before it read or wrote a file",
+    when: "50 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries and the settings of the system (/etc, locales) were loaded adds up to 20 % or more \
+           of the time of the process that started them, and to 20 % or more of theirs. When they ran at the same time, the sums are divided by how many did on average.",
+    cost: "from the start of each process to the last call on a library or on a setting of the system before it read or wrote another file",
     advice: "Start one process for all items: one awk or sed program in place of a loop, `xargs` or `find -exec ... {} +` with many arguments, or what the shell itself has (`${x%.*}`, `read`, `[[ ]]`, `$((...))`).",
     not_when: "Not when the items come one at a time and are waited for.",
     bad: "while read -r line; do\n    echo \"$line\" | cut -d, -f2\ndone < table",
@@ -84,6 +84,12 @@ fn is_library(path: &str) -> bool {
     name.ends_with(".so") || name.contains(".so.")
 }
 
+/// Whether a path is one that programs read as they start, whatever they are about to do.
+fn is_setting(path: &str) -> bool {
+    let places = ["/etc/", "/usr/lib/locale/", "/usr/share/locale/", "/usr/share/zoneinfo/"];
+    places.into_iter().any(|place| path.starts_with(place)) || path.contains("/gconv/")
+}
+
 /// The process that started another one, past subshells: copies of the shell that have its name.
 fn starter(state: &State, pid: i32) -> Option<i32> {
     let mut by = state.process(pid)?.ppid?;
@@ -109,7 +115,7 @@ impl Rule for ProcessPerItem {
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
-        let library = call.path.is_some_and(is_library);
+        let library = call.path.is_some_and(|path| is_library(path) || is_setting(path));
         if library && call.kind != Kind::Write {
             let load = self.processes.entry(call.pid);
             if !load.works {
@@ -237,7 +243,7 @@ mod tests {
 
     #[test]
     fn silent_on_few_on_those_that_work_and_on_rare_ones() {
-        silent("process-per-item", script(50, 100, 50));
+        silent("process-per-item", script(30, 100, 50));
         silent("process-per-item", script(200, 3000, 50));
         silent("process-per-item", script(200, 100, 5000));
     }

@@ -8,15 +8,22 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{EXAMPLES, Example, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::names::{directory, is_pid_or_lock, is_rebuilt, is_temporary};
+use crate::names::{directory, file_name, is_pid_or_lock, is_rebuilt, is_temporary};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
+use crate::state::files::FileState;
 use crate::text::{Text, list};
 use crate::text_key::key_of;
 
 /// Files from which on it is how a program works.
 const MIN_FILES: usize = 8;
+/// The same in one directory for a program that makes other files durable.
+const MIN_OF_CAREFUL: usize = 3;
+/// Times that a directory was made durable with such files in it.
+const MIN_ROUNDS: u64 = 3;
+/// Files of a directory that wait for it.
+const MAX_WAITING: usize = 1024;
 /// Directories that a title names.
 const MAX_NAMED: usize = 2;
 
@@ -29,10 +36,12 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process writes files under a temporary name or in a directory of their own, and then renames or links each to a new name, so that \
            others only find it when it is complete; but it never makes them durable. After a crash the new name can stand for an empty file, \
            which others take for a complete one. ext4 and btrfs write the bytes early of a file that is renamed onto another one; they do not \
-           for a new name.",
-    when: "8 or more files of a program that the same process created and wrote, and renamed or linked from another directory to a name that was not in use, \
+           for a new name. Or it makes the directory with the new files durable, and often a list of them, but not the files.",
+    when: "8 or more files of a program (3 or more in one directory if it makes other files durable) that the same process created and wrote, and renamed or linked from another directory to a name that was not in use, \
            where nothing (fsync, fdatasync, sync, syncfs, O_SYNC, msync) made them durable until the end of the recording and nothing removed them. \
-           Renamed in the same directory, from a temporary name, they count for a program that makes other files durable: most programs that save so \
+           The same of 3 or more times that a process made a directory durable with fsync when there were files in it that it had created, written and closed since the last time: \
+           so it makes their names durable, before their bytes. It counts for a program that makes other files durable. \
+           Renamed in the same directory, from a temporary name or one that has the new name in it, they count for a program that makes other files durable: most programs that save so \
            and sync nothing leave what can be made again. Not for names that say so (`cache`, `thumbnail`, `target`, `incremental`), \
            pid and lock files, logs (O_APPEND), and file systems in memory.",
     cost: "",
@@ -52,15 +61,33 @@ struct Published {
     path: Text,
     /// From another directory.
     moved: bool,
+    /// Whether its name was made durable.
+    listed: bool,
     unsynced: i64,
     example: Option<Example>,
+}
+
+/// A file that is being made.
+#[derive(Debug, Default)]
+struct Made {
+    pid: i32,
+    path: Text,
+}
+
+/// Files of a process in a directory that it has closed since it made the directory durable.
+#[derive(Debug, Default)]
+struct Waiting {
+    files: Vec<FileId>,
+    /// Times that it made it durable with such files in it.
+    rounds: u64,
 }
 
 /// The rule's state.
 #[derive(Debug)]
 pub struct PublishUnsynced {
-    /// Files that are being made: the process.
-    made: Bounded<FileId, i32>,
+    made: Bounded<FileId, Made>,
+    /// By process and directory.
+    waiting: Bounded<(i32, u64), Waiting>,
     published: Bounded<FileId, Published>,
     /// Programs that make files durable, by the names of their threads.
     syncing: Bounded<u64, bool>,
@@ -72,6 +99,7 @@ impl Default for PublishUnsynced {
     fn default() -> Self {
         Self {
             made: Bounded::new(|_| 0),
+            waiting: Bounded::new(|waiting| waiting.rounds),
             published: Bounded::new(|_| 0),
             syncing: Bounded::new(|_| 0),
             live: Bounded::new(|_| 0),
@@ -88,11 +116,10 @@ impl PublishUnsynced {
             self.live.remove(&key);
         }
         let Some((id, file)) = id.and_then(|id| Some((id, context.state.files.get(id)?))) else { return };
-        let own = self.made.get(&id) == Some(&call.pid);
+        let own = self.made.get(&id).is_some_and(|made| made.pid == call.pid);
         let moved = directory(from) != directory(to);
-        let named = moved || is_temporary(from) && !is_temporary(to);
-        let kept = file.is_regular() && !file.is_volatile() && !is_rebuilt(to) && !is_pid_or_lock(to);
-        if was_live || !own || !named || !kept || file.dirty.is_empty() {
+        let named = moved || is_temporary(from) && !is_temporary(to) || is_variant(from, to);
+        if was_live || !own || !named || !is_kept(file, to) || file.dirty.is_empty() {
             return;
         }
         *self.published.entry(id) = Published {
@@ -100,10 +127,60 @@ impl PublishUnsynced {
             comm: call.comm_text(),
             path: to.into(),
             moved,
+            listed: false,
             unsynced: file.dirty.len(),
             example: Some(Example::of(call)),
         };
     }
+
+    fn closes(&mut self, call: &Call, context: &Context) {
+        let Some(id) = call.file else { return };
+        let Some(made) = self.made.get(&id).filter(|made| made.pid == call.pid) else { return };
+        let Some(file) = context.state.files.get(id).filter(|file| !file.dirty.is_empty() && !file.unlinked) else { return };
+        if !is_kept(file, &made.path) || is_temporary(&made.path) {
+            return;
+        }
+        let waiting = self.waiting.entry((call.pid, key_of(directory(&made.path))));
+        if waiting.files.len() < MAX_WAITING && !waiting.files.contains(&id) {
+            waiting.files.push(id);
+        }
+    }
+
+    /// A directory was made durable, with the names in it.
+    fn lists(&mut self, call: &Call, context: &Context) {
+        let Some(key) = call.path_key() else { return };
+        let Some(waiting) = self.waiting.get_mut(&(call.pid, key)) else { return };
+        let mut listed = Vec::new();
+        for id in waiting.files.drain(..) {
+            let (Some(file), Some(made)) = (context.state.files.get(id), self.made.get(&id)) else { continue };
+            if !file.unlinked && !file.dirty.is_empty() && *file.path == *made.path {
+                listed.push((id, made.path.clone(), file.dirty.len()));
+            }
+        }
+        waiting.rounds += u64::from(!listed.is_empty());
+        for (id, path, unsynced) in listed {
+            *self.published.entry(id) = Published {
+                pid: call.pid,
+                comm: call.comm_text(),
+                path,
+                moved: false,
+                listed: true,
+                unsynced,
+                example: Some(Example::of(call)),
+            };
+        }
+    }
+}
+
+/// Whether somebody would miss a file of this name.
+fn is_kept(file: &FileState, path: &str) -> bool {
+    file.is_regular() && !file.is_volatile() && !is_rebuilt(path) && !is_pid_or_lock(path)
+}
+
+/// Whether a name is that of another file in the same directory with something added, as `file.dpkg-new`.
+fn is_variant(of: &str, path: &str) -> bool {
+    let (longer, name) = (file_name(of), file_name(path));
+    longer.len() > name.len() && !name.is_empty() && longer.contains(name)
 }
 
 impl Rule for PublishUnsynced {
@@ -113,7 +190,7 @@ impl Rule for PublishUnsynced {
 
     fn kinds(&self) -> Kinds {
         use Kind::*;
-        Kinds::of(&[Open, Stat, Access, Rename, Link, Unlink, Sync, SyncAll, Msync])
+        Kinds::of(&[Open, Close, Stat, Access, Rename, Link, Unlink, Sync, SyncAll, Msync])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -124,10 +201,13 @@ impl Rule for PublishUnsynced {
             Kind::Sync | Kind::SyncAll | Kind::Msync => {
                 // Of a directory it is for names.
                 let of_names = call.kind == Kind::Sync && context.file(call).is_some_and(|f| f.is_directory());
-                if !of_names {
+                if of_names {
+                    self.lists(call, context);
+                } else {
                     *self.syncing.entry(key_of(call.comm)) = true;
                 }
             }
+            Kind::Close => self.closes(call, context),
             Kind::Rename | Kind::Link => self.publishes(call, context),
             Kind::Unlink => {
                 if let Some(key) = call.path_key() {
@@ -143,7 +223,7 @@ impl Rule for PublishUnsynced {
                     && !call.has_flag("O_APPEND")
                     && let Some(id) = call.file
                 {
-                    *self.made.entry(id) = call.pid;
+                    *self.made.entry(id) = Made { pid: call.pid, path: call.path_text() };
                 }
             }
         }
@@ -155,11 +235,20 @@ impl Rule for PublishUnsynced {
             let Some(file) = run.state.files.get(*id).filter(|file| !file.was_synced()) else { continue };
             // Of a file with several names the first may be gone.
             let there = !file.unlinked || run.state.files.at(&published.path) == Some(*id);
-            if there && (published.moved || self.syncing.get(&key_of(&published.comm)).is_some()) {
+            let syncs = || self.syncing.get(&key_of(&published.comm)).is_some();
+            let rounds = || self.waiting.get(&(published.pid, key_of(directory(&published.path)))).map_or(0, |w| w.rounds);
+            if there && (published.moved || syncs() && (!published.listed || rounds() >= MIN_ROUNDS)) {
                 programs.entry(&published.comm).or_default().push(published);
             }
         }
-        for (comm, mut files) in programs.into_iter().filter(|(_, files)| files.len() >= MIN_FILES) {
+        programs.retain(|comm, files| {
+            let careful = self.syncing.get(&key_of(comm)).is_some();
+            let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+            files.iter().for_each(|file| *places.entry(directory(&file.path)).or_default() += 1);
+            let most = places.into_values().max().unwrap_or(0);
+            files.len() >= MIN_FILES || careful && most >= MIN_OF_CAREFUL
+        });
+        for (comm, mut files) in programs {
             files.sort_by_key(|file| file.example.as_ref().map(|example| example.rid));
             let Some(first) = files.first() else { continue };
             let directories: BTreeSet<&str> = files.iter().map(|file| directory(&file.path)).collect();
@@ -271,6 +360,73 @@ mod tests {
         fires("publish-unsynced", save(true, "/data/parts"));
         silent("publish-unsynced", save(false, "/copy"));
         silent("publish-unsynced", save(true, "/data/cache"));
+    }
+
+    /// Tables that a list names, which is made durable with their directory.
+    fn tables(tables_too: bool, list: bool) -> Scenario {
+        let mut s = Scenario::new();
+        let dir = s.open_directory("/db");
+        let manifest = s.open("/db/MANIFEST", "O_WRONLY|O_CREAT|O_APPEND");
+        for i in 0..5 {
+            let fd = s.open(&format!("/db/{i}.sst"), "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 3000);
+            if tables_too {
+                s.fsync(fd);
+            }
+            s.close(fd);
+            if list {
+                s.write(manifest, 20);
+                s.fsync(manifest);
+                s.fsync(dir);
+            }
+        }
+        if !list {
+            s.write(manifest, 20);
+            s.fsync(manifest);
+            s.fsync(dir);
+        }
+        s
+    }
+
+    #[test]
+    fn a_directory_that_is_durable_publishes_its_files() {
+        let found = fires("publish-unsynced", tables(false, true));
+        assert_eq!(found[0].evidence[0].value, 5.0);
+        silent("publish-unsynced", tables(true, true));
+        // Once may be for another file.
+        silent("publish-unsynced", tables(false, false));
+    }
+
+    #[test]
+    fn few_files_count_in_one_directory_for_programs_that_sync_others() {
+        let save = |syncs: bool, places: i32| {
+            let mut s = Scenario::new();
+            for i in 0..4 {
+                let place = format!("/data/{}", i % places);
+                deliver(&mut s, &format!("{place}/{i}.tmp"), &format!("{place}/{i}"), false);
+            }
+            let fd = s.open("/data/journal", "O_WRONLY|O_CREAT");
+            s.write(fd, 100);
+            if syncs {
+                s.fsync(fd);
+            }
+            s
+        };
+        fires("publish-unsynced", save(true, 1));
+        silent("publish-unsynced", save(true, 4));
+        silent("publish-unsynced", save(false, 1));
+    }
+
+    #[test]
+    fn a_name_with_the_new_one_in_it_is_temporary() {
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            deliver(&mut s, &format!("/usr/{i}.txt.dpkg-new"), &format!("/usr/{i}.txt"), false);
+        }
+        let fd = s.open("/var/status", "O_WRONLY|O_CREAT");
+        s.write(fd, 100);
+        s.fsync(fd);
+        fires("publish-unsynced", s);
     }
 
     #[test]

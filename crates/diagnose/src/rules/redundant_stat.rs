@@ -27,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
            path less than a second before and nothing was written, renamed, removed or changed under that path \
            since; a stat before an open counts when the thread's next call opens the same regular file. One \
            second, because programs that watch a file ask about that often. lstat (AT_SYMLINK_NOFOLLOW) before an open does not count: \
-           programs that walk a tree learn so what they must not open. 100 or more repetitions of one path with no other call of the \
+           programs that walk a tree learn so what they must not open. Nor do /etc/nsswitch.conf and /etc/resolv.conf, which the C library asks for at each look-up of a user or an address: the look-ups are what costs. 100 or more repetitions of one path with no other call of the \
            thread between them are polling, and a finding of their own.",
     cost: "the time that these calls took",
     advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the descriptor, \
@@ -40,6 +40,8 @@ static INFO: RuleInfo = RuleInfo {
 
 /// The file that the C library asks for whenever a program wants the local time.
 const LOCAL_TIME: &str = "/etc/localtime";
+/// Files that it asks for whenever a program looks up a user or an address, to read others then.
+const OF_LOOKUPS: [&str; 2] = ["/etc/nsswitch.conf", "/etc/resolv.conf"];
 
 /// A path that a process has asked for.
 #[derive(Debug, Default)]
@@ -178,7 +180,7 @@ impl Rule for RedundantStat {
             }
         }
         // By descriptor: what is advised.
-        let by_path = call.path_arg.is_some_and(|arg| !arg.is_empty());
+        let by_path = call.path_arg.is_some_and(|arg| !arg.is_empty()) && !call.path.is_some_and(|path| OF_LOOKUPS.contains(&path));
         if call.kind != Kind::Stat || !by_path || call.asynchronous {
             return;
         }
@@ -355,6 +357,18 @@ mod tests {
             s.stat("/etc/hosts");
         }
         fires("redundant-stat", s);
+    }
+
+    #[test]
+    fn silent_on_what_the_c_library_asks_for_at_each_look_up() {
+        let mut s = Scenario::new();
+        for _ in 0..300 {
+            s.stat("/etc/nsswitch.conf");
+            let fd = s.open_existing("/etc/passwd", "O_RDONLY", 1500);
+            s.read(fd, 1500);
+            s.close(fd);
+        }
+        silent("redundant-stat", s);
     }
 
     #[test]

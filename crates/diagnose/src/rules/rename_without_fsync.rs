@@ -8,7 +8,7 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::names::is_rebuilt;
+use crate::names::{directory, is_rebuilt};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
@@ -29,7 +29,8 @@ static INFO: RuleInfo = RuleInfo {
            Not on file systems in memory, nor for what can be made again: names with `cache` or `thumbnail`, files below `target` or \
            `incremental`, dep-graph.bin, pg_internal.init. How bad it is depends on the file system: ext4 (auto_da_alloc) and btrfs write the \
            bytes of a file that is renamed onto another one early, which makes it rare there; nothing promises it. Severity is low \
-           for a program that makes nothing durable at all: it may know that its files can be lost.",
+           for a program that makes nothing durable at all: it may know that its files can be lost. What such a program moves from another \
+           directory counts from the second time on: once may be the result of a build.",
     cost: "",
     advice: "Call fsync on the new file before rename, and on the directory after it.",
     not_when: "Not when the file can be made anew (caches, build results).",
@@ -49,9 +50,13 @@ struct Target {
     renames: u64,
     dirty: i64,
     fs_type: Text,
+    /// Renames from another directory.
+    moved: u64,
     examples: Examples,
 }
 
+/// Files that a program that makes nothing durable moves from another directory.
+const MIN_MOVED: u64 = 2;
 /// Calls that a finding shows.
 const EXAMPLES: usize = 3;
 
@@ -126,6 +131,7 @@ impl Rule for RenameWithoutFsync {
             target.fs_type = file.fs_type.clone();
         }
         target.renames += 1;
+        target.moved += u64::from(directory(path) != directory(to));
         target.dirty = target.dirty.max(file.dirty.len());
         target.examples.add_first(call);
     }
@@ -145,6 +151,10 @@ impl Rule for RenameWithoutFsync {
             let syncs = self.syncing_names.get(&key_of(comm)).is_some()
                 || targets.iter().any(|t| self.syncing.get(&t.pid).is_some());
             let renames: u64 = targets.iter().map(|t| t.renames).sum();
+            let moved: u64 = targets.iter().map(|t| t.moved).sum();
+            if !syncs && renames == moved && moved < MIN_MOVED {
+                continue;
+            }
             let dirty = targets.iter().map(|t| t.dirty).max().unwrap_or(0);
             let others = match targets.len() - 1 {
                 0 => String::new(),
@@ -243,6 +253,25 @@ mod tests {
         assert_eq!(severity(false, "xfs"), Severity::Low);
         assert_eq!(severity(true, "xfs"), Severity::High);
         assert_eq!(severity(true, "ext4"), Severity::Medium);
+    }
+
+    #[test]
+    fn silent_on_one_result_that_is_moved_into_place() {
+        let build = |times: usize, from: &str| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/src/hello", "O_RDONLY", 3000);
+            s.close(fd);
+            for _ in 0..times {
+                let fd = s.open(from, "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 3000);
+                s.close(fd);
+                s.rename(from, "/src/hello");
+            }
+            s
+        };
+        silent("rename-without-fsync", build(1, "/work/b001/a.out"));
+        fires("rename-without-fsync", build(2, "/work/b001/a.out"));
+        fires("rename-without-fsync", build(1, "/src/hello.new"));
     }
 
     #[test]

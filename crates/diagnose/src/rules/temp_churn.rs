@@ -1,7 +1,7 @@
 //! `temp-churn`: files that are made, written and removed without having been of
 //! use to anybody else.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fathom_model::units;
 
@@ -11,13 +11,14 @@ use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::names::directory;
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::sql;
 use crate::state::Context;
 use crate::text::{Text, counted};
 
 /// Files of a process in a directory from which on they count.
 const MIN_FILES: u64 = 10;
 /// Larger files, on average, cost their bytes rather than their making, bytes.
-const MAX_MEAN: i64 = 64 << 10;
+const MAX_MEAN: i64 = 1 << 20;
 
 static INFO: RuleInfo = RuleInfo {
     id: "temp-churn",
@@ -27,11 +28,11 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: true,
     what: "A process creates files, writes to them and removes them, and no other process ever opens them. Each costs \
            an entry in the directory, an inode and the journal; made durable they cost the device too.",
-    when: "10 or more files in one directory that one process created, wrote and removed, and that no other recorded \
-           process opened, of 64 KiB on average or less, or made durable: larger ones hold what memory had no room for, as the runs of a sort, and \
+    when: "10 or more files in one directory that one process, or several of one program, created, wrote and removed, each its own, and that no other recorded \
+           process opened, of 1 MiB on average or less: larger ones hold what memory had no room for, as the runs of a sort, and \
            cost their bytes.",
     cost: "all calls on these files: opening, writing, syncing, closing, removing",
-    advice: "Keep the data in memory or in a pipe; reuse one file (ftruncate); use memfd_create, or O_TMPFILE, which \
+    advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S); reuse one file (ftruncate); use memfd_create, or O_TMPFILE, which \
              makes no entry. At least put them on tmpfs and leave out fsync.",
     not_when: "Not when the data is larger than memory.",
     bad: "for (;;) {\n    int fd = open(name(), O_CREAT | O_EXCL | O_RDWR, 0600);\n    write(fd, data, n);\n    use(fd);\n    \
@@ -187,40 +188,68 @@ impl Rule for TempChurn {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        // Processes that a script starts make a few each.
+        let mut few: BTreeMap<(&str, &str), (usize, Churn)> = BTreeMap::new();
         for ((pid, directory), churn) in &self.churn {
-            let files = i64::try_from(churn.files).unwrap_or(i64::MAX).max(1);
-            let spilled = churn.bytes / files > MAX_MEAN && churn.syncs < churn.files;
-            if churn.files < MIN_FILES || spilled || !run.matters(churn.time_ns) {
+            if churn.files >= MIN_FILES {
+                out.extend(found(run, Some(*pid), directory, churn));
                 continue;
             }
-            let synced = match churn.syncs {
-                0 => String::new(),
-                n => format!("syncs them ({}), ", counted(n as i64, "sync", "syncs")),
-            };
-            out.push(Found {
-                cost_ns: Some(churn.time_ns),
-                title: format!(
-                    "{} creates {} files in {directory}, writes {} to each, {synced}and removes them; no other process opens them",
-                    churn.comm,
-                    units::count(churn.files as i64),
-                    units::bytes(churn.bytes / files),
-                ),
-                subject: Subject::process(*pid, &churn.comm).with_path(directory),
-                evidence: vec![
-                    number("files", churn.files as i64),
-                    number("bytes", churn.bytes),
-                    number("syncs", churn.syncs as i64),
-                ],
-                examples: churn.examples.list(),
-                query: crate::sql::calls(&format!(
-                    "pid = {pid} AND syscall IN ('unlink', 'unlinkat') AND starts_with(path, {})",
-                    crate::sql::quote(&format!("{}/", directory.trim_end_matches('/')))
-                )),
-                rests_on_absence: true,
-                ..Found::default()
-            });
+            let (processes, all) = few.entry((&churn.comm, directory)).or_default();
+            *processes += 1;
+            all.comm = churn.comm.clone();
+            all.files += churn.files;
+            all.bytes += churn.bytes;
+            all.syncs += churn.syncs;
+            all.time_ns += churn.time_ns;
+            all.examples.add_all(&churn.examples);
+        }
+        for ((_, directory), (processes, churn)) in few {
+            if processes > 1 && churn.files >= MIN_FILES {
+                out.extend(found(run, None, directory, &churn));
+            }
         }
     }
+}
+
+/// What a process, or several of one program, do in a directory, if it is worth a word.
+fn found(run: &Run, pid: Option<i32>, directory: &str, churn: &Churn) -> Option<Found> {
+    let files = i64::try_from(churn.files).unwrap_or(i64::MAX).max(1);
+    if churn.bytes / files > MAX_MEAN || !run.matters(churn.time_ns) {
+        return None;
+    }
+    let synced = match churn.syncs {
+        0 => String::new(),
+        n => format!("syncs them ({}), ", counted(n as i64, "sync", "syncs")),
+    };
+    let comm = &churn.comm;
+    let condition = pid.map_or_else(|| format!("comm = {}", sql::quote(comm)), |pid| format!("pid = {pid}"));
+    Some(Found {
+        cost_ns: Some(churn.time_ns),
+        title: format!(
+            "{comm} creates {} files in {directory}, writes {} to each, {synced}and removes them; no other process opens them",
+            units::count(files),
+            units::bytes(churn.bytes / files),
+        ),
+        subject: Subject {
+            pid,
+            comm: (!comm.is_empty()).then(|| comm.to_string()),
+            ..Subject::default()
+        }
+        .with_path(directory),
+        evidence: vec![
+            number("files", files),
+            number("bytes", churn.bytes),
+            number("syncs", churn.syncs as i64),
+        ],
+        examples: churn.examples.list(),
+        query: sql::calls(&format!(
+            "{condition} AND syscall IN ('unlink', 'unlinkat') AND starts_with(path, {})",
+            sql::quote(&format!("{}/", directory.trim_end_matches('/')))
+        )),
+        rests_on_absence: true,
+        ..Found::default()
+    })
 }
 
 #[cfg(test)]
@@ -239,6 +268,21 @@ mod tests {
         }
         let found = fires("temp-churn", s);
         assert_eq!(found[0].evidence[0].value, 30.0);
+    }
+
+    #[test]
+    fn fires_on_a_file_for_each_process() {
+        let mut s = Scenario::new();
+        for pid in 200..230 {
+            s.process(pid);
+            let path = format!("/tmp/spool/{pid}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.close(fd);
+            s.unlink(&path);
+        }
+        let found = fires("temp-churn", s);
+        assert_eq!((found.len(), found[0].evidence[0].value), (1, 30.0));
     }
 
     #[test]
@@ -269,12 +313,13 @@ mod tests {
     }
 
     #[test]
-    fn silent_on_the_runs_of_a_sort() {
+    fn silent_on_files_that_memory_has_no_room_for() {
         let mut s = Scenario::new();
         for i in 0..30 {
             let path = format!("/tmp/sort{i}");
             let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
-            s.write(fd, 1 << 20);
+            s.write(fd, 4 << 20);
+            s.fsync(fd);
             s.close(fd);
             s.unlink(&path);
         }

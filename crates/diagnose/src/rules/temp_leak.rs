@@ -8,14 +8,14 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{EXAMPLES, Example, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::names::{directory, is_temporary};
+use crate::names::{directory, file_name, is_rebuilt, is_temporary};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::Text;
 
 /// Files that stay behind.
-const MIN_FILES: usize = 100;
+const MIN_FILES: usize = 20;
 /// Time since a file was closed after which its process, which still runs, does not need it: nanoseconds.
 const FORGOTTEN_NS: i64 = 10_000_000_000;
 /// Directories for what is temporary.
@@ -28,8 +28,9 @@ static INFO: RuleInfo = RuleInfo {
     needs: &[Input::Calls],
     about_calls: true,
     what: "A program makes temporary files, closes them and forgets them. They fill the disk until no program can write, and a directory with very many of them makes each lookup slower.",
-    when: "100 or more files in one directory that one program made with O_EXCL and mode 0600, as mkstemp and its kin do, with a temporary name (tmp, temp, .part) or directly in /tmp, /var/tmp or /dev/shm, and closed; that nothing renamed, linked, removed or \
-           opened again; and whose process has ended, or closed them 10 seconds or more before the end of the recording.",
+    when: "20 or more files in one directory that one program made, and that nothing renamed, linked or removed; whose process, and any that opened them later, has ended, \
+           or closed them 10 seconds or more before the end of the recording. Files count that were made with O_EXCL and mode 0600, as mkstemp and its kin do, with a temporary name (tmp, temp, .part) or directly in /tmp, /var/tmp or /dev/shm; \
+           with O_EXCL and a name that begins with `tmp` or ends in .tmp or .temp; or in another directory with the name `tmp` or `temp`.",
     cost: "",
     advice: "Remove each file when it is of no use any more, on every way out: `with TemporaryFile()` or O_TMPFILE, which have no name to be left behind; unlink right after open; in a shell `trap 'rm -f \"$file\"' EXIT`.",
     not_when: "Not when another program, that was not recorded, takes them later.",
@@ -41,6 +42,7 @@ static INFO: RuleInfo = RuleInfo {
 /// A temporary file.
 #[derive(Debug, Default)]
 struct Temporary {
+    /// Process that opened it last.
     pid: i32,
     comm: Text,
     path: Text,
@@ -52,6 +54,21 @@ struct Temporary {
 #[derive(Debug)]
 pub struct TempLeak {
     files: Bounded<FileId, Temporary>,
+}
+
+/// Whether a call makes a file that is not meant to stay.
+fn is_made_for_a_time(call: &Call, path: &str) -> bool {
+    if !call.has_flag("O_CREAT") || is_rebuilt(path) {
+        return false;
+    }
+    let (place, name) = (directory(path), file_name(path).to_ascii_lowercase());
+    let common = TEMPORARY.contains(&place);
+    let private = call.arg("mode") == Some("0600");
+    let surely = name.starts_with("tmp") || name.ends_with(".tmp") || name.ends_with(".temp");
+    match call.has_flag("O_EXCL") {
+        true if surely || private && (common || is_temporary(path)) => true,
+        _ => !common && matches!(file_name(place), "tmp" | "temp"),
+    }
 }
 
 impl Default for TempLeak {
@@ -79,21 +96,16 @@ impl Rule for TempLeak {
         match call.kind {
             Kind::Open => {
                 let Some(id) = call.file else { return };
-                let made = call.has_flag("O_CREAT") && call.has_flag("O_EXCL");
-                let private = call.arg("mode") == Some("0600");
-                let path = call.path.filter(|path| is_temporary(path) || TEMPORARY.contains(&directory(path)));
-                match path {
-                    Some(_) if made && private => {
-                        *self.files.entry(id) = Temporary {
-                            pid: call.pid,
-                            comm: call.comm_text(),
-                            path: call.path_text(),
-                            closed_at_ns: None,
-                            example: Some(Example::of(call)),
-                        };
-                    }
-                    // Opened again.
-                    _ => drop(self.files.remove(&id)),
+                if let Some(file) = self.files.get_mut(&id) {
+                    (file.pid, file.closed_at_ns) = (call.pid, None);
+                } else if call.path.is_some_and(|path| is_made_for_a_time(call, path)) {
+                    *self.files.entry(id) = Temporary {
+                        pid: call.pid,
+                        comm: call.comm_text(),
+                        path: call.path_text(),
+                        closed_at_ns: None,
+                        example: Some(Example::of(call)),
+                    };
                 }
             }
             Kind::Close => {
@@ -116,8 +128,8 @@ impl Rule for TempLeak {
             let known = run.state.files.get(*id);
             let there = known.is_some_and(|file| file.is_regular() && !file.unlinked);
             let ended = run.state.process(file.pid).is_some_and(|process| process.ended_at_ns.is_some());
-            let forgotten = |at: i64| ended || run.state.now_ns() - at >= FORGOTTEN_NS;
-            if there && file.closed_at_ns.is_some_and(forgotten) {
+            let forgotten = |at: i64| run.state.now_ns() - at >= FORGOTTEN_NS;
+            if there && (ended || file.closed_at_ns.is_some_and(forgotten)) {
                 places.entry((&file.comm, directory(&file.path))).or_default().push((id, file));
             }
         }
@@ -176,12 +188,35 @@ mod tests {
     }
 
     #[test]
-    fn silent_when_they_are_removed_renamed_or_opened() {
+    fn silent_when_they_are_removed_or_renamed() {
         silent("temp-leak", parts("0600", named, |s, path| s.unlink(path)));
         silent("temp-leak", parts("0600", named, |s, path| s.rename(path, &path.replace("tmp", "part-"))));
+    }
+
+    #[test]
+    fn fires_on_files_that_were_of_use() {
         let reads = |s: &mut Scenario, path: &str| {
             let fd = s.open(path, "O_RDONLY");
+            s.read(fd, 1000);
             s.close(fd);
+        };
+        fires("temp-leak", parts("0600", named, reads));
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let fd = s.open(&format!("/data/tmp/{i}.grey"), "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 1000);
+            s.close(fd);
+        }
+        s.ends(0);
+        fires("temp-leak", s);
+    }
+
+    #[test]
+    fn silent_while_another_process_has_them() {
+        let reads = |s: &mut Scenario, path: &str| {
+            s.process(200);
+            s.open(path, "O_RDONLY");
+            s.process(100);
         };
         silent("temp-leak", parts("0600", named, reads));
     }

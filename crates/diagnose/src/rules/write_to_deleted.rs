@@ -11,9 +11,11 @@ use crate::sql;
 use crate::state::Context;
 use crate::text::Text;
 
-/// Writes after the removal, or bytes, from which on the writer has not noticed it.
+/// Writes after the removal, or bytes, from which on a writer that opened the path again later had not noticed for long.
 const MIN_WRITES: u64 = 100;
 const MIN_BYTES: i64 = 10 << 20;
+/// Writes of one that never did: more than the rest of a buffer at the end.
+const MIN_LEFT: u64 = 10;
 
 static INFO: RuleInfo = RuleInfo {
     id: "write-to-deleted",
@@ -23,7 +25,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: true,
     what: "A process writes on to a file whose name another process has removed or given to another file. No program can open what it writes, all of it is lost \
            when the descriptor is closed, and until then it fills the disk: df reports blocks that du does not find.",
-    when: "100 or more writes, or 10 MiB, of a process to a regular file after another process removed its last known name (unlink, or rename of another file to it). The writer had opened the file itself and written to it before. \
+    when: "10 or more writes of a process to a regular file after another process removed its last known name (unlink, or rename of another file to it); 100 or more, or 10 MiB, if the writer opened the path again later. The writer, or who had the descriptor before it, had written to the file before. \
            Nobody reads the file after its removal: a temporary file without a name is read by those who have it open.",
     cost: "",
     advice: "Have the writer open the file again when it has been moved or removed: on a signal (logrotate's `postrotate`), or when fstat says that st_nlink is 0. To empty a \
@@ -45,6 +47,8 @@ struct Removed {
     comm: Text,
     writes: u64,
     bytes: i64,
+    /// Whether the writer has opened the path again.
+    reopened: bool,
     examples: Examples,
 }
 
@@ -52,12 +56,15 @@ struct Removed {
 #[derive(Debug)]
 pub struct WriteToDeleted {
     files: Bounded<FileId, Removed>,
+    /// The file that was removed last from a path.
+    latest: Bounded<u64, Option<FileId>>,
 }
 
 impl Default for WriteToDeleted {
     fn default() -> Self {
         Self {
             files: Bounded::new(|file| file.writes),
+            latest: Bounded::new(|_| 0),
         }
     }
 }
@@ -77,10 +84,6 @@ impl WriteToDeleted {
     fn writes(&mut self, call: &Call, context: &Context, id: FileId) {
         let Some(removed) = self.files.get_mut(&id).filter(|removed| removed.by != call.pid) else { return };
         let open = context.open();
-        let opener = open.and_then(|open| open.opened.as_ref()).map(|opened| opened.pid);
-        if opener != Some(call.pid) {
-            return;
-        }
         if removed.writes == 0 {
             // Nothing was in it yet: a temporary file.
             if open.is_none_or(|open| open.written == 0) {
@@ -126,6 +129,7 @@ impl Rule for WriteToDeleted {
                 let same = call.kind == Kind::Rename && call.path_key().and_then(|from| names.at_key(from)) == Some(id);
                 if file.is_regular() && !same && (&*file.path == path || file.path.is_empty()) {
                     self.removed(call, id, path);
+                    *self.latest.entry(key) = Some(id);
                 }
             }
             Kind::Link => {
@@ -141,6 +145,12 @@ impl Rule for WriteToDeleted {
             }
             // Opened by another name, or read: it is of use to somebody.
             _ => {
+                if call.kind == Kind::Open
+                    && let Some(old) = call.path_key().and_then(|path| self.latest.get(&path).copied().flatten())
+                    && let Some(removed) = self.files.get_mut(&old).filter(|removed| removed.pid == call.pid || removed.writes == 0)
+                {
+                    removed.reopened |= removed.by != call.pid;
+                }
                 if let Some(id) = call.file {
                     self.files.remove(&id);
                 }
@@ -150,7 +160,8 @@ impl Rule for WriteToDeleted {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (id, removed) in self.files.iter() {
-            if removed.writes < MIN_WRITES && removed.bytes < MIN_BYTES || removed.writes == 0 {
+            let many = removed.writes >= MIN_WRITES || removed.writes > 0 && removed.bytes >= MIN_BYTES;
+            if !many && (removed.reopened || removed.writes < MIN_LEFT) {
                 continue;
             }
             if run.state.files.get(*id).is_some_and(|file| !file.unlinked) {
@@ -239,12 +250,37 @@ mod tests {
 
     #[test]
     fn silent_on_few_writes_and_on_a_file_that_was_only_renamed() {
-        silent("write-to-deleted", log(10, of_another, 20).0);
+        silent("write-to-deleted", log(10, of_another, 5).0);
         let rotate = |s: &mut Scenario| {
             s.process(200);
             s.rename("/log/app", "/log/app.1");
         };
         silent("write-to-deleted", log(10, rotate, 300).0);
+    }
+
+    #[test]
+    fn fires_on_a_log_that_the_shell_opened() {
+        let mut s = Scenario::new();
+        let fd = s.open("/log/app", "O_WRONLY|O_CREAT|O_APPEND");
+        s.process(101);
+        s.inherits(100);
+        (0..10).for_each(|_| s.write(fd, 200));
+        s.process(200);
+        s.unlink("/log/app");
+        s.process(101);
+        (0..30).for_each(|_| s.write(fd, 200));
+        let found = fires("write-to-deleted", s);
+        assert_eq!(found[0].subject.pid, Some(101));
+    }
+
+    #[test]
+    fn few_writes_count_for_a_writer_that_never_opens_the_path_again() {
+        fires("write-to-deleted", log(10, of_another, 20).0);
+        let (mut s, _) = log(10, of_another, 20);
+        s.new_file("/log/app");
+        let fd = s.open("/log/app", "O_WRONLY|O_CREAT|O_APPEND");
+        s.write(fd, 200);
+        silent("write-to-deleted", s);
     }
 
     #[test]

@@ -146,6 +146,16 @@ impl Scenario {
         self.pid = pid;
     }
 
+    /// The process has the descriptors of another one.
+    pub(crate) fn inherits(&mut self, parent: i32) {
+        let pid = self.pid;
+        let of_parent = self.fds.iter().filter(|((of, _), _)| *of == parent);
+        let own: Vec<_> = of_parent
+            .map(|((_, fd), open)| ((pid, *fd), open.clone()))
+            .collect();
+        self.fds.extend(own);
+    }
+
     /// Files from here on lie on a file system of this type.
     pub(crate) fn fs_type(&mut self, fs_type: &'static str) {
         self.fs_type = fs_type;

@@ -23,6 +23,8 @@ pub struct Description {
     pub ios: u64,
     /// Bytes written through it so far.
     pub written: i64,
+    /// When the last read or write ended; 0 before the first.
+    pub used_at_ns: i64,
 }
 
 /// Who opened a description, when and how.
@@ -189,6 +191,7 @@ impl Descriptors {
             end: None,
             ios: 0,
             written: 0,
+            used_at_ns: 0,
         };
         let id = match self.free.pop() {
             Some(id) => id,
@@ -308,6 +311,7 @@ impl Descriptors {
             .and_then(|id| self.slots.get_mut(id.0 as usize)?.as_mut())
         {
             description.ios += 1;
+            description.used_at_ns = call.ended_at_ns();
             description.end = call.offset.map(|offset| offset.saturating_add(moved));
             if call.kind == Kind::Write {
                 description.written = description.written.saturating_add(moved);
