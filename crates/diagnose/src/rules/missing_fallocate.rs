@@ -9,7 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Row};
 use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
-use crate::state::{Context, State};
+use crate::state::{Context, State, Synced};
 use crate::stats::Durations;
 use crate::text::Text;
 
@@ -29,8 +29,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "Each write makes the file longer and each sync then writes its new length and new blocks (metadata, through the journal where the file \
            system has one) as well as the bytes. In blocks that were written before, fdatasync writes the bytes only. Or writes jump \
            beyond the end and leave holes, which are filled later in pieces all over the disk.",
-    when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, \
-           and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
+    when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, or as many writes with O_SYNC or O_DSYNC \
+           that do so, and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
            more, to a file that is also filled in. One sync at the end of a file does not count.",
     cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first",
     advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
@@ -61,6 +61,16 @@ struct Growth {
     write_ns: i64,
     examples: Examples,
     hole_examples: Examples,
+}
+
+impl Growth {
+    fn synced(&mut self, call: &Call) {
+        self.syncs += 1;
+        if std::mem::take(&mut self.grown) {
+            self.after_growth.add(call.dur_ns);
+            self.examples.add(call);
+        }
+    }
 }
 
 /// The rule's state.
@@ -120,14 +130,12 @@ impl Rule for MissingFallocate {
                     growth.grown = true;
                 }
                 growth.end = end.max(length);
-            }
-            _ => {
-                growth.syncs += 1;
-                if std::mem::take(&mut growth.grown) {
-                    growth.after_growth.add(call.dur_ns);
-                    growth.examples.add(call);
+                // Data and metadata in one call.
+                if context.synced == Some(Synced::Own) {
+                    growth.synced(call);
                 }
             }
+            _ => growth.synced(call),
         }
     }
 
@@ -156,7 +164,7 @@ impl Rule for MissingFallocate {
             if times >= MIN_SYNCS && part >= MIN_PART && !growth.reserved && overwrites && run.matters(cost) {
                 out.push(Found {
                     cost_ns: Some(cost),
-                    costs: Costs::of(&[Kind::Sync]),
+                    costs: Costs::of(&[Kind::Sync, Kind::Write]),
                     title: format!(
                         "{} makes {path} durable {} times right after it has grown: {} each time",
                         growth.comm,
@@ -200,6 +208,21 @@ impl Rule for MissingFallocate {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_synchronous_appends_and_not_on_those_into_what_is_there() {
+        let frames = |size: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/cam0", "O_WRONLY|O_DSYNC", size);
+            s.slow(400_000);
+            for i in 0..100 {
+                s.pwrite(fd, 98_304, i * 98_304);
+            }
+            s
+        };
+        fires("missing-fallocate", frames(0));
+        silent("missing-fallocate", frames(100 * 98_304));
+    }
 
     #[test]
     fn fires_on_a_log_that_grows() {
