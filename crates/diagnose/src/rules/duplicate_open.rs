@@ -28,7 +28,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A thread opens a file, and shortly after opens the same file again, while the first descriptor is open still or right \
            after it was closed: one to look at it (size, type, rights), one to use it.",
     when: "10 or more times in one process, on whatever files: a second open of the same file by the same thread with at most 16 \
-           calls between the two, where the first descriptor moved no bytes, or was closed after it had read no more than 4 KiB from the beginning, which the second one reads again. Several descriptors that all move bytes have a \
+           calls between the two, where the first descriptor moved no bytes, or was closed after it had read no more than 4 KiB from the beginning, which the second one reads again with what is behind them. Several descriptors that all move bytes have a \
            reason. Also 10 or more times, whatever it costs: a second open while the first descriptor is open, only to sync \
            through it what was written through the first.",
     cost: "the time of the second opens, and as much again for their closes",
@@ -57,7 +57,9 @@ struct Opened {
     /// Whether what it moved was read from the head of the file, and that it is closed since.
     head: bool,
     closed: bool,
-    /// When it was opened again after such a look: how long that took, and the place.
+    /// Where such reads ended.
+    head_end: i64,
+    /// When it was opened again after such a look: where that ended, and the second open.
     again: Option<(i64, Example)>,
 }
 
@@ -76,7 +78,8 @@ struct Process {
 
 impl Process {
     /// A second open, in whose course a call on the file is seen.
-    fn add(&mut self, call: &Call, file: FileId, dur_ns: i64, example: Example) {
+    fn add(&mut self, call: &Call, file: FileId, example: Example) {
+        let dur_ns = example.dur_ns;
         if self.times == 0 {
             self.comm = call.comm_text();
             self.path = example.path.clone().unwrap_or_default();
@@ -152,17 +155,21 @@ impl Rule for DuplicateOpen {
             }
         }
         if call.kind.is_data() || call.kind == Kind::Mmap || call.kind == Kind::Sync {
-            let head = call.kind == Kind::Read && call.range().is_some_and(|(_, end)| end <= HEAD);
-            let (mut again, from_begin) = (None, call.range().is_some_and(|(start, _)| start == 0));
+            let range = call.range().filter(|_| call.kind == Kind::Read);
+            let head = range.filter(|(_, end)| *end <= HEAD);
+            let mut again = None;
             for opened in thread.recent.iter_mut().filter(|o| o.file == file) {
-                opened.head = head && (opened.head || !opened.moved);
+                opened.head = head.is_some() && (opened.head || !opened.moved);
+                opened.head_end = opened.head_end.max(head.map_or(0, |(_, end)| end));
                 opened.moved = true;
-                // The same bytes as before.
-                again = opened.again.take().filter(|_| call.kind == Kind::Read && from_begin);
+                // The same bytes as before, and more: a small file that is read whole again is the
+                // matter of repeated-open.
+                let more = |known: i64| range.is_some_and(|(start, end)| start == 0 && end > known);
+                again = opened.again.take().filter(|(known, _)| more(*known));
             }
-            if let Some((dur_ns, example)) = again {
+            if let Some((_, example)) = again {
                 let process = self.processes.entry(call.pid);
-                process.add(call, file, dur_ns, example);
+                process.add(call, file, example);
             }
             return;
         }
@@ -184,7 +191,8 @@ impl Rule for DuplicateOpen {
             .filter(|_| written)
             .map(|fd| (call.pid, fd, file, None));
         let twice = thread.recent.iter().any(|o| o.file == file && !o.moved);
-        let looked = thread.recent.iter().any(|o| o.file == file && o.head && o.closed);
+        let looked = thread.recent.iter().find(|o| o.file == file && o.head && o.closed);
+        let looked = looked.map(|o| o.head_end).filter(|_| !twice);
         thread.recent.retain(|o| o.file != file);
         thread.recent.push(Opened {
             file,
@@ -193,11 +201,12 @@ impl Rule for DuplicateOpen {
             moved: false,
             head: false,
             closed: false,
-            again: (looked && !twice).then(|| (call.dur_ns, Example::of(call))),
+            head_end: 0,
+            again: looked.map(|end| (end, Example::of(call))),
         });
         if twice {
             let process = self.processes.entry(call.pid);
-            process.add(call, file, call.dur_ns, Example::of(call));
+            process.add(call, file, Example::of(call));
         }
     }
 
@@ -279,6 +288,14 @@ mod tests {
         fires("duplicate-open", sniff(512, 0));
         silent("duplicate-open", sniff(1 << 16, 0));
         silent("duplicate-open", sniff(512, 512));
+        // The whole file, again.
+        let mut s = Scenario::new();
+        for _ in 0..20 {
+            let fd = s.open_existing("/etc/passwd", "O_RDONLY", 900);
+            s.pread(fd, 900, 0);
+            s.close(fd);
+        }
+        silent("duplicate-open", s);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::text::Text;
 const MIN_SYNCS: u64 = 64;
 /// Share of such syncs among those of the file.
 const MIN_PART: f64 = 0.8;
+/// What a device writes in about the time that a request takes by itself, bytes.
+const REQUEST: f64 = 65536.0;
 /// Holes from which on they count.
 const MIN_HOLES: u64 = 16;
 
@@ -32,7 +34,8 @@ static INFO: RuleInfo = RuleInfo {
     when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, or as many writes with O_SYNC or O_DSYNC \
            that do so, and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
            more, to a file that is also filled in. One sync at the end of a file does not count.",
-    cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first",
+    cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first; less for large pieces, whose bytes take longer than \
+           the requests (64 KiB as long as one)",
     advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
              overwrite; keep where the valid part ends in the records themselves (length and checksum). fallocate alone saves half of it: \
              the length stays (not with FALLOC_FL_KEEP_SIZE), but the first write to each reserved block still has metadata to \
@@ -52,6 +55,8 @@ struct Growth {
     /// End of the file as the writes tell.
     end: i64,
     grown: bool,
+    /// By so many bytes in all.
+    grown_bytes: i64,
     reserved: bool,
     syncs: u64,
     after_growth: Durations,
@@ -128,6 +133,7 @@ impl Rule for MissingFallocate {
                 }
                 if end > length {
                     growth.grown = true;
+                    growth.grown_bytes += end - start;
                 }
                 growth.end = end.max(length);
                 // Data and metadata in one call.
@@ -154,7 +160,8 @@ impl Rule for MissingFallocate {
             let Some(file) = run.state.files.get(*id) else { continue };
             let (path, times) = (file.name(), growth.after_growth.count);
             let part = times as f64 / growth.syncs.max(1) as f64;
-            let cost = growth.after_growth.sum_ns / 2;
+            let each = growth.grown_bytes as f64 / times.max(1) as f64;
+            let cost = (growth.after_growth.sum_ns as f64 / (2.0 + each / REQUEST)) as i64;
             let subject = Subject::process(*pid, &growth.comm).with_file(*id, path);
             let query = sql::calls(&format!(
                 "pid = {pid} AND file_id = {} AND (call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'fallocate', 'ftruncate'))",
@@ -220,7 +227,10 @@ mod tests {
             }
             s
         };
-        fires("missing-fallocate", frames(0));
+        let found = fires("missing-fallocate", frames(0));
+        // A bit more than a quarter of what the writes took.
+        let cost = found[0].cost_ns.unwrap();
+        assert!((100 * 110_000..100 * 140_000).contains(&cost), "{cost}");
         silent("missing-fallocate", frames(100 * 98_304));
     }
 
