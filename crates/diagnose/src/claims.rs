@@ -21,6 +21,9 @@ const CAUSE: i64 = 2;
 
 /// A finding of whose time others have claimed this share says the same as they.
 const MOST: f64 = 0.6;
+/// So does one about a file, when others have claimed this share of all that its requests took: it
+/// cannot mean other ones.
+const HALF: f64 = 0.5;
 
 /// Files whose requests have the time of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,8 @@ struct Claim {
     threads: Vec<(usize, i64)>,
     /// Who has claimed most of the same requests; where that is none, most of the same threads.
     owner: Option<usize>,
+    /// The share of the time of these requests that others have claimed.
+    taken: f64,
 }
 
 impl Claim {
@@ -170,6 +175,7 @@ impl Book {
             sums: Vec::new(),
             threads: Vec::new(),
             owner: None,
+            taken: taken as f64 / taken.saturating_add(all_free).max(1) as f64,
         };
         // Each thread and each sum gives by its share.
         let mut of_threads: BTreeMap<usize, i64> = BTreeMap::new();
@@ -298,7 +304,12 @@ pub(crate) fn settle(
             continue;
         };
         let own = claim.ns();
-        let claimed = (cost - own) as f64 >= cost as f64 * MOST;
+        let of_files = finding
+            .scopes
+            .iter()
+            .all(|scope| matches!(scope.files, Files::One(_)));
+        let same = of_files && claim.taken >= HALF && cost > own;
+        let claimed = same || (cost - own) as f64 >= cost as f64 * MOST;
         if let Some(owner) = claim
             .owner
             .filter(|_| claimed && finding.group == Group::Performance)
@@ -452,6 +463,29 @@ mod tests {
         assert_eq!((of(&much, "lookup-storm").len(), notes(&much)), (1, 0));
         let nothing = misses(1000);
         assert_eq!(notes(&nothing), 0);
+    }
+
+    #[test]
+    fn what_takes_less_than_a_millisecond_is_a_minor_note() {
+        let told = |writes| {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+            for _ in 0..writes {
+                s.write(fd, 100);
+            }
+            let mut engine = crate::engine::Engine::default();
+            for batch in s.batches() {
+                engine.feed(&batch);
+            }
+            let diagnosis = engine.diagnosis();
+            let notes = diagnosis
+                .minor
+                .iter()
+                .filter(|n| n.rule == "small-sequential");
+            (of(&diagnosis, "small-sequential").len(), notes.count())
+        };
+        assert_eq!(told(500), (0, 1));
+        assert_eq!(told(5000), (1, 0));
     }
 
     #[test]

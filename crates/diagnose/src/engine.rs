@@ -28,6 +28,10 @@ pub(crate) const MAX_PER_RULE: usize = 20;
 /// Minor notes that are shown.
 const MAX_MINOR: usize = 50;
 
+/// Time below which a loss is a minor note, whatever its share of the recording, nanoseconds: nobody
+/// notices it, and in a run that short the start of the program is most of what is seen.
+const MIN_COST_NS: i64 = 1_000_000;
+
 /// Everything that the rules say.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
@@ -77,6 +81,8 @@ pub struct Engine {
     recorded_ns: Option<i64>,
     /// Whether patterns are wanted that cost little.
     minor: bool,
+    /// Time below which a loss is one of those.
+    min_cost_ns: i64,
     missing: Vec<(Input, String)>,
     calls: u64,
 }
@@ -129,6 +135,7 @@ impl Engine {
             ledger: Some((Ledger::default(), Clock::default())),
             recorded_ns: None,
             minor: true,
+            min_cost_ns: MIN_COST_NS,
             missing: Vec::new(),
             calls: 0,
         }
@@ -157,6 +164,12 @@ impl Engine {
     /// Only findings are wanted.
     pub(crate) fn without_minor(&mut self) {
         self.minor = false;
+    }
+
+    /// Losses are findings however short they are.
+    #[cfg(test)]
+    pub(crate) fn with_short_losses(&mut self) {
+        self.min_cost_ns = 0;
     }
 
     /// Says how long was recorded what ran before and goes on.
@@ -339,6 +352,15 @@ impl Engine {
                 own
             };
             let mut own = finish(found);
+            if info.group == Group::Performance {
+                let least = self.min_cost_ns;
+                let short = |f: &Finding| f.cost_ns.is_some_and(|cost| cost < least);
+                let (notes, findings) = own.into_iter().partition(short);
+                own = findings;
+                if self.minor {
+                    minor.extend::<Vec<_>>(notes);
+                }
+            }
             if self.minor && info.group == Group::Performance {
                 let run = Run {
                     min_share: MINOR_SHARE,

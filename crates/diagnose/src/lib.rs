@@ -42,6 +42,7 @@ mod stats;
 mod summary;
 mod text;
 mod text_key;
+mod under_way;
 mod workers;
 
 pub use call::{Call, FileId};

@@ -74,6 +74,16 @@ impl Durations {
         self.sum_ns / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX)
     }
 
+    /// Their sum when none counts for more than a limit.
+    pub fn sum_up_to_ns(&self, limit_ns: i64) -> i64 {
+        let each = self.buckets.iter().enumerate();
+        let sum = each.fold(0i64, |sum, (i, count)| {
+            let own = middle(i).min(self.max_ns).min(limit_ns);
+            sum.saturating_add(own.saturating_mul(i64::from(*count)))
+        });
+        sum.min(self.sum_ns)
+    }
+
     /// The duration below which a share of them lies, 0 to 1; 0 when there are none.
     pub fn quantile_ns(&self, share: f64) -> i64 {
         let wanted = (self.count as f64 * share).max(1.0);
@@ -111,6 +121,10 @@ mod tests {
             assert!(error < 0.14, "{share}: {error}");
         }
         assert_eq!(durations.sum_ns, values.iter().sum::<i64>());
+        let limit = values[5000];
+        let exact: i64 = values.iter().map(|v| (*v).min(limit)).sum();
+        let error = (durations.sum_up_to_ns(limit) - exact) as f64 / exact as f64;
+        assert!(error.abs() < 0.05, "{error}");
         assert_eq!(durations.max_ns, values[10_000]);
     }
 

@@ -16,6 +16,7 @@ use crate::state::Context;
 use crate::stats::Durations;
 use crate::text::Text;
 use crate::text_key::key_of;
+use crate::under_way::UnderWay;
 
 /// Time in which threads are looked at, nanoseconds.
 const WINDOW_NS: i64 = 100_000_000;
@@ -27,11 +28,12 @@ const BUSY_BYTES: i64 = 1 << 20;
 const BUSY_NS: i64 = WINDOW_NS / 2;
 /// A call of the foreground moves less than this, bytes.
 const SMALL: i64 = 64 << 10;
-/// Calls in busy and in quiet windows from which on they compare: 99 of 100 have a
-/// hundredth then.
-const MIN_CALLS: u64 = 200;
+/// Calls in busy and in quiet windows from which on they compare. Slow ones are few.
+const MIN_CALLS: u64 = 32;
 /// How many times longer the 99th percentile is.
 const MIN_RATIO: f64 = 3.0;
+/// How many times longer the mean is: a few that are slow by chance do not change it.
+const MIN_MEAN: f64 = 2.0;
 /// Numbers of busy threads that are told apart.
 const MAX_BUSY: usize = 16;
 
@@ -43,11 +45,11 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "Threads that answer somebody wait much longer for the same calls while other threads of the process read and write in bulk (compaction, flush, checkpoint, \
            backup): they share the device, its queue, and the locks of the file system.",
-    when: "The 99th percentile of the small calls (below 64 KiB) of a process's threads of one name is 3 times higher in tenths of a second in which k or more other \
-           threads of the process are busy than in those with fewer, for some k, with 200 or more calls in each. Busy is a thread that moves 1 MiB or more in that time (the bytes of a call are spread over its duration), that spends \
+    when: "The 99th percentile of the small calls (below 64 KiB, a sync with so little to write) of a process's threads of one name is 3 times higher, and their mean is twice as high, in tenths of a second in which k or more other \
+           threads of the process are busy than in those with fewer, for some k, with 32 or more calls in each. Alike calls are compared: of one kind, that move about as much, in memory or from the device. Busy is a thread that moves 1 MiB or more in that time (the bytes of a call are spread over its duration; those of small calls count where each goes on where the one before ended and none is made durable by itself), that spends \
            half of it in calls of 64 KiB or more (several that share a device get less far each), or that \
            is in a sync of a file of which 1 MiB was not durable: what bulk work does and requests do not. Digits at the end of a name do not tell threads apart.",
-    cost: "of the calls in busy windows the time beyond as many at the mean of the quiet ones, shared by the threads",
+    cost: "of the calls in busy windows the time beyond as many at the mean of the quiet ones, shared by as many of them as are under way at a time",
     advice: "Limit the rate of the background (a rate limiter, ionice, io.max or io.latency of its cgroup), let fewer of its threads run at a time, write it back bit by bit \
              (sync_file_range) instead of in one sync, or put its files on another device.",
     not_when: "Not when nobody waits for the foreground's answers.",
@@ -61,9 +63,19 @@ static INFO: RuleInfo = RuleInfo {
 #[derive(Debug, Default)]
 struct Activity {
     bytes: i64,
+    /// In small calls that go on where the one before ended, and whether syncs of little were among them.
+    small_bytes: i64,
+    commits: bool,
     /// In calls that are not small.
     bulk_ns: i64,
-    small: Durations,
+    small: Vec<Small>,
+}
+
+/// Small calls that are alike.
+#[derive(Debug, Default)]
+struct Small {
+    alike: u64,
+    durations: Durations,
     slowest: Option<Example>,
 }
 
@@ -90,28 +102,50 @@ type Window = HashMap<(i32, i32), (Text, Activity)>;
 #[derive(Debug)]
 pub struct BackgroundIoInterference {
     windows: BTreeMap<i64, Window>,
-    foreground: Bounded<(i32, u64), Foreground>,
+    foreground: Bounded<Who, Foreground>,
+    /// How long small calls of threads of one name were under way: each, and together.
+    under_way: Bounded<(i32, u64), (i64, UnderWay)>,
 }
+
+/// A process, the name of its threads, and what calls.
+type Who = (i32, u64, u64);
 
 impl Default for BackgroundIoInterference {
     fn default() -> Self {
         Self {
             windows: BTreeMap::new(),
             foreground: Bounded::new(|f| f.by_busy.iter().map(|d| d.count).sum()),
+            under_way: Bounded::new(|(sum_ns, _)| sum_ns.unsigned_abs()),
         }
     }
 }
 
 impl Activity {
     fn is_busy(&self) -> bool {
-        self.bytes >= BUSY_BYTES || self.bulk_ns >= BUSY_NS
+        // Many commits move much as well, and are what somebody waits for.
+        let small = if self.commits { 0 } else { self.small_bytes };
+        self.bytes + small >= BUSY_BYTES || self.bulk_ns >= BUSY_NS
+    }
+
+    /// Adds a small call.
+    fn add(&mut self, call: &Call, alike: u64) {
+        let known = self.small.iter().position(|small| small.alike == alike);
+        let at = known.unwrap_or_else(|| {
+            self.small.push(Small { alike, ..Small::default() });
+            self.small.len() - 1
+        });
+        let Some(small) = self.small.get_mut(at) else { return };
+        small.durations.add(call.dur_ns);
+        if small.slowest.as_ref().is_none_or(|e| e.dur_ns < call.dur_ns) {
+            small.slowest = Some(Example::of(call));
+        }
     }
 }
 
 /// Adds what a window holds to the foregrounds.
 fn settle(
     window: &Window,
-    foreground: &mut Bounded<(i32, u64), Foreground>,
+    foreground: &mut Bounded<Who, Foreground>,
 ) {
     // Busy threads of each process.
     let mut busy: HashMap<i32, Vec<&str>> = HashMap::new();
@@ -121,33 +155,47 @@ fn settle(
         }
     }
     for ((pid, tid), (comm, activity)) in window {
-        if activity.is_busy() || activity.small.count == 0 {
+        if activity.is_busy() {
             continue;
         }
         let others = busy.get(pid).map_or(&[][..], Vec::as_slice);
-        let own = foreground.entry((*pid, key_of(role(comm))));
-        own.comm.clone_from(comm);
-        if own.threads.len() < MAX_NAMES {
-            own.threads.insert(*tid);
-        }
-        let k = others.len().min(MAX_BUSY);
-        if own.by_busy.len() <= k {
-            own.by_busy.resize_with(k + 1, Durations::default);
-        }
-        if let Some(durations) = own.by_busy.get_mut(k) {
-            durations.merge(&activity.small);
-        }
-        for name in others {
-            if own.background.len() < MAX_NAMES || own.background.contains_key(*name) {
-                *own.background.entry((*name).to_owned()).or_insert(0) += 1;
-            }
-        }
-        if let Some(example) = activity.slowest.clone().filter(|_| k > 0) {
-            own.slowest.push(example);
-            own.slowest.sort_by_key(|e| std::cmp::Reverse(e.dur_ns));
-            own.slowest.truncate(EXAMPLES);
+        for small in &activity.small {
+            let own = foreground.entry((*pid, key_of(role(comm)), small.alike));
+            own.add(*tid, comm, small, others);
         }
     }
+}
+
+impl Foreground {
+    fn add(&mut self, tid: i32, comm: &Text, small: &Small, others: &[&str]) {
+        self.comm.clone_from(comm);
+        if self.threads.len() < MAX_NAMES {
+            self.threads.insert(tid);
+        }
+        let k = others.len().min(MAX_BUSY);
+        if self.by_busy.len() <= k {
+            self.by_busy.resize_with(k + 1, Durations::default);
+        }
+        if let Some(durations) = self.by_busy.get_mut(k) {
+            durations.merge(&small.durations);
+        }
+        for name in others {
+            if self.background.len() < MAX_NAMES || self.background.contains_key(*name) {
+                *self.background.entry((*name).to_owned()).or_insert(0) += 1;
+            }
+        }
+        if let Some(example) = small.slowest.clone().filter(|_| k > 0) {
+            self.slowest.push(example);
+            self.slowest.sort_by_key(|e| std::cmp::Reverse(e.dur_ns));
+            self.slowest.truncate(EXAMPLES);
+        }
+    }
+}
+
+/// The number of a kind of call that moves about as much, in memory or from the device.
+fn alike(call: &Call, amount: i64, missed: bool) -> u64 {
+    let size = u64::from(amount.max(1).ilog2());
+    (call.kind as u64) << 16 | size << 1 | u64::from(missed)
 }
 
 impl Rule for BackgroundIoInterference {
@@ -165,8 +213,12 @@ impl Rule for BackgroundIoInterference {
             return;
         }
         let sync = !call.kind.is_data();
-        let bulk = sync && context.file(call).is_some_and(|f| f.dirty.len() >= BUSY_BYTES);
-        let small = call.moved() < SMALL;
+        let dirty = context.file(call).map_or(0, |f| f.dirty.len());
+        let bulk = sync && dirty >= BUSY_BYTES;
+        let amount = if sync { dirty } else { call.moved() };
+        let small = amount < SMALL;
+        let before = context.open().and_then(|open| open.end);
+        let goes_on = before.is_some() && before == call.offset;
         let (start, end) = (call.ts_ns, call.ended_at_ns());
         let last = end.div_euclid(WINDOW_NS);
         // Bulk work is work in all windows that it goes through; others count where they end.
@@ -192,16 +244,24 @@ impl Rule for BackgroundIoInterference {
                 activity.bulk_ns += within;
             }
             let share = within as f64 / call.dur_ns.max(1) as f64;
-            activity.bytes += match first == last {
+            let moved = match first == last {
                 true => call.moved(),
                 false => (call.moved() as f64 * share) as i64,
             };
-            if at == last && small {
-                activity.small.add(call.dur_ns);
-                if activity.slowest.as_ref().is_none_or(|e| e.dur_ns < call.dur_ns) {
-                    activity.slowest = Some(Example::of(call));
-                }
+            match small {
+                false => activity.bytes += moved,
+                true if goes_on => activity.small_bytes += moved,
+                true => {}
             }
+            activity.commits |= small && sync && dirty > 0;
+            if at == last && small {
+                activity.add(call, alike(call, amount, context.below.missed()));
+            }
+        }
+        if small {
+            let (sum_ns, under_way) = self.under_way.entry((call.pid, key_of(role(call.comm))));
+            *sum_ns = sum_ns.saturating_add(call.dur_ns);
+            under_way.add(start, end);
         }
         while self.windows.len() > OPEN_WINDOWS {
             if let Some((_, window)) = self.windows.pop_first() {
@@ -212,7 +272,7 @@ impl Rule for BackgroundIoInterference {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         // What the open windows hold is added to a copy.
-        let mut all: Bounded<(i32, u64), Foreground> = Bounded::new(|_| 0);
+        let mut all: Bounded<Who, Foreground> = Bounded::new(|_| 0);
         for (key, own) in self.foreground.iter() {
             let copy = all.entry(*key);
             copy.comm.clone_from(&own.comm);
@@ -224,21 +284,45 @@ impl Rule for BackgroundIoInterference {
         for window in self.windows.values() {
             settle(window, &mut all);
         }
-        for ((pid, _), own) in all.iter() {
-            if let Some(found) = finding(*pid, own, run) {
-                out.push(found);
+        // Of the calls of one name those that lose most are shown.
+        let mut losses: BTreeMap<(i32, u64), Vec<(&Foreground, Loss)>> = BTreeMap::new();
+        for ((pid, name, _), own) in all.iter() {
+            if let Some(loss) = loss(own) {
+                losses.entry((*pid, *name)).or_default().push((own, loss));
+            }
+        }
+        for (who, mut losses) in losses {
+            losses.sort_by_key(|(_, loss)| std::cmp::Reverse(loss.ns));
+            let sum: i64 = losses.iter().map(|(_, loss)| loss.ns).sum();
+            // Calls of several threads lose it at the same time.
+            let depth = self.under_way.get(&who).map_or(1.0, |(sum_ns, under_way)| {
+                *sum_ns as f64 / under_way.ns().max(1) as f64
+            });
+            let cost = (sum as f64 / depth.max(1.0)) as i64;
+            if let Some((own, loss)) = losses.first().filter(|_| run.matters(cost)) {
+                out.push(finding(who.0, own, loss, cost));
             }
         }
     }
 }
 
-fn finding(pid: i32, own: &Foreground, run: &Run) -> Option<Found> {
+/// What calls of a sort lose while others are busy.
+struct Loss {
+    /// Busy threads.
+    k: usize,
+    quiet: Durations,
+    busy: Durations,
+    ratio: f64,
+    ns: i64,
+}
+
+fn loss(own: &Foreground) -> Option<Loss> {
     let sum = |part: &[Durations]| {
         let mut sum = Durations::default();
         part.iter().for_each(|d| sum.merge(d));
         sum
     };
-    let (mut best, mut best_ratio) = (None, MIN_RATIO);
+    let mut best: Option<Loss> = None;
     for k in 1..own.by_busy.len() {
         let (quiet, busy) = own.by_busy.split_at(k);
         let (quiet, busy) = (sum(quiet), sum(busy));
@@ -246,17 +330,23 @@ fn finding(pid: i32, own: &Foreground, run: &Run) -> Option<Found> {
             continue;
         }
         let ratio = busy.quantile_ns(0.99) as f64 / quiet.quantile_ns(0.99).max(1) as f64;
-        if ratio >= best_ratio {
-            (best, best_ratio) = (Some((k, quiet, busy)), ratio);
+        let (mean, quiet_mean) = (busy.mean_ns(), quiet.mean_ns().max(1));
+        if ratio < MIN_RATIO || (mean as f64) < quiet_mean as f64 * MIN_MEAN {
+            continue;
+        }
+        let count = i64::try_from(busy.count).unwrap_or(i64::MAX);
+        let ns = busy.sum_ns.saturating_sub(count.saturating_mul(quiet_mean));
+        if best.as_ref().is_none_or(|best| best.ns < ns) {
+            best = Some(Loss { k, quiet, busy, ratio, ns });
         }
     }
-    let (k, quiet, busy) = best?;
+    best
+}
+
+fn finding(pid: i32, own: &Foreground, loss: &Loss, cost: i64) -> Found {
+    let Loss { k, quiet, busy, ratio, .. } = loss;
     let count = i64::try_from(busy.count).unwrap_or(i64::MAX);
     let threads = own.threads.len().max(1) as i64;
-    let cost = busy.sum_ns.saturating_sub(count.saturating_mul(quiet.mean_ns())) / threads;
-    if !run.matters(cost) {
-        return None;
-    }
     let mut names: Vec<_> = own.background.iter().collect();
     names.sort_by_key(|(_, windows)| std::cmp::Reverse(**windows));
     let names: Vec<&str> = names.iter().take(3).map(|(name, _)| name.as_str()).collect();
@@ -264,7 +354,7 @@ fn finding(pid: i32, own: &Foreground, run: &Run) -> Option<Found> {
         1 => "none is".to_owned(),
         k => format!("fewer than {k} are"),
     };
-    Some(Found {
+    Found {
         cost_ns: Some(cost),
         title: format!(
             "{} waits {} for the slowest hundredth of its calls while {k} or more other threads ({}) read and write in bulk, and {} while {fewer}",
@@ -275,12 +365,12 @@ fn finding(pid: i32, own: &Foreground, run: &Run) -> Option<Found> {
         ),
         subject: Subject::process(pid, &own.comm),
         evidence: vec![
-            evidence("ratio", best_ratio),
+            evidence("ratio", *ratio),
             number("busy_p99_ns", busy.quantile_ns(0.99)),
             number("quiet_p99_ns", quiet.quantile_ns(0.99)),
             number("calls_while_busy", count),
             number("calls_while_quiet", i64::try_from(quiet.count).unwrap_or(i64::MAX)),
-            number("busy_threads", k as i64),
+            number("busy_threads", *k as i64),
             number("threads", threads),
         ],
         examples: own.slowest.clone(),
@@ -290,12 +380,35 @@ fn finding(pid: i32, own: &Foreground, run: &Run) -> Option<Found> {
             quiet.quantile_ns(0.99),
         )),
         ..Found::default()
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_few_slow_commits_of_a_thread_that_moves_much() {
+        let log = |bulk: bool| {
+            let mut s = Scenario::new();
+            let wal = s.open("/data/wal", "O_WRONLY|O_CREAT");
+            let table = s.open("/data/table", "O_WRONLY|O_CREAT");
+            for i in 0..2060 {
+                if bulk && i >= 2000 {
+                    s.thread(101, "log");
+                    s.slow(0);
+                    s.write(table, 2 << 20);
+                    s.slow(20_000_000);
+                }
+                s.thread(102, "log");
+                s.write(wal, 16 << 10);
+                s.fdatasync(wal);
+            }
+            s
+        };
+        fires("background-io-interference", log(true));
+        silent("background-io-interference", log(false));
+    }
 
     /// Clients of a store; every other second two threads compact.
     fn store(slow_ns: i64) -> Scenario {

@@ -21,7 +21,7 @@ use crate::text_key::key_of;
 /// Files and directories that were waited for, from which on they count.
 const MIN_FILES: usize = 100;
 /// Share of the process's time that goes into the waits.
-const MIN_PART: f64 = 0.2;
+const MIN_PART: f64 = 0.15;
 /// Requests on their way at a time, on average, from which on there is concurrency. One thread has
 /// one at a time; four workers that also compute may have less than two on a fast device.
 const MAX_DEPTH: f64 = 1.5;
@@ -36,7 +36,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A process goes through many files or directories that are not in memory, one by one. Each has to be looked up, described and read from the \
            device, and readahead does not reach from one file to the next: the device has one request at a time, although it could work on many.",
-    when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited for the device in 100 or more different files or directories, for 20 % or \
+    when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited for the device in 100 or more different files or directories, for 15 % or \
            more of its time in the recording; when several of its threads wait, of the time of all of them. Of reads those within the first 128 KiB of a file count: what is \
            behind is the matter of readahead. While its reads were on their way, the device had fewer than 1.5 of the recorded processes on average, all pieces \
            of one call counted once: one thread has 1, and workers that also compute may stay below 2 on a fast device. How long a call waited is its time off the CPU for I/O; in a recording without layer sched the duration of calls that read from the device.",
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_in_memory_on_few_files_and_below_a_fifth_of_the_time() {
+    fn silent_in_memory_on_few_files_and_on_a_tenth_of_the_time() {
         let mut s = Scenario::new();
         for i in 0..300 {
             let fd = s.open_existing(&format!("/src/{i}"), "O_RDONLY", 8000);

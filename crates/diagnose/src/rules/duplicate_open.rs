@@ -14,6 +14,8 @@ use crate::text::Text;
 
 /// Files or repetitions from which on they count.
 const MIN_TIMES: u64 = 10;
+/// Bytes of a file that tell what it is.
+const HEAD: i64 = 4096;
 /// Calls of the thread on other things that may lie between the two opens.
 const MAX_BETWEEN: u64 = 16;
 
@@ -26,7 +28,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A thread opens a file, and shortly after opens the same file again, while the first descriptor is open still or right \
            after it was closed: one to look at it (size, type, rights), one to use it.",
     when: "10 or more times in one process, on whatever files: a second open of the same file by the same thread with at most 16 \
-           calls between the two, where the first descriptor moved no bytes. Several descriptors that all move bytes have a \
+           calls between the two, where the first descriptor moved no bytes, or was closed after it had read no more than 4 KiB from the beginning, which the second one reads again with what is behind them. Several descriptors that all move bytes have a \
            reason. Also 10 or more times, whatever it costs: a second open while the first descriptor is open, only to sync \
            through it what was written through the first.",
     cost: "the time of the second opens, and as much again for their closes",
@@ -52,6 +54,13 @@ struct Opened {
     fd: Option<i32>,
     at: u64,
     moved: bool,
+    /// Whether what it moved was read from the head of the file, and that it is closed since.
+    head: bool,
+    closed: bool,
+    /// Where such reads ended.
+    head_end: i64,
+    /// When it was opened again after such a look: where that ended, and the second open.
+    again: Option<(i64, Example)>,
 }
 
 /// A process.
@@ -65,6 +74,21 @@ struct Process {
     examples: Examples,
     /// The same for second descriptors that only sync.
     only_sync: Syncing,
+}
+
+impl Process {
+    /// A second open, in whose course a call on the file is seen.
+    fn add(&mut self, call: &Call, file: FileId, example: Example) {
+        let dur_ns = example.dur_ns;
+        if self.times == 0 {
+            self.comm = call.comm_text();
+            self.path = example.path.clone().unwrap_or_default();
+            self.file = Some(file);
+        }
+        self.times += 1;
+        self.open.add(dur_ns);
+        self.examples.add_with(dur_ns, || example);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -131,10 +155,28 @@ impl Rule for DuplicateOpen {
             }
         }
         if call.kind.is_data() || call.kind == Kind::Mmap || call.kind == Kind::Sync {
+            let range = call.range().filter(|_| call.kind == Kind::Read);
+            let head = range.filter(|(_, end)| *end <= HEAD);
+            let mut again = None;
             for opened in thread.recent.iter_mut().filter(|o| o.file == file) {
+                opened.head = head.is_some() && (opened.head || !opened.moved);
+                opened.head_end = opened.head_end.max(head.map_or(0, |(_, end)| end));
                 opened.moved = true;
+                // The same bytes as before, and more: a small file that is read whole again is the
+                // matter of repeated-open.
+                let more = |known: i64| range.is_some_and(|(start, end)| start == 0 && end > known);
+                again = opened.again.take().filter(|(known, _)| more(*known));
+            }
+            if let Some((_, example)) = again {
+                let process = self.processes.entry(call.pid);
+                process.add(call, file, example);
             }
             return;
+        }
+        if call.kind == Kind::Close {
+            for opened in thread.recent.iter_mut().filter(|o| o.file == file && o.fd == call.fd) {
+                opened.closed = true;
+            }
         }
         if call.kind != Kind::Open || !context.file(call).is_none_or(|f| f.is_regular()) {
             return;
@@ -149,23 +191,22 @@ impl Rule for DuplicateOpen {
             .filter(|_| written)
             .map(|fd| (call.pid, fd, file, None));
         let twice = thread.recent.iter().any(|o| o.file == file && !o.moved);
+        let looked = thread.recent.iter().find(|o| o.file == file && o.head && o.closed);
+        let looked = looked.map(|o| o.head_end).filter(|_| !twice);
         thread.recent.retain(|o| o.file != file);
         thread.recent.push(Opened {
             file,
             fd: call.new_fd(),
             at: now,
             moved: false,
+            head: false,
+            closed: false,
+            head_end: 0,
+            again: looked.map(|end| (end, Example::of(call))),
         });
         if twice {
             let process = self.processes.entry(call.pid);
-            if process.times == 0 {
-                process.comm = call.comm_text();
-                process.path = call.path_text();
-                process.file = Some(file);
-            }
-            process.times += 1;
-            process.open.add(call.dur_ns);
-            process.examples.add(call);
+            process.add(call, file, Example::of(call));
         }
     }
 
@@ -228,6 +269,34 @@ impl Rule for DuplicateOpen {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn a_look_at_the_head_is_no_reason_for_a_descriptor() {
+        let sniff = |bytes, again: i64| {
+            let mut s = Scenario::new();
+            for i in 0..20 {
+                let path = format!("/data/{i}");
+                let fd = s.open_existing(&path, "O_RDONLY", 1 << 20);
+                s.pread(fd, bytes, 0);
+                s.close(fd);
+                let fd = s.open_existing(&path, "O_RDONLY", 1 << 20);
+                s.pread(fd, 1 << 16, again);
+                s.close(fd);
+            }
+            s
+        };
+        fires("duplicate-open", sniff(512, 0));
+        silent("duplicate-open", sniff(1 << 16, 0));
+        silent("duplicate-open", sniff(512, 512));
+        // The whole file, again.
+        let mut s = Scenario::new();
+        for _ in 0..20 {
+            let fd = s.open_existing("/etc/passwd", "O_RDONLY", 900);
+            s.pread(fd, 900, 0);
+            s.close(fd);
+        }
+        silent("duplicate-open", s);
+    }
 
     #[test]
     fn fires_on_touch_and_open() {

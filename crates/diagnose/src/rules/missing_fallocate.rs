@@ -9,7 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Row};
 use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
-use crate::state::{Context, State};
+use crate::state::{Context, State, Synced};
 use crate::stats::Durations;
 use crate::text::Text;
 
@@ -17,6 +17,8 @@ use crate::text::Text;
 const MIN_SYNCS: u64 = 64;
 /// Share of such syncs among those of the file.
 const MIN_PART: f64 = 0.8;
+/// What a device writes in about the time that a request takes by itself, bytes.
+const REQUEST: f64 = 65536.0;
 /// Holes from which on they count.
 const MIN_HOLES: u64 = 16;
 
@@ -29,10 +31,11 @@ static INFO: RuleInfo = RuleInfo {
     what: "Each write makes the file longer and each sync then writes its new length and new blocks (metadata, through the journal where the file \
            system has one) as well as the bytes. In blocks that were written before, fdatasync writes the bytes only. Or writes jump \
            beyond the end and leave holes, which are filled later in pieces all over the disk.",
-    when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, \
-           and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
+    when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, or as many writes with O_SYNC or O_DSYNC \
+           that do so, and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
            more, to a file that is also filled in. One sync at the end of a file does not count.",
-    cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first",
+    cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first; less for large pieces, whose bytes take longer than \
+           the requests (64 KiB as long as one)",
     advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
              overwrite; keep where the valid part ends in the records themselves (length and checksum). fallocate alone saves half of it: \
              the length stays (not with FALLOC_FL_KEEP_SIZE), but the first write to each reserved block still has metadata to \
@@ -52,6 +55,8 @@ struct Growth {
     /// End of the file as the writes tell.
     end: i64,
     grown: bool,
+    /// By so many bytes in all.
+    grown_bytes: i64,
     reserved: bool,
     syncs: u64,
     after_growth: Durations,
@@ -61,6 +66,16 @@ struct Growth {
     write_ns: i64,
     examples: Examples,
     hole_examples: Examples,
+}
+
+impl Growth {
+    fn synced(&mut self, call: &Call) {
+        self.syncs += 1;
+        if std::mem::take(&mut self.grown) {
+            self.after_growth.add(call.dur_ns);
+            self.examples.add(call);
+        }
+    }
 }
 
 /// The rule's state.
@@ -118,16 +133,15 @@ impl Rule for MissingFallocate {
                 }
                 if end > length {
                     growth.grown = true;
+                    growth.grown_bytes += end - start;
                 }
                 growth.end = end.max(length);
-            }
-            _ => {
-                growth.syncs += 1;
-                if std::mem::take(&mut growth.grown) {
-                    growth.after_growth.add(call.dur_ns);
-                    growth.examples.add(call);
+                // Data and metadata in one call.
+                if context.synced == Some(Synced::Own) {
+                    growth.synced(call);
                 }
             }
+            _ => growth.synced(call),
         }
     }
 
@@ -146,7 +160,8 @@ impl Rule for MissingFallocate {
             let Some(file) = run.state.files.get(*id) else { continue };
             let (path, times) = (file.name(), growth.after_growth.count);
             let part = times as f64 / growth.syncs.max(1) as f64;
-            let cost = growth.after_growth.sum_ns / 2;
+            let each = growth.grown_bytes as f64 / times.max(1) as f64;
+            let cost = (growth.after_growth.sum_ns as f64 / (2.0 + each / REQUEST)) as i64;
             let subject = Subject::process(*pid, &growth.comm).with_file(*id, path);
             let query = sql::calls(&format!(
                 "pid = {pid} AND file_id = {} AND (call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'fallocate', 'ftruncate'))",
@@ -156,7 +171,7 @@ impl Rule for MissingFallocate {
             if times >= MIN_SYNCS && part >= MIN_PART && !growth.reserved && overwrites && run.matters(cost) {
                 out.push(Found {
                     cost_ns: Some(cost),
-                    costs: Costs::of(&[Kind::Sync]),
+                    costs: Costs::of(&[Kind::Sync, Kind::Write]),
                     title: format!(
                         "{} makes {path} durable {} times right after it has grown: {} each time",
                         growth.comm,
@@ -200,6 +215,24 @@ impl Rule for MissingFallocate {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_synchronous_appends_and_not_on_those_into_what_is_there() {
+        let frames = |size: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/cam0", "O_WRONLY|O_DSYNC", size);
+            s.slow(400_000);
+            for i in 0..100 {
+                s.pwrite(fd, 98_304, i * 98_304);
+            }
+            s
+        };
+        let found = fires("missing-fallocate", frames(0));
+        // A bit more than a quarter of what the writes took.
+        let cost = found[0].cost_ns.unwrap();
+        assert!((100 * 110_000..100 * 140_000).contains(&cost), "{cost}");
+        silent("missing-fallocate", frames(100 * 98_304));
+    }
 
     #[test]
     fn fires_on_a_log_that_grows() {

@@ -13,6 +13,7 @@ use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
 use crate::stats::Durations;
+use crate::under_way::UnderWay;
 
 /// Reads that jump and wait for the device, from which on they count.
 const MIN_READS: u64 = 64;
@@ -21,6 +22,8 @@ const MIN_JUMPS: f64 = 0.5;
 /// Share of the jumping reads' time that went into those that waited for the device: a few that
 /// wait cost more than many that find their page.
 const MIN_MISSED: f64 = 0.5;
+/// Reads under way at a time, on average, from which on there is concurrency.
+const MAX_DEPTH: f64 = 2.0;
 /// Requests that could be on their way at a time.
 const AT_ONCE: i64 = 8;
 /// With this share of the file read, each byte once, it is a scan.
@@ -36,9 +39,9 @@ static INFO: RuleInfo = RuleInfo {
            for the device, and the device works on one request at a time although it could work on many.",
     when: "Over half of a process's reads of a file begin more than 128 KiB (the kernel's default readahead) away from the end \
            of the same thread's read before, and 64 or more of these had to be read from the device, which took half or more of the time of all that jump. A jump within the \
-           readahead costs nothing, nor does one to a page that is in memory. Reads through io_uring and AIO count where one at a time is on its way and its thread waits for it; else their threads \
+           readahead costs nothing, nor does one to a page that is in memory. Silent where threads have two or more of these reads under way at a time on average. Reads through io_uring and AIO count where one at a time is on its way and its thread waits for it; else their threads \
            need not wait. What reads most of the file, each byte about once, is scan-out-of-order.",
-    cost: "seven eighths of the time of the jumping reads that waited for the device, shared by the threads that read: as if eight requests \
+    cost: "the time in which jumping reads that waited for the device were under way, less an eighth of what they took together: as if eight requests \
            were on their way at a time, which disks take at no cost to each",
     advice: "Ask ahead for what will be read next: posix_fadvise(POSIX_FADV_WILLNEED) for a batch of ranges, or io_uring with eight or more \
              reads on their way. Sort a batch by offset. Put what is used together side by side.",
@@ -64,6 +67,7 @@ struct Access {
     /// Time of all that jump, nanoseconds.
     jump_ns: i64,
     missed: Durations,
+    under_way: UnderWay,
     examples: Examples,
 }
 
@@ -122,6 +126,7 @@ impl Rule for RandomAccess {
             access.jump_ns += call.dur_ns;
             if context.below.missed() {
                 access.missed.add(call.dur_ns);
+                access.under_way.add(call.ts_ns, call.ended_at_ns());
                 access.examples.add(call);
             }
         }
@@ -131,10 +136,12 @@ impl Rule for RandomAccess {
         for ((pid, id), access) in self.accesses.iter() {
             let (missed, threads) = (&access.missed, access.heads.len().max(1) as i64);
             let jumps = access.jumps as f64 / access.reads as f64;
-            let cost = missed.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
+            let busy = access.under_way.ns();
+            let depth = missed.sum_ns as f64 / busy.max(1) as f64;
+            let cost = busy - missed.sum_ns / AT_ONCE;
             let many = missed.count >= MIN_READS
                 && missed.sum_ns as f64 >= access.jump_ns as f64 * MIN_MISSED;
-            if !many || jumps <= MIN_JUMPS || !run.matters(cost) {
+            if !many || depth >= MAX_DEPTH || jumps <= MIN_JUMPS || !run.matters(cost) {
                 continue;
             }
             let Some(file) = run.state.files.get(*id) else { continue };
@@ -162,6 +169,7 @@ impl Rule for RandomAccess {
                     evidence("share_of_jumps", jumps),
                     number("median_ns", missed.median_ns()),
                     number("threads", threads),
+                    evidence("mean_depth", depth),
                 ],
                 examples: access.examples.list(),
                 query: sql::calls(&format!(
@@ -210,6 +218,26 @@ mod tests {
             s.ring(8, |s, part| random(s, fd, i * 8 + part));
         }
         silent("random-access", s);
+    }
+
+    #[test]
+    fn silent_when_threads_read_at_the_same_time() {
+        let at_once = |threads: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+            for i in 0..100 {
+                let began = s.now();
+                s.wait_us(200);
+                for thread in 0..threads {
+                    s.thread(101 + thread as i32, "worker");
+                    let at = (i * threads + thread) * 389 % 1000 * 1_000_448;
+                    s.missed_pread_since(fd, 4096, at, began);
+                }
+            }
+            s
+        };
+        silent("random-access", at_once(4));
+        fires("random-access", at_once(1));
     }
 
     #[test]

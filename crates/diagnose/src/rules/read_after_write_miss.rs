@@ -27,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
            (O_DIRECT), or were thrown out of it before they were used.",
-    when: "32 or more reads of one process on one file, or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
+    when: "32 or more reads of one process on one file (sendfile, splice and copy_file_range read, too), or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
            had written in the recording. Fewer are what any program does that verifies its header.",
     cost: "the time that these reads waited for the device, times the share of their bytes that the process had written, shared by the \
            threads that read",
@@ -77,7 +77,7 @@ impl Rule for ReadAfterWriteMiss {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write, Kind::Truncate, Kind::Advise])
+        Kinds::of(&[Kind::Read, Kind::Transfer, Kind::Write, Kind::Truncate, Kind::Advise])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -96,7 +96,7 @@ impl Rule for ReadAfterWriteMiss {
                 own.written.insert(start, end);
                 own.direct |= direct;
             }
-            (Kind::Read, Some((start, end))) if context.below.missed() => {
+            (Kind::Read | Kind::Transfer, Some((start, end))) if context.below.missed() => {
                 let Some(own) = self.own.get_mut(&key) else { return };
                 let overlap = own.written.overlap(start, end);
                 if overlap == 0 || call.asynchronous {
@@ -176,6 +176,25 @@ impl Rule for ReadAfterWriteMiss {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_staged_bytes_that_are_sent() {
+        let staged = |missed| {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/part", "O_RDWR|O_CREAT");
+            s.write(fd, 16 << 20);
+            s.lseek(fd, 0);
+            for _ in 0..2 {
+                if missed {
+                    s.missed(8 << 20, 9_000_000);
+                }
+                s.sendfile(fd, 8 << 20);
+            }
+            s
+        };
+        fires("read-after-write-miss", staged(true));
+        silent("read-after-write-miss", staged(false));
+    }
 
     #[test]
     fn fires_on_blocks_that_were_thrown_out() {

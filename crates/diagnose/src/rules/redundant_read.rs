@@ -1,21 +1,34 @@
 //! `redundant-read`: the same bytes are read again and again.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
 use crate::text::Text;
+use crate::text_key::key_of;
 
 /// Bytes read over different bytes read.
 const MIN_RATIO: f64 = 2.0;
 /// Repeated calls from which on they count.
 const MIN_CALLS: u64 = 64;
+/// Processes of one name, one after the other, from which on what they all read counts.
+const MIN_PROCESSES: usize = 3;
+/// Bytes of a file that each of them reads: headers and libraries are smaller, and part of a start.
+const LARGE: i64 = 1 << 20;
+/// Share of the recorded time that goes into it: a process begins with nothing in memory, and to keep
+/// something for the next one is more than a change of a line.
+const MIN_PART: f64 = 0.1;
+/// Processes and files that are told apart.
+const MAX_TOLD: usize = 256;
 
 static INFO: RuleInfo = RuleInfo {
     id: "redundant-read",
@@ -26,7 +39,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process reads bytes of a file that it has read before and that nobody has changed since. They come out of \
            the page cache at best: a system call and a copy each time.",
     when: "A process has read over twice as many bytes of a file as there are different ones among them, in 64 or more \
-           calls that read only bytes it had read before. The first read of bytes after a write to them, or after the file was cut, is new.",
+           calls that read only bytes it had read before. Or three or more processes of one name, each after the one before, read 1 MiB or more of a file that those before had read, for 10 % or more of the recorded time, all \
+           such files together. The first read of bytes after a write to them, or after the file was cut, is new.",
     cost: "the time of the reads of the file, times the share of bytes that were read before",
     advice: "Keep what was read in memory (a cache of blocks, of parsed objects), or map the file.",
     not_when: "Not when the memory is better used by the page cache, which processes share: databases that leave \
@@ -48,9 +62,50 @@ struct Reads {
     examples: Examples,
 }
 
+/// Processes of one name on one file.
+#[derive(Debug, Default)]
+struct Series {
+    comm: Text,
+    pids: Vec<i32>,
+    /// Whether they read at the same time: then each needs it.
+    beside: bool,
+    seen: Intervals,
+    again: i64,
+    again_ns: i64,
+    examples: Examples,
+}
+
+impl Series {
+    fn add(&mut self, call: &Call, start: i64, end: i64) {
+        if self.pids.last() != Some(&call.pid) {
+            self.beside |= self.pids.contains(&call.pid);
+            if self.pids.is_empty() {
+                self.comm = call.comm_text();
+            }
+            if self.pids.len() < MAX_TOLD {
+                self.pids.push(call.pid);
+            }
+        }
+        let again = self.seen.insert(start, end);
+        if self.pids.len() > 1 && again > 0 {
+            self.again += again;
+            self.again_ns += (call.dur_ns as f64 * again as f64 / (end - start) as f64) as i64;
+            self.examples.add(call);
+        }
+    }
+
+    fn is_again(&self) -> bool {
+        let each = self.again / i64::try_from(self.pids.len().max(2) - 1).unwrap_or(i64::MAX);
+        self.pids.len() >= MIN_PROCESSES && !self.beside && each >= LARGE
+    }
+}
+
 /// The rule's state.
 #[derive(Debug)]
 pub struct RedundantRead {
+    /// By the name of the processes.
+    series: Bounded<(u64, FileId), Series>,
+    names: Bounded<FileId, Vec<u64>>,
     reads: Bounded<(i32, FileId), Reads>,
     /// The processes that have read a file.
     readers: Bounded<FileId, Vec<i32>>,
@@ -59,6 +114,8 @@ pub struct RedundantRead {
 impl Default for RedundantRead {
     fn default() -> Self {
         Self {
+            series: Bounded::new(|series| series.again.unsigned_abs()),
+            names: Bounded::new(|names| names.len() as u64),
             reads: Bounded::new(|reads| reads.repeats),
             readers: Bounded::new(|readers| readers.len() as u64),
         }
@@ -68,6 +125,11 @@ impl Default for RedundantRead {
 impl RedundantRead {
     /// Bytes of a file have changed: what was read of them is not what is there.
     fn changed(&mut self, id: FileId, change: impl Fn(&mut Intervals)) {
+        for name in self.names.get(&id).into_iter().flatten() {
+            if let Some(series) = self.series.get_mut(&(*name, id)) {
+                change(&mut series.seen);
+            }
+        }
         let Some(readers) = self.readers.get_mut(&id) else { return };
         readers.retain(|pid| {
             let reads = self.reads.get_mut(&(*pid, id));
@@ -111,6 +173,12 @@ impl Rule for RedundantRead {
             self.changed(id, |seen| seen.remove(start, end));
             return;
         }
+        let name = key_of(call.comm);
+        let series = self.series.entry((name, id));
+        if series.pids.is_empty() {
+            self.names.entry(id).push(name);
+        }
+        series.add(call, start, end);
         let reads = self.reads.entry((call.pid, id));
         if reads.bytes == 0 {
             reads.comm = call.comm_text();
@@ -127,6 +195,7 @@ impl Rule for RedundantRead {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        self.one_after_the_other(run, out);
         for ((pid, file), reads) in self.reads.iter() {
             let unique = reads.bytes - reads.again;
             let ratio = reads.bytes as f64 / unique.max(1) as f64;
@@ -167,9 +236,106 @@ impl Rule for RedundantRead {
     }
 }
 
+impl RedundantRead {
+    /// What processes read that others of their name had read before them.
+    fn one_after_the_other(&self, run: &Run, out: &mut Vec<Found>) {
+        let mut of_name: BTreeMap<&str, Vec<(FileId, &Series)>> = BTreeMap::new();
+        for ((_, id), series) in self.series.iter().filter(|(_, series)| series.is_again()) {
+            of_name.entry(&series.comm).or_default().push((*id, series));
+        }
+        for (comm, mut files) in of_name {
+            files.sort_by_key(|(id, series)| (Reverse(series.again_ns), *id));
+            let sum = |each: fn(&Series) -> i64| files.iter().map(|(_, series)| each(series)).sum::<i64>();
+            let (cost, again) = (sum(|series| series.again_ns), sum(|series| series.again));
+            let Some((first, series)) = files.first() else { continue };
+            if !run.matters(cost) || !run.matters_from(cost, MIN_PART) {
+                continue;
+            }
+            let path = run.state.files.get(*first).map_or("", |f| f.name());
+            let mut pids: Vec<i32> = files.iter().flat_map(|(_, series)| series.pids.clone()).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            let list: Vec<String> = pids.iter().take(MAX_TOLD).map(i32::to_string).collect();
+            let count = i64::try_from(files.len()).unwrap_or(i64::MAX);
+            let what = match count {
+                1 => path.to_owned(),
+                n => format!("{} files, most of it of {path}", units::count(n)),
+            };
+            out.push(Found {
+                cost_ns: Some(cost),
+                costs: Costs::default().of_files(files.iter().take(MAX_TOLD).map(|(id, _)| *id).collect()),
+                title: format!(
+                    "{} processes of {comm}, one after the other, read {} again that those before had read of {what}",
+                    units::count(series.pids.len() as i64),
+                    units::bytes(again),
+                ),
+                subject: Subject {
+                    pid: None,
+                    ..Subject::process(0, comm).with_path(path)
+                },
+                evidence: vec![
+                    number("bytes_read_by_earlier_processes", again),
+                    number("files", count),
+                    number("processes", series.pids.len() as i64),
+                ],
+                examples: series.examples.list(),
+                query: sql::calls(&format!("pid IN ({}) AND call_reads(syscall)", list.join(", "))),
+                advice: Some(
+                    "Let one process do the work for all, or have the first one keep what the others need: a result, a checksum with the size and the time of \
+                     the last change that it was made for."
+                        .to_owned(),
+                ),
+                ..Found::default()
+            });
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_processes_that_read_the_same_one_after_the_other() {
+        let runs = |processes, size: i64, changed| {
+            let mut s = Scenario::new();
+            for pid in 201..201 + processes {
+                s.process(pid);
+                let fd = s.open_existing("/data/src", "O_RDWR", 16 << 20);
+                s.slow(100_000);
+                for i in 0..size >> 16 {
+                    s.pread(fd, 1 << 16, i << 16);
+                }
+                if changed {
+                    for i in 0..size >> 16 {
+                        s.pwrite(fd, 1 << 16, i << 16);
+                    }
+                }
+                s.close(fd);
+            }
+            s
+        };
+        let found = fires("redundant-read", runs(5, 8 << 20, false));
+        assert_eq!(found[0].evidence[2].value, 5.0);
+        silent("redundant-read", runs(5, 8 << 20, true));
+        silent("redundant-read", runs(2, 8 << 20, false));
+        silent("redundant-read", runs(5, 1 << 18, false));
+    }
+
+    #[test]
+    fn silent_on_processes_that_read_the_same_at_the_same_time() {
+        let mut s = Scenario::new();
+        for i in 0..128 {
+            for pid in 201..206 {
+                s.process(pid);
+                let fd = s.open_existing("/data/src", "O_RDONLY", 16 << 20);
+                s.slow(100_000);
+                s.pread(fd, 1 << 16, i << 16);
+                s.close(fd);
+            }
+        }
+        silent("redundant-read", s);
+    }
 
     #[test]
     fn fires_on_an_index_read_each_time() {

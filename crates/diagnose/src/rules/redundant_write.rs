@@ -13,6 +13,8 @@ use crate::text::Text;
 
 /// Share of the written bytes that were overwritten.
 const MIN_PART: f64 = 0.5;
+/// How often the same bytes are overwritten, from which on their share does not matter.
+const MANY_TIMES: i64 = 8;
 /// Calls that overwrite from which on they count.
 const MIN_CALLS: u64 = 32;
 
@@ -25,9 +27,9 @@ static INFO: RuleInfo = RuleInfo {
     what: "The same bytes of a file are written several times before they were made durable: only the last \
            time counts for anybody, the others were work for nothing.",
     when: "Over half of the bytes that a process wrote to a file lay on bytes that it had written since the file \
-           was last made durable, in 32 or more calls. Bytes that any recorded process has read in between do \
+           was last made durable, in 32 or more calls; or it overwrote the same bytes so eight times on average, as a header beside each row. Bytes that any recorded process has read in between do \
            not count: they were of use.",
-    cost: "the time of the process's writes to the file, times the share of bytes that were overwritten",
+    cost: "the time of the writes that lie on such bytes; of those that do so in part, that part of it",
     advice: "Change the bytes in memory and write them once, when they are final or before fsync.",
     not_when: "",
     bad: "for (i = 0; i < n; i++) {\n    header.count++;\n    pwrite(fd, &header, sizeof header, 0);\n}",
@@ -42,7 +44,10 @@ struct Writes {
     calls: u64,
     bytes: i64,
     again: i64,
-    time_ns: i64,
+    /// Time of writes as far as they overwrite.
+    again_ns: i64,
+    /// The different bytes that were overwritten.
+    overwritten: crate::state::intervals::Intervals,
     examples: Examples,
 }
 
@@ -100,15 +105,17 @@ impl Rule for RedundantWrite {
             return;
         }
         let again = self.unused.entry(id).insert(start, end);
+        let len = end - start;
         let writes = self.writes.entry((call.pid, id));
         if writes.bytes == 0 {
             writes.comm = call.comm_text();
         }
-        writes.bytes += end - start;
-        writes.time_ns += call.dur_ns;
+        writes.bytes += len;
         if again > 0 {
             writes.calls += 1;
             writes.again += again;
+            writes.again_ns += (call.dur_ns as f64 * again as f64 / len as f64) as i64;
+            writes.overwritten.insert(start, end);
             writes.examples.add(call);
         }
     }
@@ -116,8 +123,9 @@ impl Rule for RedundantWrite {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, file), writes) in self.writes.iter() {
             let part = writes.again as f64 / writes.bytes.max(1) as f64;
-            let cost = (writes.time_ns as f64 * part) as i64;
-            if writes.calls < MIN_CALLS || part <= MIN_PART || !run.matters(cost) {
+            let cost = writes.again_ns;
+            let often = writes.again / writes.overwritten.len().max(1) >= MANY_TIMES;
+            if writes.calls < MIN_CALLS || !(part > MIN_PART || often) || !run.matters(cost) {
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());
@@ -151,6 +159,22 @@ impl Rule for RedundantWrite {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_header_beside_large_blocks_and_not_on_pages_that_come_twice() {
+        let blocks = |pages: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/ticks", "O_RDWR|O_CREAT");
+            for i in 0..200 {
+                s.pwrite(fd, 16384, (1 << 20) + i * 16384);
+                s.pwrite(fd, 4096, i % pages * 4096);
+            }
+            s
+        };
+        let found = fires("redundant-write", blocks(1));
+        assert_eq!(found[0].evidence[2].value, 199.0);
+        silent("redundant-write", blocks(100));
+    }
 
     #[test]
     fn fires_on_a_header_written_each_time() {

@@ -1,5 +1,7 @@
 //! `sync-all`: everything is made durable where one file would do.
 
+use std::collections::BTreeMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
@@ -25,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A program calls sync or syncfs again and again. Both write everything that any program has changed, on all file systems or on one, \
            and wait for it: the program pays for the writes of others, and all of them wait at the same time.",
-    when: "10 or more calls of sync or syncfs by one thread that take 10 % or more of its time. A few at the end of an installation or \
+    when: "10 or more calls of sync or syncfs by one thread that take 10 % or more of its time, or by processes of one name that one parent starts, of the parent's time. A few at the end of an installation or \
            before a machine is switched off stay below.",
     cost: "half of the time of these calls; a sync of the file alone waits for the device, too",
     advice: "Call fsync or fdatasync on the file that has to be durable, and fsync on its directory when its name is new.",
@@ -85,42 +87,90 @@ impl Rule for SyncAll {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        // Processes that one parent starts, as a script does, by their name.
+        let mut of_parent: BTreeMap<(i32, &str), (Thread, Vec<i32>)> = BTreeMap::new();
         for (tid, thread) in self.threads.iter() {
-            let calls = &thread.calls;
-            let part = calls.sum_ns as f64 / run.lifetime_ns(thread.pid).max(1) as f64;
-            let cost = calls.sum_ns / 2;
-            if calls.count < MIN_CALLS || part < MIN_PART || !run.matters(cost) {
+            if thread.calls.count >= MIN_CALLS {
+                let subject = Subject::process(thread.pid, &thread.comm);
+                let subject = Subject { tid: Some(*tid), ..subject };
+                let query = format!("tid = {tid}");
+                out.extend(found(thread, run.lifetime_ns(thread.pid), subject, &query, run));
                 continue;
             }
-            out.push(Found {
-                cost_ns: Some(cost),
-                title: format!(
-                    "{} calls {} {} times, which makes all files durable; that takes {} of its time",
-                    thread.comm,
-                    thread.names.iter().map(Text::as_str).collect::<Vec<_>>().join(" and "),
-                    units::count(i64::try_from(calls.count).unwrap_or(i64::MAX)),
-                    units::percent(part.min(1.0)),
-                ),
-                subject: Subject {
-                    tid: Some(*tid),
-                    ..Subject::process(thread.pid, &thread.comm)
-                },
-                evidence: vec![
-                    number("syncs_of_everything", i64::try_from(calls.count).unwrap_or(i64::MAX)),
-                    number("median_ns", calls.median_ns()),
-                    evidence("share_of_thread", part.min(1.0)),
-                ],
-                examples: thread.examples.list(),
-                query: sql::calls(&format!("tid = {tid} AND syscall IN ('sync', 'syncfs')")),
-                ..Found::default()
-            });
+            let Some(parent) = run.state.process(thread.pid).and_then(|process| process.ppid) else { continue };
+            let (all, pids) = of_parent.entry((parent, &thread.comm)).or_default();
+            all.comm.clone_from(&thread.comm);
+            all.calls.merge(&thread.calls);
+            all.examples.add_all(&thread.examples);
+            for name in &thread.names {
+                if !all.names.contains(name) {
+                    all.names.push(name.clone());
+                }
+            }
+            pids.push(thread.pid);
+        }
+        for ((parent, _), (all, mut pids)) in of_parent {
+            pids.sort_unstable();
+            let subject = Subject {
+                pid: None,
+                ..Subject::process(parent, &all.comm)
+            };
+            let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+            let query = format!("pid IN ({})", pids.join(", "));
+            out.extend(found(&all, run.lifetime_ns(parent), subject, &query, run));
         }
     }
+}
+
+/// What is found of calls that are part of so long a life.
+fn found(thread: &Thread, life_ns: i64, subject: Subject, whose: &str, run: &Run) -> Option<Found> {
+    let calls = &thread.calls;
+    let part = calls.sum_ns as f64 / life_ns.max(1) as f64;
+    let cost = calls.sum_ns / 2;
+    let many = calls.count >= MIN_CALLS && part >= MIN_PART && run.matters(cost);
+    many.then(|| Found {
+        cost_ns: Some(cost),
+        title: format!(
+            "{} calls {} {} times, which makes all files durable; that takes {} of its time",
+            thread.comm,
+            thread.names.iter().map(Text::as_str).collect::<Vec<_>>().join(" and "),
+            units::count(i64::try_from(calls.count).unwrap_or(i64::MAX)),
+            units::percent(part.min(1.0)),
+        ),
+        subject,
+        evidence: vec![
+            number("syncs_of_everything", i64::try_from(calls.count).unwrap_or(i64::MAX)),
+            number("median_ns", calls.median_ns()),
+            evidence("share_of_thread", part.min(1.0)),
+        ],
+        examples: thread.examples.list(),
+        query: sql::calls(&format!("{whose} AND syscall IN ('sync', 'syncfs')")),
+        ..Found::default()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_a_script_that_starts_sync_each_time() {
+        let script = |times| {
+            let mut s = Scenario::new();
+            let began = s.now();
+            for pid in 201..201 + times {
+                let began = s.now();
+                s.process(pid);
+                s.sync();
+                s.child_ends(began, 100, "sync");
+            }
+            s.process(100);
+            s.child_ends(began, 1, "sh");
+            s
+        };
+        fires("sync-all", script(12));
+        silent("sync-all", script(5));
+    }
 
     #[test]
     fn fires_on_a_sync_a_row() {

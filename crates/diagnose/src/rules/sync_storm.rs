@@ -1,6 +1,7 @@
 //! `sync-storm`: little is written before each fsync, or nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use fathom_model::units;
 
@@ -8,8 +9,9 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
+use crate::state::descriptors::Description;
 use crate::state::{Context, Synced};
 use crate::stats::Durations;
 use crate::text::Text;
@@ -25,8 +27,17 @@ const GROUP: i64 = 8;
 /// Syncs of one name from which on it is one of those that are synced in turn: what is written once and
 /// synced once has a name of its own.
 const MIN_TURNS: u64 = 4;
+/// Syncs of one name in a turn: a journal is synced for its records and for its header.
+const MOST_OF_A_TURN: u64 = 4;
+/// A sync that takes more times the median than this waited for something else than its few bytes.
+const SLOW: i64 = 4;
+/// Processes with a file in common, and files with other names, that are told apart.
+const MAX_TOLD: usize = 256;
 /// Files that a sentence names.
 const NAMED: usize = 3;
+
+/// The calls that have the time.
+const SYNCS: [Kind; 4] = [Kind::Sync, Kind::SyncRange, Kind::Msync, Kind::Write];
 
 static INFO: RuleInfo = RuleInfo {
     id: "sync-storm",
@@ -40,11 +51,14 @@ static INFO: RuleInfo = RuleInfo {
            written before each, and for 30 % or more of the time from the first to the last of them one is under way; 16 KiB is what devices write in about \
            the same time as one sector. A sync is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each write to a \
            file that was opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. What was stored through a mapping before an msync is at most the \
-           length of the range, and at most what the device was given. Syncs of several files that a process makes durable in turn (a database and its journal) are \
-           judged together, four or more of each name. Or 16 or more on a file that was clean: made durable before in the \
+           length of the range, and at most what the device was given. Before a sync the writes with O_DIRECT since the one before count as part of it. \
+           A sync counts for four times the median at most: what takes longer waits for others. Syncs of several files that a process makes durable in turn (a database and its journal, and \
+           the directory of both) are judged together, four or more of each name, and so are those of processes that sync the same files. Or 16 or more new files, each with little in it, that a process \
+           makes durable one after the other, each before it creates the next, and gives another name then, without a sync of the directory: it has promised none of these names yet, so one sync \
+           could do for many. Or 16 or more on a file that was clean: made durable before in the \
            recording and not changed since, by any recorded process: neither written, nor truncated, nor had room \
            reserved or freed in it (fallocate), nor given other attributes.",
-    cost: "syncs of a clean file: all their time. Others: seven eighths of the time in which one is under way, as if eight were put together",
+    cost: "syncs of a clean file: all their time. Others: seven eighths of the time in which one is under way, as if eight were put together, less what the slow ones took beyond four times the median",
     advice: "Put several changes into one sync (group commit, a transaction around many statements); without O_SYNC several writes can share one; \
              fdatasync instead of fsync where the file keeps its length; drop syncs of files that did not change.",
     not_when: "Not when each change is promised to somebody before the next one comes (one client, one transaction at \
@@ -83,6 +97,12 @@ struct Syncs {
     clean_examples: Examples,
     /// Names of the calls on the clean file.
     clean_calls: Vec<Text>,
+    /// The file, whether others had the name, too, and whether it is a directory.
+    file: Option<FileId>,
+    several: bool,
+    directory: bool,
+    /// All processes that synced it.
+    pids: Vec<i32>,
 }
 
 impl Syncs {
@@ -96,22 +116,33 @@ impl Syncs {
         self.threads |= self.tid != call.tid;
     }
 
-    /// A sync with so much to write. Calls come in the order in which they end.
-    fn add(&mut self, call: &Call, amount: i64) {
+    /// A sync with so much to write, `None` of a directory, and direct writes that took so long
+    /// before it. Calls come in the order in which they end.
+    fn add(&mut self, call: &Call, amount: Option<i64>, direct_ns: i64) {
         self.busy_ns += (call.ended_at_ns() - call.ts_ns.max(self.last_at_ns)).max(0);
+        self.busy_ns += direct_ns;
         self.last_at_ns = self.last_at_ns.max(call.ended_at_ns());
-        self.dirty.add(call.dur_ns);
-        self.amounts.add(amount);
+        self.dirty.add(call.dur_ns.saturating_add(direct_ns));
+        if let Some(amount) = amount {
+            self.amounts.add(amount);
+        }
         self.examples.add(call);
     }
 
-    /// Share of the time in which one was under way.
+    /// Time in which one was under way, without what the slow ones waited for others.
+    fn own_ns(&self) -> i64 {
+        let most = self.dirty.median_ns().saturating_mul(SLOW);
+        let share = self.dirty.sum_up_to_ns(most) as f64 / self.dirty.sum_ns.max(1) as f64;
+        (self.busy_ns as f64 * share.min(1.0)) as i64
+    }
+
+    /// Its share of the time from the first to the last.
     fn part(&self) -> f64 {
-        self.busy_ns as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
+        self.own_ns() as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
     }
 
     fn cost(&self) -> i64 {
-        self.busy_ns / GROUP * (GROUP - 1)
+        self.own_ns() / GROUP * (GROUP - 1)
     }
 
     fn is_storm(&self, run: &Run) -> bool {
@@ -122,7 +153,12 @@ impl Syncs {
     }
 
     fn is_in_turn(&self) -> bool {
-        self.dirty.count >= MIN_TURNS && self.turns * 2 >= self.dirty.count
+        self.dirty.count >= MIN_TURNS && self.turns * MOST_OF_A_TURN >= self.dirty.count
+    }
+
+    /// The same file each time, with others in turn or by several processes.
+    fn is_shared(&self) -> bool {
+        self.dirty.count >= MIN_TURNS && !self.several && self.pids.len() > 1
     }
 
     /// Whose time it is.
@@ -138,6 +174,43 @@ struct Process {
     last: u64,
     busy_ns: i64,
     until_ns: i64,
+    /// New files that were made durable one by one.
+    each: Syncs,
+    /// Of which so many got another name, and so many directories were synced then.
+    renamed: u64,
+    promised: u64,
+    /// Whether the last sync was that of a new file, which has no other name yet.
+    begun: bool,
+    /// The names that they got.
+    targets: HashSet<u64>,
+}
+
+impl Process {
+    /// A sync of a file that was made since the last one.
+    fn add_new(&mut self, call: &Call, amount: i64) {
+        self.each.begin(call);
+        self.each.add(call, Some(amount), 0);
+        self.begun = true;
+    }
+
+    fn rename(&mut self, call: &Call) {
+        if !std::mem::take(&mut self.begun) || !call.succeeded() {
+            return;
+        }
+        self.renamed += 1;
+        if let Some(target) = call.path2_key().filter(|_| self.targets.len() < MAX_TOLD) {
+            self.targets.insert(target);
+        }
+    }
+
+    /// Whether most of them could have been made durable together.
+    fn is_one_by_one(&self, run: &Run) -> bool {
+        let count = self.each.dirty.count;
+        self.each.is_storm(run)
+            && self.renamed * 2 >= count
+            && self.promised * 2 < count
+            && self.targets.len() as u64 * 2 >= self.renamed.min(MAX_TOLD as u64)
+    }
 }
 
 /// The rule's state.
@@ -145,8 +218,10 @@ struct Process {
 pub struct SyncStorm {
     files: Bounded<(i32, FileId), Syncs>,
     /// By name, as a journal that is made for each transaction is another file each time.
-    names: Bounded<(i32, u64), Syncs>,
+    names: Bounded<u64, Syncs>,
     processes: Bounded<i32, Process>,
+    /// Time of direct writes since the last sync.
+    direct: Bounded<(i32, FileId), i64>,
 }
 
 impl Default for SyncStorm {
@@ -155,6 +230,7 @@ impl Default for SyncStorm {
             files: Bounded::new(|syncs| syncs.dirty.count + syncs.clean.count),
             names: Bounded::new(|syncs| syncs.dirty.count),
             processes: Bounded::new(|process| process.busy_ns.unsigned_abs()),
+            direct: Bounded::new(|ns| ns.unsigned_abs()),
         }
     }
 }
@@ -165,14 +241,33 @@ impl Rule for SyncStorm {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Sync, Kind::SyncRange, Kind::Msync, Kind::Write])
+        use Kind::*;
+        Kinds::of(&[Sync, SyncAll, SyncRange, Msync, Write, Rename, Link])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
-        let Some(synced) = context.synced else { return };
-        let (Some(id), Some(file)) = (call.file, context.file(call)) else { return };
-        if call.asynchronous || !file.is_regular() {
+        if matches!(call.kind, Kind::Rename | Kind::Link) {
+            if let Some(process) = self.processes.get_mut(&call.pid) {
+                process.rename(call);
+            }
             return;
+        }
+        let Some(id) = call.file else { return };
+        let Some(synced) = context.synced else {
+            let direct = context.open().is_some_and(Description::is_direct);
+            if direct && call.kind == Kind::Write && !call.asynchronous {
+                let ns = self.direct.entry((call.pid, id));
+                *ns = ns.saturating_add(call.dur_ns);
+            }
+            return;
+        };
+        let Some(file) = context.file(call) else { return };
+        let directory = file.is_directory();
+        if call.asynchronous || !(directory || file.is_regular()) {
+            return;
+        }
+        if directory || synced == Synced::All {
+            self.processes.entry(call.pid).promised += 1;
         }
         let name = call.path_key().unwrap_or(id.0.unsigned_abs());
         let amount = match synced {
@@ -182,6 +277,10 @@ impl Rule for SyncStorm {
             Synced::File if call.kind == Kind::Msync => mapped(call, context),
             Synced::File => file.dirty.len(),
         };
+        if directory {
+            self.in_order(call, name, id, None, 0);
+            return;
+        }
         let durable_before = file.last_sync.is_some_and(|(sync, _)| {
             file.last_change.is_none_or(|change| change < sync)
         });
@@ -189,6 +288,7 @@ impl Rule for SyncStorm {
         if amount == 0 && !clean {
             return;
         }
+        let direct_ns = self.direct.remove(&(call.pid, id)).unwrap_or(0);
         let syncs = self.files.entry((call.pid, id));
         syncs.begin(call);
         syncs.name = name;
@@ -202,26 +302,24 @@ impl Rule for SyncStorm {
             return;
         }
         syncs.ranges += u64::from(synced == Synced::Range);
-        syncs.add(call, amount);
+        syncs.add(call, Some(amount), direct_ns);
         let process = self.processes.entry(call.pid);
-        process.busy_ns += (call.ended_at_ns() - call.ts_ns.max(process.until_ns)).max(0);
-        process.until_ns = process.until_ns.max(call.ended_at_ns());
-        let before = std::mem::replace(&mut process.last, name);
-        let syncs = self.names.entry((call.pid, name));
-        syncs.begin(call);
-        syncs.name = name;
+        let made = file.created.filter(|created| created.pid == call.pid);
+        if made.is_some_and(|created| created.ts_ns >= process.until_ns) && synced == Synced::File {
+            process.add_new(call, amount);
+        }
+        let syncs = self.in_order(call, name, id, Some(amount), direct_ns);
         if syncs.path.is_empty() {
             syncs.path = match call.path {
                 Some(_) => call.path_text(),
                 None => file.name().into(),
             };
         }
-        syncs.turns += u64::from(before != name && before != 0);
-        syncs.add(call, amount);
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let in_turn = self.in_turn(run, out);
+        self.one_by_one(run, out);
         for ((pid, file), syncs) in self.files.iter() {
             let path = run.state.files.get(*file).map_or("", |f| f.name());
             let (mut subject, mut query) = (
@@ -233,7 +331,7 @@ impl Rule for SyncStorm {
                 query = format!("tid = {} AND file_id = {} AND {}", syncs.tid, file.0, calls());
             }
             let query = sql::calls(&query);
-            if syncs.is_storm(run) && !in_turn.contains(&(*pid, syncs.name)) {
+            if syncs.is_storm(run) && !in_turn.contains(&syncs.name) {
                 let amount = syncs.amounts.median_ns();
                 let what = match syncs.ranges == syncs.dirty.count {
                     true => format!("waits for the write-back of {path}"),
@@ -283,72 +381,184 @@ impl Rule for SyncStorm {
 }
 
 impl SyncStorm {
-    /// Files that a process syncs in turn, as one finding; returns their names.
-    fn in_turn(&self, run: &Run, out: &mut Vec<Found>) -> HashSet<(i32, u64)> {
-        let mut groups: HashMap<i32, Vec<&Syncs>> = HashMap::new();
-        for ((pid, _), syncs) in self.names.iter().filter(|(_, syncs)| syncs.is_in_turn()) {
-            groups.entry(*pid).or_default().push(syncs);
+    /// Adds a sync to those of its name; `amount` is `None` for a directory.
+    fn in_order(
+        &mut self,
+        call: &Call,
+        name: u64,
+        id: FileId,
+        amount: Option<i64>,
+        direct_ns: i64,
+    ) -> &mut Syncs {
+        let process = self.processes.entry(call.pid);
+        process.busy_ns += (call.ended_at_ns() - call.ts_ns.max(process.until_ns)).max(0) + direct_ns;
+        process.until_ns = process.until_ns.max(call.ended_at_ns());
+        let before = std::mem::replace(&mut process.last, name);
+        let syncs = self.names.entry(name);
+        syncs.begin(call);
+        syncs.name = name;
+        syncs.several |= *syncs.file.get_or_insert(id) != id;
+        syncs.directory = amount.is_none();
+        if syncs.pids.len() < MAX_TOLD && !syncs.pids.contains(&call.pid) {
+            syncs.pids.push(call.pid);
         }
+        if syncs.directory && syncs.path.is_empty() {
+            syncs.path = call.path_text();
+        }
+        syncs.turns += u64::from(before != name && before != 0);
+        syncs.add(call, amount, direct_ns);
+        syncs
+    }
+
+    /// Files that processes sync in turn, as one finding; returns their names.
+    fn in_turn(&self, run: &Run, out: &mut Vec<Found>) -> HashSet<u64> {
         let mut told = HashSet::new();
-        for (pid, mut names) in groups {
-            names.sort_by(|a, b| b.dirty.sum_ns.cmp(&a.dirty.sum_ns).then_with(|| a.path.cmp(&b.path)));
+        for mut names in self.groups() {
+            names.sort_by(|a, b| {
+                let key = |s: &&Syncs| (s.directory, Reverse(s.dirty.sum_ns));
+                key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
+            });
+            let Some(first) = names.first().copied().filter(|first| !first.directory) else { continue };
+            let files = names.iter().filter(|syncs| !syncs.directory).count();
+            // What is saved each time in a new file under one name is the matter of one file.
+            if files < 2 && (first.several || names.len() < 2 && first.pids.len() < 2) {
+                continue;
+            }
             let mut all = Syncs { first_at_ns: i64::MAX, ..Syncs::default() };
-            let mut first: Option<&Syncs> = None;
             for syncs in names.iter().copied() {
-                let first = first.get_or_insert(syncs);
                 all.threads |= syncs.threads || syncs.tid != first.tid;
                 all.dirty.merge(&syncs.dirty);
                 all.amounts.merge(&syncs.amounts);
                 all.busy_ns = all.busy_ns.saturating_add(syncs.busy_ns);
                 all.first_at_ns = all.first_at_ns.min(syncs.first_at_ns);
                 all.last_at_ns = all.last_at_ns.max(syncs.last_at_ns);
+                all.pids.extend(&syncs.pids);
                 syncs.examples.list().into_iter().take(2).for_each(|example| all.examples.keep(example));
             }
-            let Some(first) = first.filter(|_| names.len() > 1) else { continue };
+            all.pids.sort_unstable();
+            all.pids.dedup();
             // Threads may wait for different files at the same time.
-            let process = self.processes.get(&pid).map_or(i64::MAX, |process| process.busy_ns);
-            all.busy_ns = all.busy_ns.min(process);
+            let of_process = |pid| self.processes.get(pid).map_or(0, |process: &Process| process.busy_ns);
+            let processes: i64 = all.pids.iter().map(of_process).sum();
+            all.busy_ns = all.busy_ns.min(processes).min(all.last_at_ns - all.first_at_ns);
             if !all.is_storm(run) {
                 continue;
             }
-            let one = |syncs: &&Syncs| format!("{} ({})", syncs.path, units::duration(syncs.dirty.sum_ns));
-            let mut list: Vec<String> = names.iter().take(NAMED).map(one).collect();
-            if names.len() > NAMED {
-                list.push(format!("and {} more", units::count((names.len() - NAMED) as i64)));
-            }
-            let amount = all.amounts.median_ns();
-            out.push(Found {
-                cost_ns: Some(all.cost()),
-                title: format!(
-                    "{} makes {} files durable in turn, {} times together, each time after about {}; that takes {} of the {}'s time: {}",
-                    first.comm,
-                    units::count(names.len() as i64),
-                    units::count(all.dirty.count as i64),
-                    units::bytes(amount),
-                    units::percent(all.part()),
-                    all.whose(),
-                    list.join(", "),
-                ),
-                subject: Subject::process(pid, &first.comm).with_path(&first.path),
-                evidence: vec![
-                    number("syncs", all.dirty.count as i64),
-                    number("median_dirty_bytes", amount),
-                    number("median_ns", all.dirty.median_ns()),
-                    evidence("share_of_time", all.part()),
-                    number("files_in_turn", names.len() as i64),
-                ],
-                examples: all.examples.list(),
-                query: sql::calls(&format!("pid = {pid} AND {}", calls())),
-                advice: Some(format!(
-                    "One change costs a sync of each of these files: fewer, larger transactions save all of them; a database may have a way to commit \
-                     that needs one file only (SQLite: PRAGMA journal_mode=WAL). {}",
-                    INFO.advice
-                )),
-                ..Found::default()
-            });
-            told.extend(names.iter().map(|syncs| (pid, syncs.name)));
+            out.push(turns(first, &names, &all));
+            told.extend(names.iter().map(|syncs| syncs.name));
         }
         told
+    }
+
+    /// Names that are synced in turn, or by several processes, by the processes that sync them.
+    fn groups(&self) -> Vec<Vec<&Syncs>> {
+        let mut groups: Vec<(Vec<i32>, Vec<&Syncs>)> = Vec::new();
+        for (_, syncs) in self.names.iter().filter(|(_, syncs)| syncs.is_in_turn() || syncs.is_shared()) {
+            let mut own = (syncs.pids.clone(), vec![syncs]);
+            // All groups that have a process in common become one.
+            let (with, others): (Vec<_>, Vec<_>) = groups
+                .into_iter()
+                .partition(|(pids, _)| pids.iter().any(|pid| own.0.contains(pid)));
+            for (pids, names) in with {
+                own.0.extend(pids.into_iter().filter(|pid| !syncs.pids.contains(pid)));
+                own.1.extend(names);
+            }
+            groups = others;
+            groups.push(own);
+        }
+        groups.into_iter().map(|(_, names)| names).collect()
+    }
+
+    /// New files that are made durable one by one.
+    fn one_by_one(&self, run: &Run, out: &mut Vec<Found>) {
+        for (pid, process) in self.processes.iter().filter(|(_, process)| process.is_one_by_one(run)) {
+            let each = &process.each;
+            out.push(Found {
+                cost_ns: Some(each.cost()),
+                costs: Costs::of(&[Kind::Sync]).of_all_files(),
+                title: format!(
+                    "{} makes {} new files durable one by one, each after about {} and before it makes the next; that takes {} of the {}'s time",
+                    each.comm,
+                    units::count(each.dirty.count as i64),
+                    units::bytes(each.amounts.median_ns()),
+                    units::percent(each.part()),
+                    each.whose(),
+                ),
+                subject: Subject::process(*pid, &each.comm),
+                evidence: vec![
+                    number("new_files_synced", each.dirty.count as i64),
+                    number("median_dirty_bytes", each.amounts.median_ns()),
+                    number("median_ns", each.dirty.median_ns()),
+                    evidence("share_of_time", each.part()),
+                ],
+                examples: each.examples.list(),
+                query: sql::calls(&format!("pid = {pid} AND {}", calls())),
+                advice: Some(
+                    "Write all of the files first, then sync them, and give them their names then; the first syncs of such a batch write most of the others as well. \
+                     syncfs does for all files of a file system."
+                        .to_owned(),
+                ),
+                ..Found::default()
+            });
+        }
+    }
+}
+
+/// What is found of files that are synced in turn.
+fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
+    let one = |syncs: &&Syncs| format!("{} ({})", syncs.path, units::duration(syncs.dirty.sum_ns));
+    let mut list: Vec<String> = names.iter().take(NAMED).map(one).collect();
+    if names.len() > NAMED {
+        list.push(format!("and {} more", units::count((names.len() - NAMED) as i64)));
+    }
+    let amount = all.amounts.median_ns();
+    let (several, processes) = (names.len() > 1, all.pids.len());
+    let pids: Vec<String> = all.pids.iter().map(i32::to_string).collect();
+    let (syncs, size, part) =
+        (units::count(all.dirty.count as i64), units::bytes(amount), units::percent(all.part()));
+    let who = match processes {
+        1 => format!("{} makes", first.comm),
+        n => format!("{} and {} more processes make", first.comm, units::count(n as i64 - 1)),
+    };
+    let what = match several {
+        true => format!("{} files durable in turn, {syncs} times together", units::count(names.len() as i64)),
+        false => format!("{} durable, {syncs} times together", first.path),
+    };
+    let whose = if processes > 1 { "processes'" } else if all.threads { "process's" } else { "thread's" };
+    let of = match several {
+        true => format!(": {}", list.join(", ")),
+        false => String::new(),
+    };
+    let subject = Subject::process(first.pid, &first.comm);
+    Found {
+        cost_ns: Some(all.cost()),
+        title: format!("{who} {what}, each time after about {size}; that takes {part} of the {whose} time{of}"),
+        subject: match first.file.filter(|_| !several) {
+            Some(file) => Subject { pid: None, ..subject.with_file(file, &first.path) },
+            None => subject.with_path(&first.path),
+        },
+        costs: match several {
+            true => Costs::of(&SYNCS).of_all_files(),
+            false => Costs::of(&SYNCS),
+        },
+        evidence: vec![
+            number("syncs", all.dirty.count as i64),
+            number("median_dirty_bytes", amount),
+            number("median_ns", all.dirty.median_ns()),
+            evidence("share_of_time", all.part()),
+            number("files_in_turn", names.len() as i64),
+            number("processes", processes as i64),
+        ],
+        examples: all.examples.list(),
+        query: sql::calls(&format!("pid IN ({}) AND {}", pids.join(", "), calls())),
+        advice: several.then(|| {
+            format!(
+                "One change costs a sync of each of these files: fewer, larger transactions save all of them; a database may have a way to commit \
+                 that needs one file only (SQLite: PRAGMA journal_mode=WAL). {}",
+                INFO.advice
+            )
+        }),
+        ..Found::default()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
 use crate::text::Text;
+use crate::under_way::UnderWay;
 
 /// Part of a thread's life that it loses.
 const MIN_SCORE: f64 = 0.3;
@@ -29,9 +30,6 @@ const RECENT: usize = 8;
 /// on its threads help more than they hinder. Calls that a lock lets through one by one still gain
 /// a little, by what each does outside of it.
 const MIN_GAIN: f64 = 1.25;
-/// Times in which calls of a process were under way that can still grow.
-const SPANS: usize = 32;
-
 static INFO: RuleInfo = RuleInfo {
     id: "thread-interference",
     name: "Threads that slow each other down",
@@ -47,7 +45,7 @@ static INFO: RuleInfo = RuleInfo {
            Silent for a process that gets a quarter more done with several calls under way than with one: whose calls in company would have taken 1.25 times \
            as long or more one after the other, each by the median of alike ones alone. Reads that jump and wait for the device are left to \
            random-access, which wants several of them under way.",
-    cost: "the time by which the thread's calls took longer while calls of other threads were under way",
+    cost: "the time by which the thread's calls took longer while calls of other threads were under way, shared by the threads of the process so that they lose no more together than the one that loses most",
     advice: "Give each thread its own file or directory; let one thread do the calls for all, or as many as the device works on at a time; share one sync (group commit) instead \
              of one in each thread; spread files over several directories.",
     not_when: "Not when the work needs the threads for something else than these calls.",
@@ -92,39 +90,17 @@ struct Thread {
     examples: Examples,
 }
 
-/// How long calls of a process that met others were under way, overlaps once.
-#[derive(Debug, Default)]
-struct Company {
-    /// The last times, apart from each other and in order.
-    spans: Vec<(i64, i64)>,
-    /// The ones before, nanoseconds.
-    before_ns: i64,
-}
-
-impl Company {
-    /// Adds a call: none that was added before ended later.
-    fn add(&mut self, begin: i64, end: i64) {
-        let mut span = (begin, end);
-        while let Some((begin, end)) = self.spans.pop_if(|(_, last)| *last >= span.0) {
-            span = (span.0.min(begin), span.1.max(end));
-        }
-        if self.spans.len() >= SPANS {
-            self.before_ns = self.spans.drain(..SPANS / 2).fold(self.before_ns, longer);
-        }
-        self.spans.push(span);
-    }
-
-    fn ns(&self) -> i64 {
-        self.spans.iter().copied().fold(self.before_ns, longer)
-    }
-}
-
-fn longer(ns: i64, (begin, end): (i64, i64)) -> i64 {
-    ns.saturating_add(end.saturating_sub(begin))
-}
-
 /// Sorts of calls of a thread that are told apart.
 const MAX_SORTS: usize = 64;
+
+/// A thread that loses time to others: how much of it, in how many calls.
+struct Loser<'a> {
+    tid: i32,
+    thread: &'a Thread,
+    calls: i64,
+    cost: i64,
+    score: f64,
+}
 
 /// The rule's state.
 #[derive(Debug)]
@@ -133,7 +109,7 @@ pub struct ThreadInterference {
     times: Bounded<Alike, Times>,
     /// Of each process the last calls: thread, begin and end.
     recent: Bounded<i32, Recent>,
-    company: Bounded<i32, Company>,
+    company: Bounded<i32, UnderWay>,
     /// Where each thread is in each file that it reads.
     heads: Bounded<(i32, FileId), Head>,
 }
@@ -166,7 +142,7 @@ impl ThreadInterference {
             *ns = ns.saturating_add(calls.saturating_mul(times.alone.median_ns()));
         }
         let gains = |(pid, alone): &(i32, i64)| {
-            let together = self.company.get(pid).map_or(0, Company::ns);
+            let together = self.company.get(pid).map_or(0, UnderWay::ns);
             *alone as f64 >= together as f64 * MIN_GAIN
         };
         alone.into_iter().filter(gains).map(|(pid, _)| pid).collect()
@@ -255,6 +231,7 @@ impl Rule for ThreadInterference {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let gaining = self.gaining();
+        let mut losing: HashMap<i32, Vec<Loser>> = HashMap::new();
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| !gaining.contains(&thread.pid)) {
             let life = (thread.last_at_ns - thread.first_at_ns).max(1);
             let (mut cost, mut calls) = (0i64, 0i64);
@@ -277,30 +254,45 @@ impl Rule for ThreadInterference {
                 }
             }
             let score = cost as f64 / life as f64;
-            if calls < MIN_TOGETHER as i64 || score <= MIN_SCORE || !run.matters(cost) {
-                continue;
+            if calls >= MIN_TOGETHER as i64 && score > MIN_SCORE {
+                let all = losing.entry(thread.pid).or_default();
+                all.push(Loser { tid: *tid, thread, calls, cost, score });
             }
-            out.push(Found {
-                cost_ns: Some(cost),
-                title: format!(
-                    "{} loses {} of its life to other threads of its process: {} of its calls took longer as others were under way",
-                    thread.comm,
-                    units::percent(score.min(1.0)),
-                    units::count(calls),
-                ),
-                subject: Subject {
-                    tid: Some(*tid),
-                    ..Subject::process(thread.pid, &thread.comm)
-                },
-                evidence: vec![
-                    evidence("score", score),
-                    number("calls", calls),
-                    number("life_ns", life),
-                ],
-                examples: thread.examples.list(),
-                query: sql::calls(&format!("tid = {tid} AND errno IS NULL")),
-                ..Found::default()
-            });
+        }
+        for threads in losing.into_values() {
+            // They lose it at the same time: together as much as the one that loses most.
+            let count = i64::try_from(threads.len()).unwrap_or(i64::MAX);
+            let most = threads.iter().map(|thread| thread.cost).max().unwrap_or(0);
+            let all: i64 = threads.iter().map(|thread| thread.cost).sum();
+            for Loser { tid, thread, calls, cost, score } in threads {
+                let cost = (cost as f64 * most as f64 / all.max(1) as f64) as i64;
+                let life = thread.last_at_ns - thread.first_at_ns;
+                if !run.matters(cost) {
+                    continue;
+                }
+                out.push(Found {
+                    cost_ns: Some(cost),
+                    title: format!(
+                        "{} loses {} of its life to other threads of its process: {} of its calls took longer as others were under way",
+                        thread.comm,
+                        units::percent(score.min(1.0)),
+                        units::count(calls),
+                    ),
+                    subject: Subject {
+                        tid: Some(tid),
+                        ..Subject::process(thread.pid, &thread.comm)
+                    },
+                    evidence: vec![
+                        evidence("score", score),
+                        number("calls", calls),
+                        number("life_ns", life),
+                        number("threads_that_lose", count),
+                    ],
+                    examples: thread.examples.list(),
+                    query: sql::calls(&format!("tid = {tid} AND errno IS NULL")),
+                    ..Found::default()
+                });
+            }
         }
     }
 }
@@ -363,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_that_wait_for_the_device_are_left_to_random_access() {
+    fn silent_on_reads_that_wait_for_the_device() {
         let mut s = Scenario::new();
         let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
         let at = |i: i64| i * 389 % 1000 * 1_000_448;
@@ -381,17 +373,6 @@ mod tests {
         }
         let found = s.diagnose().findings;
         let rules: Vec<&str> = found.iter().map(|f| f.rule).collect();
-        assert!(rules.contains(&"random-access") && !rules.contains(&"thread-interference"), "{rules:?}");
-    }
-
-    #[test]
-    fn times_under_way_count_once() {
-        let mut company = super::Company::default();
-        for i in 0..200 {
-            company.add(i * 10, i * 10 + 5);
-        }
-        assert_eq!(company.ns(), 1000);
-        company.add(1900, 2000);
-        assert_eq!(company.ns(), 950 + 100);
+        assert!(!rules.contains(&"thread-interference"), "{rules:?}");
     }
 }

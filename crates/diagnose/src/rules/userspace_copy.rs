@@ -1,10 +1,12 @@
 //! `userspace-copy`: what is read from one file is written to another, unchanged.
 
+use std::collections::BTreeMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
+use crate::finding::{Evidence, Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
@@ -26,12 +28,13 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A thread reads a piece of one file and writes a piece of the same size to another file or a socket, over and \
+    what: "A process reads a piece of one file and writes a piece of the same size to another file or a socket, over and \
            over. All bytes cross into the program and back.",
-    when: "16 or more pairs and 1 MiB or more, where a read is directly followed by a write of as many bytes to another \
-           descriptor, both going on where the pair before ended, for nine tenths of the reads of the file or more. With \
-           content hashes the bytes must be the same too; without, a program that changes bytes but not their number \
-           (encryption) looks alike, which the finding then says.",
+    when: "16 or more pairs and 1 MiB or more, where a thread's read is directly followed by a write of as many bytes to another \
+           descriptor, or a write by another thread of the process goes to the same place as one of its last 16 reads; both go on where the pair before ended, and every read of the one file and every write to the other is \
+           in such a pair. Files of one process that do not matter by themselves are added up. With \
+           content hashes the bytes must be the same too, for nine tenths of the reads or more; without, a program that changes bytes but not their number \
+           (encryption) looks alike, which the finding then says. One that changes their number writes pieces of its buffer's size as well, but not the last one.",
     cost: "the shorter of the time of the reads and that of the writes: one of the two copies. Of pieces below 4 KiB both: there the calls \
            take longer than the bytes",
     advice: "copy_file_range between files (which shares the blocks on btrfs and xfs), sendfile or splice from a file to a \
@@ -44,21 +47,26 @@ static INFO: RuleInfo = RuleInfo {
     reference: "copy_file_range(2); coreutils 9 does so",
 };
 
-/// The read that a thread made last.
+/// A read that a write may follow.
 #[derive(Clone, Debug)]
 struct LastRead {
+    tid: i32,
     file: FileId,
+    start: i64,
     bytes: i64,
     hash: Option<i64>,
     dur_ns: i64,
     sequential: bool,
 }
 
-/// A thread that copies from a file to another.
+/// Reads of a process that a write may follow: threads take turns.
+const RECENT: usize = 16;
+
+/// A process that copies from a file to another.
 #[derive(Debug, Default)]
 struct Copy {
-    pid: i32,
     comm: Text,
+    tid: i32,
     pairs: u64,
     bytes: i64,
     read_ns: i64,
@@ -69,12 +77,52 @@ struct Copy {
     examples: Examples,
 }
 
+impl Copy {
+    /// One of the two copies.
+    fn cost(&self) -> i64 {
+        let small = self.bytes / i64::try_from(self.pairs.max(1)).unwrap_or(i64::MAX) < SMALL;
+        match small {
+            true => self.read_ns + self.write_ns,
+            false => self.read_ns.min(self.write_ns),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        if self.pairs == 0 {
+            self.comm.clone_from(&other.comm);
+            self.tid = other.tid;
+        }
+        self.pairs += other.pairs;
+        self.bytes += other.bytes;
+        self.hashed += other.hashed;
+        self.examples.add_all(&other.examples);
+    }
+
+    fn evidence(&self) -> Vec<Evidence> {
+        vec![
+            number("pairs", self.pairs as i64),
+            number("bytes", self.bytes),
+            number("pairs_with_equal_hashes", self.hashed as i64),
+        ]
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        if self.hashed < self.pairs {
+            vec!["whether the bytes are the same is not known: record with --content hash".to_owned()]
+        } else {
+            Vec::new()
+        }
+    }
+}
+
 /// The rule's state.
 #[derive(Debug)]
 pub struct UserspaceCopy {
-    last: Bounded<i32, Option<LastRead>>,
-    /// Reads of a thread from a file, and where the last ended.
+    last: Bounded<i32, Vec<LastRead>>,
+    /// Reads of a process from a file, and where the last ended.
     reads: Bounded<(i32, FileId), (u64, Option<i64>)>,
+    /// Writes of a process to a file.
+    writes: Bounded<(i32, FileId), u64>,
     copies: Bounded<(i32, FileId, FileId), Copy>,
 }
 
@@ -83,6 +131,7 @@ impl Default for UserspaceCopy {
         Self {
             last: Bounded::new(|_| 0),
             reads: Bounded::new(|reads| reads.0),
+            writes: Bounded::new(|writes| *writes),
             copies: Bounded::new(|copy| copy.pairs),
         }
     }
@@ -99,15 +148,20 @@ impl Rule for UserspaceCopy {
 
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(file), false) = (call.file, call.asynchronous) else { return };
-        let last = self.last.entry(call.tid).take();
+        let last = self.last.entry(call.pid);
         if call.kind == Kind::Read {
             let regular = context.file(call).is_some_and(|file| file.is_regular());
             let (Some((start, end)), true) = (call.range(), regular) else { return };
-            let (count, before) = self.reads.entry((call.tid, file));
+            let (count, before) = self.reads.entry((call.pid, file));
             *count += 1;
             let sequential = before.replace(end) == Some(start) || *count == 1;
-            *self.last.entry(call.tid) = Some(LastRead {
+            if last.len() >= RECENT {
+                last.remove(0);
+            }
+            last.push(LastRead {
+                tid: call.tid,
                 file,
+                start,
                 bytes: end - start,
                 hash: call.hash,
                 dur_ns: call.dur_ns,
@@ -115,20 +169,31 @@ impl Rule for UserspaceCopy {
             });
             return;
         }
-        let Some(last) = last.filter(|last| last.sequential && last.file != file) else { return };
+        *self.writes.entry((call.pid, file)) += 1;
+        // The thread's own read right before, else one of another thread at the same place.
+        let own = last.iter().rposition(|read| read.tid == call.tid);
+        let same = |read: &LastRead| read.bytes == call.moved() && read.file != file;
+        let fit = own.filter(|at| last.get(*at).is_some_and(same));
+        let fit = fit.or_else(|| last.iter().position(|read| same(read) && Some(read.start) == call.offset));
+        if fit.is_none()
+            && let Some(own) = own
+        {
+            last.remove(own);
+        }
+        let Some(last) = fit.map(|at| last.remove(at)) else { return };
         let hashed = last.hash.is_some() && call.hash.is_some();
-        if call.moved() != last.bytes || hashed && last.hash != call.hash {
+        if !last.sequential || hashed && last.hash != call.hash {
             return;
         }
-        let copy = self.copies.entry((call.tid, last.file, file));
+        let copy = self.copies.entry((call.pid, last.file, file));
         let goes_on = copy.pairs == 0 || call.offset.is_none() || copy.end == call.offset;
         copy.end = call.offset.map(|offset| offset + last.bytes);
         if !goes_on {
             return;
         }
         if copy.pairs == 0 {
-            copy.pid = call.pid;
             copy.comm = call.comm_text();
+            copy.tid = call.tid;
         }
         copy.pairs += 1;
         copy.hashed += u64::from(hashed);
@@ -139,18 +204,26 @@ impl Rule for UserspaceCopy {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        for ((tid, from, to), copy) in self.copies.iter() {
-            let reads = self.reads.get(&(*tid, *from)).map_or(0, |(count, _)| *count);
+        // By process: files that matter only together.
+        let mut together: BTreeMap<i32, (Copy, Vec<FileId>, i64)> = BTreeMap::new();
+        let name = |id: &FileId| run.state.files.get(*id).map_or("", |f| f.name());
+        for ((pid, from, to), copy) in self.copies.iter() {
+            let reads = self.reads.get(&(*pid, *from)).map_or(0, |(count, _)| *count);
             let part = copy.pairs as f64 / reads.max(1) as f64;
-            let small = copy.bytes / i64::try_from(copy.pairs.max(1)).unwrap_or(i64::MAX) < SMALL;
-            let cost = match small {
-                true => copy.read_ns + copy.write_ns,
-                false => copy.read_ns.min(copy.write_ns),
-            };
-            if copy.pairs < MIN_PAIRS || copy.bytes < MIN_BYTES || part < MIN_PART || !run.matters(cost) {
+            let writes = self.writes.get(&(*pid, *to)).copied().unwrap_or(0);
+            // A filter writes pieces of its buffer's size, too, but not the last one.
+            let whole = copy.pairs >= reads.max(writes) || copy.hashed == copy.pairs && part >= MIN_PART;
+            if !whole {
                 continue;
             }
-            let name = |id: &FileId| run.state.files.get(*id).map_or("", |f| f.name());
+            let cost = copy.cost();
+            if copy.pairs < MIN_PAIRS || copy.bytes < MIN_BYTES || !run.matters(cost) {
+                let (all, files, sum) = together.entry(*pid).or_default();
+                all.add(copy);
+                files.extend([*from, *to]);
+                *sum = sum.saturating_add(cost);
+                continue;
+            }
             out.push(Found {
                 cost_ns: Some(cost),
                 costs: Costs::default().of_files(vec![*from, *to]),
@@ -163,26 +236,43 @@ impl Rule for UserspaceCopy {
                     units::count(2 * copy.pairs as i64),
                 ),
                 subject: Subject {
-                    tid: Some(*tid),
-                    ..Subject::process(copy.pid, &copy.comm).with_file(*from, name(from))
+                    tid: Some(copy.tid),
+                    ..Subject::process(*pid, &copy.comm).with_file(*from, name(from))
                 },
-                evidence: vec![
-                    number("pairs", copy.pairs as i64),
-                    number("bytes", copy.bytes),
-                    number("pairs_with_equal_hashes", copy.hashed as i64),
-                ],
+                evidence: copy.evidence(),
                 examples: copy.examples.list(),
                 query: sql::calls(&format!(
-                    "tid = {tid} AND file_id IN ({}, {}) AND (call_reads(syscall) OR call_writes(syscall))",
+                    "pid = {pid} AND file_id IN ({}, {}) AND (call_reads(syscall) OR call_writes(syscall))",
                     from.0, to.0
                 )),
-                caveats: if copy.hashed < copy.pairs {
-                    vec![
-                        "whether the bytes are the same is not known: record with --content hash".to_owned(),
-                    ]
-                } else {
-                    Vec::new()
-                },
+                caveats: copy.caveats(),
+                ..Found::default()
+            });
+        }
+        for (pid, (copy, mut files, cost)) in together {
+            if copy.pairs < MIN_PAIRS || copy.bytes < MIN_BYTES || !run.matters(cost) {
+                continue;
+            }
+            files.sort_unstable();
+            files.dedup();
+            out.push(Found {
+                cost_ns: Some(cost),
+                title: format!(
+                    "{} copies {} between {} files in {} reads and writes; {} is one of them",
+                    copy.comm,
+                    units::bytes(copy.bytes),
+                    units::count(files.len() as i64),
+                    units::count(2 * copy.pairs as i64),
+                    files.first().map_or("", name),
+                ),
+                subject: Subject::process(pid, &copy.comm),
+                evidence: copy.evidence(),
+                examples: copy.examples.list(),
+                query: sql::calls(&format!(
+                    "pid = {pid} AND (call_reads(syscall) OR call_writes(syscall))"
+                )),
+                caveats: copy.caveats(),
+                costs: Costs::default().of_files(files),
                 ..Found::default()
             });
         }
@@ -192,6 +282,49 @@ impl Rule for UserspaceCopy {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_many_files_in_few_pieces_each() {
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            let from = s.open_existing(&format!("/data/a{i}"), "O_RDONLY", 10 << 20);
+            let to = s.open(&format!("/copy/a{i}"), "O_WRONLY|O_CREAT");
+            for _ in 0..5 {
+                s.read(from, 2 << 20);
+                s.write(to, 2 << 20);
+            }
+        }
+        let found = fires("userspace-copy", s);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!(found[0].evidence[0].value, 200.0);
+    }
+
+    #[test]
+    fn fires_on_threads_that_take_turns() {
+        let mut s = Scenario::new();
+        let from = s.open_existing("/data/a", "O_RDONLY", 10 << 20);
+        let to = s.open("/data/b", "O_WRONLY|O_CREAT");
+        for i in 0..80 {
+            s.thread(100 + i % 3, "node");
+            s.read(from, 128 << 10);
+            s.thread(100 + (i + 1) % 3, "node");
+            s.write(to, 128 << 10);
+        }
+        fires("userspace-copy", s);
+    }
+
+    #[test]
+    fn silent_on_a_filter_with_buffers_of_one_size() {
+        let mut s = Scenario::new();
+        let from = s.open_existing("/data/a", "O_RDONLY", 10 << 20);
+        let to = s.open("/data/b", "O_WRONLY|O_CREAT");
+        for _ in 0..2000 {
+            s.read(from, 4096);
+            s.write(to, 4096);
+        }
+        s.write(to, 17);
+        silent("userspace-copy", s);
+    }
 
     #[test]
     fn fires_on_a_loop() {

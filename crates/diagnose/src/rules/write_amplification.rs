@@ -13,6 +13,7 @@ use crate::layers::{Layer, Origin, Row};
 use crate::names::directory;
 use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
+use crate::state::intervals::Intervals;
 use crate::state::{Context, State};
 use crate::stats::Durations;
 use crate::text::Text;
@@ -37,7 +38,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "The device is given whole blocks, and the journal of the file system with each sync: small pieces that are made durable one by \
            one are written many times over. And to change part of a page that is not in memory, the kernel has to read the page first.",
     when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \
-           wrote, and to 256 KiB or more, and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
+           wrote, and to 256 KiB or more (of a file that it created at least each page that it wrote counts as asked for, and a block for the file itself, which no program could do without), and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
            page and a block of the journal for each page of data come to. Bytes that the kernel wrote in the background do not \
            count as cost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
            within a page and had to read from the device.",
@@ -72,6 +73,8 @@ struct Process {
 struct File {
     comm: Text,
     asked: i64,
+    /// Different pages that it wrote, when it created the file.
+    pages: Intervals,
     data: i64,
     whole: Durations,
     partial: Durations,
@@ -137,12 +140,17 @@ impl Rule for WriteAmplification {
             && regular
             && let (Some(id), Some((start, end))) = (call.file, call.range())
         {
+            let made = context.file(call).and_then(|file| file.created);
+            let made = made.is_some_and(|created| created.pid == call.pid);
             self.processes.entry(call.pid).asked += end - start;
             let file = self.files.entry((call.pid, id));
             if file.asked == 0 {
                 file.comm = call.comm_text();
             }
             file.asked += end - start;
+            if made {
+                file.pages.insert(start / PAGE * PAGE, (end + PAGE - 1) / PAGE * PAGE);
+            }
             let partial = start % PAGE != 0 || end % PAGE != 0;
             if partial && below.reads > 0 && !call.asynchronous {
                 file.partial.add(call.dur_ns);
@@ -205,16 +213,21 @@ impl WriteAmplification {
     fn amplified(&self, run: &Run, out: &mut Vec<Found>) {
         // The files that a process wrote with calls, those with most bytes too many first.
         let mut of_process: HashMap<i32, Vec<(i64, FileId, i64)>> = HashMap::new();
+        let mut beyond: HashMap<i32, i64> = HashMap::new();
         for ((pid, id), file) in self.files.iter().filter(|(_, file)| file.asked > 0) {
             let files = of_process.entry(*pid).or_default();
             files.push((file.data - file.asked, *id, file.data));
+            if !file.pages.is_empty() {
+                *beyond.entry(*pid).or_default() += (file.pages.len() + PAGE - file.asked).max(0);
+            }
         }
         for (pid, process) in self.processes.iter() {
             let Some(mut files) = of_process.remove(pid) else { continue };
             files.sort_by_key(|(spare, id, _)| (std::cmp::Reverse(*spare), *id));
             let data: i64 = files.iter().map(|(_, _, data)| data).sum();
             let (asked, written) = (process.asked, data + process.journal);
-            let ratio = written as f64 / asked.max(1) as f64;
+            let least = asked + beyond.get(pid).copied().unwrap_or(0);
+            let ratio = written as f64 / least.max(1) as f64;
             let share = 1.0 - 1.0 / ratio.max(1.0);
             let cost = (process.waited_ns as f64 * share) as i64;
             let many = written >= MIN_BYTES && process.waiting >= MIN_CALLS;
@@ -227,10 +240,11 @@ impl WriteAmplification {
                 // Whatever file it is named after.
                 costs: Costs::default().of_all_files(),
                 title: format!(
-                    "{} writes {}, and the device {}, {ratio:.1} times as much{place}",
+                    "{} writes {}, and the device {}, {:.1} times as much{place}",
                     process.comm,
                     units::bytes(asked),
                     units::bytes(written),
+                    written as f64 / asked.max(1) as f64,
                 ),
                 subject,
                 evidence: vec![

@@ -562,6 +562,7 @@ impl Scenario {
 
     pub(crate) fn engine(self) -> Engine {
         let mut engine = Engine::default();
+        engine.with_short_losses();
         if !self.content {
             engine.lacks(Input::Content, "not recorded");
         }

@@ -142,18 +142,104 @@ fn fires_once_on_files_that_are_synced_in_turn() {
     assert!(title.contains("/data/db (") && title.contains("/data/db-journal ("), "{title}");
 }
 
-#[test]
-fn silent_on_files_that_are_saved_once_each() {
+/// Files that are saved under another name first; `directory`: with a sync of the directory.
+fn saves(directory: bool, target: impl Fn(i32) -> String) -> Scenario {
     let mut s = Scenario::new();
+    let at = s.open_directory("/data");
     for i in 0..40 {
         let path = format!("/data/{i}.tmp");
         let fd = s.open(&path, "O_WRONLY|O_CREAT|O_EXCL");
         s.write(fd, 2000);
         s.fsync(fd);
         s.close(fd);
-        s.rename(&path, &format!("/data/{i}"));
+        s.rename(&path, &target(i));
+        if directory {
+            s.fsync(at);
+        }
+    }
+    s
+}
+
+#[test]
+fn fires_on_new_files_of_which_none_is_promised() {
+    let found = fires("sync-storm", saves(false, |i| format!("/data/{i}")));
+    assert!(found[0].title.contains("40 new files durable one by one"), "{found:?}");
+}
+
+#[test]
+fn silent_on_files_that_are_promised_one_by_one_and_on_one_that_is_replaced() {
+    silent("sync-storm", saves(true, |i| format!("/data/{i}")));
+    silent("sync-storm", saves(false, |_| "/data/state".to_owned()));
+}
+
+#[test]
+fn silent_on_a_batch_of_new_files() {
+    let mut s = Scenario::new();
+    let name = |i| format!("/data/{i}.tmp");
+    let fds: Vec<i32> = (0..40).map(|i| {
+        let fd = s.open(&name(i), "O_WRONLY|O_CREAT|O_EXCL");
+        s.write(fd, 2000);
+        fd
+    }).collect();
+    for fd in fds {
+        s.fsync(fd);
+    }
+    for i in 0..40 {
+        s.rename(&name(i), &format!("/data/{i}"));
     }
     silent("sync-storm", s);
+}
+
+#[test]
+fn fires_once_on_processes_that_sync_the_same_files_in_turn() {
+    let mut s = Scenario::new();
+    for i in 0..60 {
+        s.process(201 + i % 6);
+        let fd = s.open_existing("/data/wal", "O_RDWR", 1 << 20);
+        s.pwrite(fd, 200, i64::from(i) * 200);
+        s.fdatasync(fd);
+        s.close(fd);
+    }
+    let found = fires("sync-storm", s);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].evidence[0].value, 60.0);
+    assert_eq!(found[0].subject.pid, None);
+}
+
+#[test]
+fn direct_writes_belong_to_the_sync_behind_them() {
+    let log = |flags| {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/redo", flags);
+        for _ in 0..100 {
+            s.slow(2_000_000);
+            s.write(fd, 512);
+            s.slow(0);
+            s.fdatasync(fd);
+            s.wait_us(4000);
+        }
+        s
+    };
+    fires("sync-storm", log("O_WRONLY|O_CREAT|O_DIRECT"));
+    silent("sync-storm", log("O_WRONLY|O_CREAT"));
+}
+
+#[test]
+fn slow_syncs_count_for_four_times_the_median() {
+    let log = |each| {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+        for i in 0..200 {
+            s.write(fd, 200);
+            s.slow(if i % each == 0 { 20_000_000 } else { 100_000 });
+            s.fdatasync(fd);
+            s.slow(0);
+            s.wait_us(3000);
+        }
+        s
+    };
+    silent("sync-storm", log(10));
+    fires("sync-storm", log(1));
 }
 
 #[test]
