@@ -8,7 +8,7 @@ use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
-use crate::state::Context;
+use crate::state::{Context, State};
 use crate::text::Text;
 
 /// Attempts that fail.
@@ -34,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
            The lock may be one of the kernel (flock with LOCK_NB, F_SETLK), which could wait. Or several processes use a name as a lock: who can make it (mkdir, open with O_EXCL, link, symlink) has the lock, and the others try again and again until it is removed: each attempt costs calls, often a process, \
            and the name stays when its maker is killed.",
     when: "20 or more attempts to make one name failed with EEXIST, of several processes, three or more for each removal or 100 or more in all, and the name was made and removed 3 times or more while others had tried. Calls that \
-           only find what is there already (mkdir -p) have no removal. Or 20 or more calls of flock, F_SETLK or F_OFD_SETLK on one file failed with EAGAIN or EACCES, and 2 times or more a process got the lock that had failed to before, after three attempts or more on average.",
+           only find what is there already (mkdir -p) have no removal. Or 20 or more calls of flock, F_SETLK or F_OFD_SETLK on one file failed with EAGAIN or EACCES, and 2 times or more another process got the lock while one waited, after three attempts or more on average.",
     cost: "the failed calls, and the time from each release to the next success, of those up to a second before which an attempt had failed",
     advice: "Let the kernel wait: flock without LOCK_NB, F_SETLKW; in SQLite fewer and larger transactions, or BEGIN IMMEDIATE in one writer. In place of a name, open a lock file once and call flock on it, which waits and returns as soon as the lock is free; the kernel releases it when its holder ends. In a shell: `flock lockfile command`.",
     not_when: "Not on file systems without such locks, as some network ones are.",
@@ -70,8 +70,10 @@ struct Polled {
     failed_ns: i64,
     /// Processes that failed since they last got it.
     waiting: Vec<i32>,
+    /// Process that got it last, and when it gave it up.
+    holder: Option<i32>,
     released_at_ns: Option<i64>,
-    /// Times that one of these got it then.
+    /// Times that another process got it while one waited.
     waits: u64,
     idle_ns: i64,
     examples: Examples,
@@ -90,16 +92,21 @@ impl Polled {
         }
     }
 
-    fn gets(&mut self, call: &Call) {
-        let free = self.released_at_ns.take().map(|at| call.ended_at_ns() - at);
-        let Some(place) = self.waiting.iter().position(|pid| *pid == call.pid) else { return };
-        self.waiting.remove(place);
+    fn gets(&mut self, call: &Call, state: &State) {
+        let before = self.holder.replace(call.pid).filter(|pid| *pid != call.pid);
+        let released = self.released_at_ns.take();
+        let waited = !self.waiting.is_empty();
+        self.waiting.retain(|pid| *pid != call.pid);
+        let Some(before) = before.filter(|_| waited) else { return };
         self.waits += 1;
+        // A process that ends gives up its locks.
+        let ended = || state.process(before).and_then(|process| process.ended_at_ns);
+        let free = released.or_else(ended).map(|at| call.ended_at_ns() - at);
         self.idle_ns += free.filter(|ns| (0..=MAX_GAP_NS).contains(ns)).unwrap_or(0);
     }
 
     fn releases(&mut self, call: &Call) {
-        if self.waiting.iter().any(|pid| *pid != call.pid) && !self.waiting.contains(&call.pid) {
+        if self.holder == Some(call.pid) {
             self.released_at_ns = Some(call.ended_at_ns());
         }
     }
@@ -125,7 +132,7 @@ impl Default for LockByPolling {
 }
 
 impl LockByPolling {
-    fn locks(&mut self, call: &Call) {
+    fn locks(&mut self, call: &Call, state: &State) {
         let Some(id) = call.file else { return };
         let (takes, gives_up) = match call.kind {
             Kind::Close => (false, true),
@@ -145,7 +152,7 @@ impl LockByPolling {
         }
         let Some(lock) = self.files.get_mut(&id) else { return };
         match takes {
-            true => lock.gets(call),
+            true => lock.gets(call, state),
             false => lock.releases(call),
         }
     }
@@ -234,9 +241,9 @@ impl Rule for LockByPolling {
         Kinds::of(&[Mkdir, Open, Link, Symlink, Unlink, Rmdir, Rename, Flock, Fcntl, Close])
     }
 
-    fn call(&mut self, call: &Call, _: &Context) {
+    fn call(&mut self, call: &Call, context: &Context) {
         if matches!(call.kind, Kind::Flock | Kind::Fcntl | Kind::Close) {
-            self.locks(call);
+            self.locks(call, context.state);
             return;
         }
         let (path, key) = match call.kind {
@@ -345,7 +352,27 @@ mod tests {
     fn fires_on_a_lock_of_the_kernel_that_is_tried_again_and_again() {
         let found = fires("lock-by-polling", file_locks(10, 10));
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].evidence[0].value, found[0].evidence[1].value), (100.0, 10.0));
+        // Who had it before the first attempt that failed is not known.
+        assert_eq!((found[0].evidence[0].value, found[0].evidence[1].value), (100.0, 9.0));
+        // Each attempt is a process of its own, and the lock is given up as its holder ends.
+        let mut s = Scenario::new();
+        for turn in 0..10 {
+            let holder = 1000 + turn * 20;
+            s.process(holder);
+            let began = s.now();
+            let held = s.open("/data/db", "O_RDWR|O_CREAT");
+            s.flock(held, 1_000);
+            for attempt in 1..6 {
+                s.process(holder + attempt);
+                let fd = s.open("/data/db", "O_RDWR|O_CREAT");
+                s.fail("flock", fd, "EAGAIN");
+            }
+            s.process(holder);
+            s.child_ends(began, 100, "flock");
+            s.wait_us(500);
+        }
+        let found = fires("lock-by-polling", s);
+        assert!(found[0].evidence[2].value >= 8.0 * 500_000.0, "{found:?}");
         // Who tries once does something else then.
         silent("lock-by-polling", file_locks(1, 40));
         silent("lock-by-polling", file_locks(10, 1));
