@@ -28,6 +28,10 @@ pub(crate) const MAX_PER_RULE: usize = 20;
 /// Minor notes that are shown.
 const MAX_MINOR: usize = 50;
 
+/// Share of the recorded time from which on minor notes that are alike are a finding together: more than any
+/// rule wants of one.
+const TOGETHER_SHARE: f64 = 0.03;
+
 /// Time below which a loss is a minor note, whatever its share of the recording, nanoseconds: nobody
 /// notices it, and in a run that short the start of the program is most of what is seen.
 const MIN_COST_NS: i64 = 1_000_000;
@@ -369,7 +373,13 @@ impl Engine {
                 let mut found = Vec::new();
                 rule.findings(&run, &mut found);
                 found.retain(|found| found.cost_ns.is_some() && !told.contains(&said_of(found)));
-                minor.extend(finish(found).into_iter().take(MAX_PER_RULE));
+                let enough = (run.span_ns as f64 * TOGETHER_SHARE) as i64;
+                let enough = enough.max(self.min_cost_ns);
+                let large = |f: &Finding| f.cost_ns.is_some_and(|cost| cost >= enough);
+                let (large, notes): (Vec<_>, Vec<_>) = finish(found).into_iter().partition(large);
+                minor.extend(notes.into_iter().take(MAX_PER_RULE));
+                own.extend(large);
+                own.sort_by(rank);
             }
             if own.len() > MAX_PER_RULE {
                 more.push(More {

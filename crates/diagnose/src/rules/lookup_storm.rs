@@ -26,7 +26,7 @@ static INFO: RuleInfo = RuleInfo {
            directories, suffixes or languages. Each try walks the path in the kernel and fails with ENOENT.",
     when: "Over 100 calls of a process that open, stat, access or read a link failed with ENOENT, and these are \
            over half of all it made. Half, because a search along a path of two directories finds every \
-           other one.",
+           other one. Looking whether a path is there before making it does not count.",
     cost: "the time that the failed calls took",
     advice: "Shorten the search path or put the directory that has the files first; name files by absolute \
              path; cache what was found and what was not (dynamic loader: RUNPATH and ldconfig; compilers: \
@@ -46,6 +46,16 @@ struct Process {
     missing: u64,
     cost_ns: i64,
     examples: Examples,
+    /// The latest look-ups that failed, of one path.
+    last: Misses,
+}
+
+/// Look-ups of one path in a row that failed.
+#[derive(Debug, Default)]
+struct Misses {
+    path: u64,
+    count: u64,
+    cost_ns: i64,
 }
 
 /// The rule's state.
@@ -75,6 +85,7 @@ impl Rule for LookupStorm {
             Kind::Readlink,
             Kind::GetXattr,
             Kind::Chdir,
+            Kind::Mkdir,
         ])
     }
 
@@ -87,11 +98,28 @@ impl Rule for LookupStorm {
         if process.comm.is_empty() || process.missing == 0 {
             process.comm = call.comm_text();
         }
+        let path = call.path_key().unwrap_or(0);
+        let makes = call.kind == Kind::Mkdir || call.has_flag("O_CREAT");
+        if makes && call.succeeded() && process.last.path == path {
+            // It was not there, and now it is.
+            let last = std::mem::take(&mut process.last);
+            process.lookups -= last.count;
+            process.missing -= last.count;
+            process.cost_ns -= last.cost_ns;
+        }
+        if call.kind == Kind::Mkdir {
+            return;
+        }
         process.lookups += 1;
         if call.failed_with("ENOENT") {
             process.missing += 1;
             process.cost_ns += call.dur_ns;
             process.examples.add(call);
+            if process.last.path != path {
+                process.last = Misses { path, ..Misses::default() };
+            }
+            process.last.count += 1;
+            process.last.cost_ns += call.dur_ns;
         }
     }
 
@@ -137,6 +165,19 @@ mod tests {
             s.open_existing(&format!("/lib/10/{name}"), "O_RDONLY", 4096);
         }
         fires("lookup-storm", s);
+    }
+
+    #[test]
+    fn silent_on_looks_before_making() {
+        let mut s = Scenario::new();
+        for name in 0..300 {
+            let path = format!("/out/{name}");
+            s.stat_missing(&path);
+            s.stat_missing(&path);
+            let fd = s.open(&path, "O_WRONLY|O_CREAT|O_TRUNC");
+            s.close(fd);
+        }
+        silent("lookup-storm", s);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `lost-update`: a process writes over bytes of another process that it does not know of.
 
+use std::collections::VecDeque;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
@@ -12,6 +14,7 @@ use crate::state::Context;
 use crate::state::descriptors::Description;
 use crate::state::intervals::Intervals;
 use crate::text::Text;
+use crate::text_key::key_of;
 
 /// Updates from which on it is no accident of a start or an end.
 const MIN_UPDATES: u64 = 3;
@@ -27,8 +30,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "Several processes change the same file, and one writes over what another has just written without having seen it: records disappear, or a \
            counter misses increments. No call fails.",
     when: "3 or more times, on a file that no recorded process locks (flock, fcntl): a process wrote at the position of its descriptor, which it had opened and moved to before \
-           another process wrote to the same place through a descriptor of its own; or it read a file, another process emptied it and wrote it, and then it emptied \
-           and wrote the file itself without having read it again. Not for O_APPEND, nor for calls that give the offset themselves (pwrite), as databases \
+           another process wrote to the same place through a descriptor of its own; or it read a file, another process emptied it and wrote it, or replaced it by rename, and then it emptied \
+           and wrote the file itself, or replaced it, without having read it again. Where files are replaced, locks do not silence the rule: what was read stays old. Not for O_APPEND, nor for calls that give the offset themselves (pwrite), as databases \
            coordinate these in memory.",
     cost: "",
     advice: "Open a file to which several processes add records with O_APPEND: the kernel then finds the end and writes in one step. To read a file, change it and write it back, lock it (flock) \
@@ -130,9 +133,24 @@ impl Shared {
     }
 }
 
+/// A name that files are renamed onto.
+#[derive(Debug, Default)]
+struct Name {
+    path: Text,
+    /// The file that has it, who put it there, and by which call.
+    file: Option<(FileId, i32, Example)>,
+    /// The files that had it before, the latest last.
+    old: VecDeque<FileId>,
+    lost: Shared,
+}
+
+/// Files that had a name before which are remembered.
+const MAX_OLD: usize = 16;
+
 /// The rule's state.
 #[derive(Debug)]
 pub struct LostUpdate {
+    names: Bounded<u64, Name>,
     files: Bounded<FileId, Shared>,
     /// When a process last read a file.
     reads: Bounded<(i32, FileId), i64>,
@@ -141,6 +159,7 @@ pub struct LostUpdate {
 impl Default for LostUpdate {
     fn default() -> Self {
         Self {
+            names: Bounded::new(|name| name.lost.updates()),
             files: Bounded::new(|file| file.updates() + file.writers.len() as u64),
             reads: Bounded::new(|at_ns| at_ns.unsigned_abs()),
         }
@@ -168,6 +187,32 @@ impl LostUpdate {
         });
     }
 
+    /// Gives a name to another file; `old` had it.
+    fn replaces(&mut self, call: &Call, to: &str, new: FileId, old: FileId) {
+        let name = self.names.entry(key_of(to));
+        if name.path.is_empty() {
+            name.path = Text::from(to);
+        }
+        // What another process put there and this one did not look at, though it had read one before.
+        let other = name.file.as_ref().filter(|(file, pid, _)| *file == old && *pid != call.pid);
+        let reads = &mut self.reads;
+        let newest_unread = reads.get(&(call.pid, old)).is_none();
+        let mut read_old = false;
+        for file in name.old.iter().chain([&old]) {
+            read_old |= reads.remove(&(call.pid, *file)).is_some();
+        }
+        if let Some((_, _, example)) = other.filter(|_| newest_unread && read_old) {
+            let example = example.clone();
+            name.lost.lose(call, Some(example));
+            name.lost.saves += 1;
+        }
+        if name.old.len() >= MAX_OLD {
+            name.old.pop_front();
+        }
+        name.old.push_back(old);
+        name.file = Some((new, call.pid, Example::of(call)));
+    }
+
     /// Sets the length to 0.
     fn empties(&mut self, call: &Call, id: FileId) {
         let read = self.reads.remove(&(call.pid, id));
@@ -193,10 +238,20 @@ impl Rule for LostUpdate {
 
     fn kinds(&self) -> Kinds {
         use Kind::*;
-        Kinds::of(&[Open, Close, Read, Write, Seek, Truncate, Flock, Fcntl])
+        Kinds::of(&[Open, Close, Read, Write, Seek, Truncate, Rename, Flock, Fcntl])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
+        if call.kind == Kind::Rename {
+            let files = &context.state.files;
+            if let (true, Some(from), Some(to)) = (call.succeeded(), call.path, call.path2)
+                && let (Some(new), Some(old)) = (files.at(from), files.at(to))
+                && !call.has_flag("RENAME_EXCHANGE")
+            {
+                self.replaces(call, to, new, old);
+            }
+            return;
+        }
         let Some(id) = call.file else { return };
         let locks = || call.arg("cmd").is_some_and(|cmd| cmd.starts_with("F_SETLK") || cmd.starts_with("F_OFD_SETLK"));
         if call.kind == Kind::Flock || call.kind == Kind::Fcntl && locks() {
@@ -240,9 +295,10 @@ impl Rule for LostUpdate {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        let all = self.files.iter().filter(|(_, file)| file.updates() >= MIN_UPDATES && !file.locked);
-        for (id, file) in all {
-            let path = run.state.files.get(*id).map_or("", |f| f.name());
+        let files = self.files.iter().filter(|(_, file)| !file.locked);
+        let files = files.map(|(id, file)| (Some(*id), run.state.files.get(*id).map_or("", |f| f.name()), file));
+        let names = self.names.iter().map(|(_, name)| (None, name.path.as_str(), &name.lost));
+        for (id, path, file) in files.chain(names).filter(|(_, _, file)| file.updates() >= MIN_UPDATES) {
             let times = units::count(file.updates() as i64);
             let by_position = file.overwrites >= file.saves;
             let what = match by_position {
@@ -262,7 +318,10 @@ impl Rule for LostUpdate {
             out.push(Found {
                 severity: Some(if by_position { Severity::High } else { Severity::Medium }),
                 title: format!("{who} {what}{bytes}"),
-                subject: Subject::process(file.pid, &file.comm).with_file(*id, path),
+                subject: match id {
+                    Some(id) => Subject::process(file.pid, &file.comm).with_file(id, path),
+                    None => Subject::process(file.pid, &file.comm).with_path(path),
+                },
                 evidence: vec![
                     number("lost_writes", file.overwrites as i64),
                     number("bytes_overwritten", file.bytes),
@@ -270,10 +329,13 @@ impl Rule for LostUpdate {
                     number("processes", more + 1),
                 ],
                 examples: file.examples.list(),
-                query: sql::calls(&format!(
-                    "file_id = {} AND (call_writes(syscall) OR call_reads(syscall) OR syscall IN ('lseek', 'ftruncate', 'truncate', 'open', 'openat', 'creat'))",
-                    id.0
-                )),
+                query: sql::calls(&match id {
+                    Some(id) => format!(
+                        "file_id = {} AND (call_writes(syscall) OR call_reads(syscall) OR syscall IN ('lseek', 'ftruncate', 'truncate', 'open', 'openat', 'creat'))",
+                        id.0
+                    ),
+                    None => format!("path = {0} OR path2 = {0}", sql::quote(path)),
+                }),
                 // A lock may have been among what was not seen.
                 rests_on_absence: true,
                 ..Found::default()
@@ -389,6 +451,37 @@ mod tests {
         let found = fires("lost-update", s);
         assert_eq!((found.len(), found[0].severity), (1, Severity::Medium));
         assert_eq!(found[0].evidence[2].value, 10.0);
+    }
+
+    #[test]
+    fn fires_on_files_that_replace_one_that_was_not_read() {
+        let replaces = |s: &mut Scenario, pid: i32, i: i32| {
+            s.process(pid);
+            let tmp = format!("/data/counter.{pid}.{i}");
+            let fd = s.open(&tmp, "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 20);
+            s.fsync(fd);
+            s.close(fd);
+            s.rename(&tmp, "/data/counter");
+        };
+        let run = |together: bool| {
+            let mut s = Scenario::new();
+            for i in 0..10 {
+                reads(&mut s, 100);
+                if together {
+                    reads(&mut s, 200);
+                }
+                replaces(&mut s, 100, i);
+                if !together {
+                    reads(&mut s, 200);
+                }
+                replaces(&mut s, 200, i);
+            }
+            s
+        };
+        let found = fires("lost-update", run(true));
+        assert_eq!((found.len(), found[0].evidence[2].value >= 9.0), (1, true));
+        silent("lost-update", run(false));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Row};
 use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
+use crate::state::intervals::Intervals;
 use crate::state::{Context, State, Synced};
 use crate::stats::Durations;
 use crate::text::Text;
@@ -35,7 +36,7 @@ static INFO: RuleInfo = RuleInfo {
            that do so, and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
            more, to a file that is also filled in. One sync at the end of a file does not count.",
     cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first; less for large pieces, whose bytes take longer than \
-           the requests (64 KiB as long as one)",
+           the requests (64 KiB as long as one). Holes: half of the time of the writes that leave them or fill them",
     advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
              overwrite; keep where the valid part ends in the records themselves (length and checksum). fallocate alone saves half of it: \
              the length stays (not with FALLOC_FL_KEEP_SIZE), but the first write to each reserved block still has metadata to \
@@ -62,8 +63,11 @@ struct Growth {
     after_growth: Durations,
     holes: u64,
     hole_bytes: i64,
+    /// Holes that were not filled yet.
+    open: Intervals,
     filled: u64,
-    write_ns: i64,
+    /// Time of the writes that left holes, and of those that filled them.
+    hole_ns: i64,
     examples: Examples,
     hole_examples: Examples,
 }
@@ -123,13 +127,16 @@ impl Rule for MissingFallocate {
             Kind::Write => {
                 let Some((start, end)) = call.range() else { return };
                 let length = file.size.unwrap_or(0).max(growth.end);
-                growth.write_ns += call.dur_ns;
                 if file.size.is_some() && start >= length + 4096 {
                     growth.holes += 1;
                     growth.hole_bytes += start - length;
+                    growth.hole_ns += call.dur_ns;
+                    growth.open.insert(length, start);
                     growth.hole_examples.add(call);
-                } else if end <= length {
+                } else if growth.open.overlap(start, end) > 0 {
                     growth.filled += 1;
+                    growth.hole_ns += call.dur_ns;
+                    growth.open.remove(start, end);
                 }
                 if end > length {
                     growth.grown = true;
@@ -189,9 +196,9 @@ impl Rule for MissingFallocate {
                     ..Found::default()
                 });
             }
-            if growth.holes >= MIN_HOLES && growth.filled >= growth.holes && run.matters(growth.write_ns / 2) {
+            if growth.holes >= MIN_HOLES && growth.filled >= growth.holes && run.matters(growth.hole_ns / 2) {
                 out.push(Found {
-                    cost_ns: Some(growth.write_ns / 2),
+                    cost_ns: Some(growth.hole_ns / 2),
                     costs: Costs::of(&[Kind::Write]),
                     title: format!(
                         "{} writes beyond the end of {path} {} times and leaves holes that it fills later",

@@ -1,5 +1,7 @@
 //! `read-after-write-miss`: a process reads back from the device what it has just written.
 
+use std::collections::HashMap;
+
 use fathom_model::units;
 
 use crate::bounded::Bounded;
@@ -27,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
            (O_DIRECT), or were thrown out of it before they were used.",
-    when: "32 or more reads of one process on one file (sendfile, splice and copy_file_range read, too), or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
+    when: "32 or more reads of one process (on any of its files; sendfile, splice and copy_file_range read, too), or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
            had written in the recording. Fewer are what any program does that verifies its header.",
     cost: "the time that these reads waited for the device, times the share of their bytes that the process had written, shared by the \
            threads that read",
@@ -55,6 +57,16 @@ struct Own {
     direct: bool,
     dropped: bool,
     examples: Examples,
+}
+
+impl Own {
+    fn threads(&self) -> i64 {
+        self.readers.threads().max(1) as i64
+    }
+
+    fn cost_ns(&self) -> i64 {
+        self.cost_ns / self.threads()
+    }
 }
 
 /// The rule's state.
@@ -131,13 +143,22 @@ impl Rule for ReadAfterWriteMiss {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        // A process may write and read one file after the other.
+        let mut processes: HashMap<i32, (u64, i64, i64)> = HashMap::new();
+        for ((pid, _), own) in self.own.iter() {
+            let (reads, bytes, cost) = processes.entry(*pid).or_default();
+            *reads += own.reads;
+            *bytes += own.bytes;
+            *cost += own.cost_ns();
+        }
         for ((pid, id), own) in self.own.iter() {
-            let many = own.reads >= MIN_READS || own.bytes >= MANY_BYTES;
-            let threads = own.readers.threads().max(1) as i64;
-            let cost = own.cost_ns / threads;
-            if !many || !run.matters(cost) {
+            let (reads, bytes, all) = processes.get(pid).copied().unwrap_or_default();
+            let many = reads >= MIN_READS || bytes >= MANY_BYTES;
+            let cost = own.cost_ns();
+            if !many || cost == 0 || !run.matters(all) {
                 continue;
             }
+            let threads = own.threads();
             let path = run.state.files.get(*id).map_or("", |f| f.name());
             let reader = own.readers.most().unwrap_or(&own.writer);
             let wrote = match *reader == own.writer {

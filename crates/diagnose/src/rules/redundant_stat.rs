@@ -169,9 +169,8 @@ impl Rule for RedundantStat {
         {
             let process = self.processes.entry(call.pid);
             process.before_open.add(call, last.dur_ns);
-            if process.comm.is_empty() {
-                process.comm = call.comm_text();
-            }
+            // The name of now: of a process that began as a shim, not the shim's.
+            process.comm = call.comm_text();
         }
         if changes(call) && call.succeeded() {
             let second = call.path2_key();
@@ -201,9 +200,8 @@ impl Rule for RedundantStat {
             } else {
                 process.repeated.add(call, call.dur_ns);
             }
-            if process.comm.is_empty() {
-                process.comm = call.comm_text();
-            }
+            // The name of now: of a process that began as a shim, not the shim's.
+            process.comm = call.comm_text();
         }
         let of_name = call.syscall == "lstat" || call.has_flag("AT_SYMLINK_NOFOLLOW");
         *self.last.entry(call.tid) = Some(Last {

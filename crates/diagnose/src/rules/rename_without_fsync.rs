@@ -64,8 +64,8 @@ const EXAMPLES: usize = 3;
 #[derive(Debug)]
 pub struct RenameWithoutFsync {
     targets: Bounded<u64, Target>,
-    /// Paths that were in use.
-    live: Bounded<u64, bool>,
+    /// Paths that were in use, and since when.
+    live: Bounded<u64, i64>,
     /// Processes that made something durable.
     syncing: Bounded<i32, bool>,
     /// The same by the names of their threads.
@@ -76,9 +76,18 @@ impl Default for RenameWithoutFsync {
     fn default() -> Self {
         Self {
             targets: Bounded::new(|target| target.renames),
-            live: Bounded::new(|live| u64::from(*live)),
+            live: Bounded::new(|_| 0),
             syncing: Bounded::new(|_| 0),
             syncing_names: Bounded::new(|_| 0),
+        }
+    }
+}
+
+impl RenameWithoutFsync {
+    fn lives(&mut self, key: u64, call: &Call) {
+        let since = self.live.entry(key);
+        if *since == 0 {
+            *since = call.ended_at_ns();
         }
     }
 }
@@ -110,13 +119,15 @@ impl Rule for RenameWithoutFsync {
                 return;
             }
             _ => {
-                *self.live.entry(key_of(path)) = true;
+                self.lives(key_of(path), call);
                 return;
             }
         }
         let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
         let key = key_of(to);
-        let was_live = std::mem::replace(self.live.entry(key), true);
+        // Who waits for a new name can find it before the rename returns.
+        let was_live = self.live.get(&key).is_some_and(|since| *since <= call.ts_ns);
+        self.lives(key, call);
         self.live.remove(&key_of(path));
         let id = context.state.files.at(path);
         let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };

@@ -12,6 +12,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::intervals::Intervals;
+use crate::under_way::UnderWay;
 
 /// Reads from which on they count.
 const MIN_READS: u64 = 256;
@@ -21,6 +22,8 @@ const MIN_COVERED: f64 = 0.8;
 const MIN_JUMPS: f64 = 0.3;
 /// Or share of the time of all reads that those take.
 const MIN_TIME: f64 = 0.5;
+/// Reads under way at a time, on average, from which on the process has asked ahead.
+const MAX_DEPTH: f64 = 2.0;
 /// What a device reads in about the time that a request takes by itself, bytes.
 const REQUEST: f64 = 65536.0;
 
@@ -35,7 +38,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "256 or more reads of one file by one process that cover four fifths of its bytes, less than a fifth of them twice, where \
            over 30 % begin before the end of the read before, or more than 128 KiB (the kernel's default readahead) behind it, or \
            somewhat behind it and had to wait for the device, as the kernel does not read ahead of strides (or fewer of them that take half or more of the time of all its reads), \
-           although the process is the only one that reads it.",
+           although the process is the only one that reads it. Silent where two or more of the reads that jump are under way at a time on average.",
     cost: "the time of the reads that jump beyond what as many cost that do not wait (the median of those in order, or of those that \
            jump where that is less), less what the device takes for the same bytes in order, if it reads 64 KiB in the time that a request takes by itself",
     advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order in which it is asked for (VACUUM, \
@@ -58,6 +61,7 @@ struct Scan {
     in_order: crate::stats::Durations,
     jumped: crate::stats::Durations,
     jumped_bytes: i64,
+    under_way: UnderWay,
     examples: Examples,
 }
 
@@ -104,6 +108,7 @@ impl Rule for ScanOutOfOrder {
             scan.jumps += 1;
             scan.jumped.add(call.dur_ns);
             scan.jumped_bytes += end - start;
+            scan.under_way.add(call.ts_ns, call.ended_at_ns());
             scan.examples.add(call);
         } else {
             scan.in_order.add(call.dur_ns);
@@ -126,7 +131,8 @@ impl Rule for ScanOutOfOrder {
             let scans = scan.reads >= MIN_READS && covered >= MIN_COVERED && twice < 1.0 - MIN_COVERED;
             let all_ns = scan.jumped.sum_ns.saturating_add(scan.in_order.sum_ns);
             let many = jumps > MIN_JUMPS || scan.jumped.sum_ns as f64 >= all_ns as f64 * MIN_TIME;
-            if !scans || !many || !run.matters(cost) {
+            let depth = scan.jumped.sum_ns as f64 / scan.under_way.ns().max(1) as f64;
+            if !scans || !many || depth >= MAX_DEPTH || !run.matters(cost) {
                 continue;
             }
             let path = file.name();
