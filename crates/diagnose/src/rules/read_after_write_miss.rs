@@ -29,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
            (O_DIRECT), or were thrown out of it before they were used.",
-    when: "32 or more reads of one process (on any of its files; sendfile, splice and copy_file_range read, too), or fewer that come to 8 MiB, had to be read from the device, and lay on bytes that the same process \
+    when: "32 or more reads of one process (on any of its files; sendfile, splice and copy_file_range read, too), or fewer that come to 8 MiB, had to be read from the device or waited for what the kernel had begun to read, and lay on bytes that the same process \
            had written in the recording. Fewer are what any program does that verifies its header.",
     cost: "the time that these reads waited for the device, times the share of their bytes that the process had written, shared by the \
            threads that read",
@@ -108,7 +108,7 @@ impl Rule for ReadAfterWriteMiss {
                 own.written.insert(start, end);
                 own.direct |= direct;
             }
-            (Kind::Read | Kind::Transfer, Some((start, end))) if context.below.missed() => {
+            (Kind::Read | Kind::Transfer, Some((start, end))) if context.below.missed() || context.below.io_wait_ns > 0 => {
                 let Some(own) = self.own.get_mut(&key) else { return };
                 let overlap = own.written.overlap(start, end);
                 if overlap == 0 || call.asynchronous {
