@@ -123,6 +123,10 @@ impl Sql {
         let other: Vec<&str> = mutate::one(rng, &STATEMENTS)
             .split_inclusive([' ', '(', ')', ','])
             .collect();
+        // Damage can leave nothing.
+        if words.is_empty() {
+            return other.concat();
+        }
         let at = rng.usize(..words.len());
         let (before, behind) = (words[..at].concat(), words[at + 1..].concat());
         let relations: Vec<&str> = TABLES.iter().map(|t| t.name).chain(view_names()).collect();
