@@ -1,0 +1,1 @@
+dd if=/dev/zero of=out bs=64k count=11719

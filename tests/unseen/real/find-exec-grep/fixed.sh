@@ -1,0 +1,1 @@
+find tree -type f -exec grep -l deadbee {} + ; exit 0

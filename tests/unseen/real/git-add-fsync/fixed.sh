@@ -1,0 +1,1 @@
+git -c core.fsync=loose-object -c core.fsyncMethod=batch add tree
