@@ -564,8 +564,8 @@ static __always_inline __u64 call_end(struct call_record *call)
 	return call->ts_ns + call->dur_ns;
 }
 
-/* Sends the call that `state` holds, whose arguments are in `scratch`, with all that has no
- * room in its record; whether it was sent. */
+/* Sends the call that `state` holds, with its arguments and all that has no room in its
+ * record, made in `scratch`; whether it was sent. */
 VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch, bool pending)
 {
 	if (!state || !scratch)

@@ -32,8 +32,8 @@ const MAX_MINOR: usize = 50;
 /// rule wants of one.
 const TOGETHER_SHARE: f64 = 0.03;
 
-/// Time below which a loss is a minor note, whatever its share of the recording, nanoseconds: nobody
-/// notices it, and in a run that short the start of the program is most of what is seen.
+/// Time below which a loss is a minor note, whatever its share of the recording, nanoseconds: no
+/// user notices it, and in a run that short the start of the program is most of what is seen.
 const MIN_COST_NS: i64 = 1_000_000;
 
 /// Everything that the rules say.

@@ -34,7 +34,7 @@ const MIN_CALLS: u64 = 32;
 const MIN_RATIO: f64 = 3.0;
 /// How many times longer the mean is: a few that are slow by chance do not change it.
 const MIN_MEAN: f64 = 2.0;
-/// Numbers of busy threads that are told apart.
+/// Numbers of busy threads that are distinguished.
 const MAX_BUSY: usize = 16;
 
 static INFO: RuleInfo = RuleInfo {
@@ -43,7 +43,7 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "Threads that answer somebody wait much longer for the same calls while other threads of the process read and write in bulk (compaction, flush, checkpoint, \
+    what: "Threads that answer requests wait much longer for the same calls while other threads of the process read and write in bulk (compaction, flush, checkpoint, \
            backup): they share the device, its queue, and the locks of the file system.",
     when: "The 99th percentile of the small calls (below 64 KiB, a sync with so little to write) of a process's threads of one name is 3 times higher, and their mean is twice as high, in tenths of a second in which k or more other \
            threads of the process are busy than in those with fewer, for some k, with 32 or more calls in each. Alike calls are compared: of one kind, that move about as much, in memory or from the device. Busy is a thread that moves 1 MiB or more in that time (the bytes of a call are spread over its duration; those of small calls count where each goes on where the one before ended and none is made durable by itself), that spends \
@@ -52,7 +52,7 @@ static INFO: RuleInfo = RuleInfo {
     cost: "of the calls in busy windows the time beyond as many at the mean of the quiet ones, shared by as many of them as are under way at a time",
     advice: "Limit the rate of the background (a rate limiter, ionice, io.max or io.latency of its cgroup), let fewer of its threads run at a time, write it back bit by bit \
              (sync_file_range) instead of in one sync, or put its files on another device.",
-    not_when: "Not when nobody waits for the foreground's answers.",
+    not_when: "Not when no user waits for the foreground's answers.",
     bad: "for (level = 0; level < 7; level++)\n    start_thread(compact, level);     /* all at once */",
     good: "for (level = 0; level < 7; level++)\n    queue(compact, level);            /* two threads, */\nlimit_rate(50 << 20);                 /* \
            50 MiB a second */",
@@ -91,7 +91,7 @@ struct Foreground {
     background: BTreeMap<String, u64>,
 }
 
-/// Threads of one name, and names of busy threads, that are told apart.
+/// Threads of one name, and names of busy threads, that are distinguished.
 const MAX_NAMES: usize = 64;
 /// Calls that a finding shows.
 const EXAMPLES: usize = 3;
@@ -122,7 +122,7 @@ impl Default for BackgroundIoInterference {
 
 impl Activity {
     fn is_busy(&self) -> bool {
-        // Many commits move much as well, and are what somebody waits for.
+        // Many commits move much as well, and are what clients wait for.
         let small = if self.commits { 0 } else { self.small_bytes };
         self.bytes + small >= BUSY_BYTES || self.bulk_ns >= BUSY_NS
     }

@@ -71,9 +71,9 @@ struct Process {
     met_ns: i64,
 }
 
-/// Files of a process that are told apart.
+/// Files of a process that are distinguished.
 const MAX_FILES: usize = 1 << 16;
-/// Threads of a process that are told apart.
+/// Threads of a process that are distinguished.
 const MAX_THREADS: usize = 64;
 /// Requests of a device that are remembered.
 const RECENT: usize = 128;

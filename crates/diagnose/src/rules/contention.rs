@@ -89,7 +89,7 @@ impl Default for Contention {
     }
 }
 
-/// Threads of a file that are told apart.
+/// Threads of a file that are distinguished.
 const MAX_THREADS: usize = 64;
 
 impl Rule for Contention {

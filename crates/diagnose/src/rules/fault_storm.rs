@@ -80,7 +80,7 @@ struct Mapping {
     examples: Examples,
 }
 
-/// Threads of one process that are told apart.
+/// Threads of one process that are distinguished.
 const MAX_THREADS: usize = 32;
 
 impl Mapping {

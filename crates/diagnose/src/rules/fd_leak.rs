@@ -48,7 +48,7 @@ static INFO: RuleInfo = RuleInfo {
 const CLOSED_OF: usize = 10;
 /// How many times longer than it was used a descriptor is open without any use.
 const IDLE: i64 = 10;
-/// Directories of a process that are told apart.
+/// Directories of a process that are distinguished.
 const MAX_DIRECTORIES: usize = 4096;
 
 /// Descriptors of one file that are open at the same time from which on it is a

@@ -54,7 +54,7 @@ struct Thread {
     slowest_ns: i64,
 }
 
-/// Sources of interrupts that are told apart.
+/// Sources of interrupts that are distinguished.
 const MAX_NAMES: usize = 32;
 
 /// The rule's state.

@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "Processes wait for a lock without the kernel's help: each tries, sleeps and tries again, and after each release nobody has the lock until the next attempt. \
+    what: "Processes wait for a lock without the kernel's help: each tries, sleeps and tries again, and after each release no process has the lock until the next attempt. \
            The lock may be one of the kernel (flock with LOCK_NB, F_SETLK), which could wait. Or several processes use a name as a lock: who can make it (mkdir, open with O_EXCL, link, symlink) has the lock, and the others try again and again until it is removed: each attempt costs calls, often a process, \
            and the name stays when its maker is killed.",
     when: "20 or more attempts to make one name failed with EEXIST, of several processes, three or more for each removal or 100 or more in all, and the name was made and removed 3 times or more while others had tried. Calls that \

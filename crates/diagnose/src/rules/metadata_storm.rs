@@ -21,7 +21,7 @@ const MIN_CALLS: u64 = 1_000;
 const MIN_PART: f64 = 0.5;
 /// Calls for each name: more ask the same again, which other rules are about.
 const MAX_SAME: u64 = 20;
-/// Names that are told apart.
+/// Names that are distinguished.
 const MAX_NAMES: u64 = 1_000;
 /// Share of the window that they take.
 const MIN_BUSY: f64 = 0.1;

@@ -61,7 +61,7 @@ struct Waiter {
     examples: Examples,
 }
 
-/// Processes that one waits behind, which are told apart.
+/// Processes that one waits behind, which are distinguished.
 const MAX_HOGS: usize = 64;
 /// Names that are remembered.
 const MAX_NAMES: usize = 4096;

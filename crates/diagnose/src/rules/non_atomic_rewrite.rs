@@ -1,4 +1,4 @@
-//! `non-atomic-rewrite`: a file is emptied and written anew in place.
+//! `non-atomic-rewrite`: a file is emptied and rewritten in place.
 
 use std::collections::BTreeMap;
 
@@ -18,22 +18,22 @@ const MIN_REWRITES: u64 = 2;
 
 static INFO: RuleInfo = RuleInfo {
     id: "non-atomic-rewrite",
-    name: "Emptied and written anew in place",
+    name: "Emptied and rewritten in place",
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
     what: "A process empties a file that has something in it (O_TRUNC, ftruncate to 0) and writes the new contents into it. A \
            crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
     when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \
-           anew, twice or more: a file that is rewritten once may be the result of a build. Of processes that do it once each those count together that had opened the file to read it before: \
+           again, twice or more: a file that is rewritten once may be the result of a build. Of processes that do it once each those count together that had opened the file to read it before: \
            they load it, change it and save it. Not when the empty file is made durable \
            before it is written: then the emptying itself is what counts, as in a journal whose end it is. Not when what is written \
-           then is made durable piece by piece, nor when ftruncate empties a file that was opened with O_APPEND: then it is a log that begins anew, \
+           then is made durable piece by piece, nor when ftruncate empties a file that was opened with O_APPEND: then it is a log that starts over, \
            and what it held is elsewhere. Not on files \
            without a name (O_TMPFILE, unlinked by the end), nor on file systems in memory.",
     cost: "",
     advice: "Write a new file beside it, fsync it, rename it onto the old one and fsync the directory.",
-    not_when: "Not when the file can be made anew, or when its inode must stay the same (others hold it open).",
+    not_when: "Not when the file can be made again, or when its inode must stay the same (others hold it open).",
     bad: "FILE *f = fopen(\"settings.json\", \"w\");\nfputs(text, f);\nfclose(f);",
     good: "FILE *f = fopen(\"settings.json.tmp\", \"w\");\nfputs(text, f);\nfflush(f);\nfsync(fileno(f));\nfclose(f);\n\
            rename(\"settings.json.tmp\", \"settings.json\");",
@@ -46,7 +46,7 @@ struct Rewrites {
     comm: Text,
     /// Emptied with so much in it by this call, and neither written nor made durable since.
     emptied: Option<(i64, Example)>,
-    /// Since it was written anew: syncs with writes before them, and whether one was written since
+    /// Since it was rewritten: syncs with writes before them, and whether one was written since
     /// the last.
     syncs: u64,
     unsynced: bool,

@@ -186,7 +186,7 @@ impl PublishUnsynced {
     }
 }
 
-/// Whether somebody would miss a file of this name.
+/// Whether a user would miss a file of this name.
 fn is_kept(file: &FileState, path: &str) -> bool {
     file.is_regular() && !file.is_volatile() && !is_rebuilt(path) && !is_pid_or_lock(path)
 }

@@ -52,7 +52,7 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Drishti's and Darshan's random-access triggers; posix_fadvise(2)",
 };
 
-/// Threads of one process on one file that are told apart.
+/// Threads of one process on one file that are distinguished.
 const MAX_THREADS: usize = 32;
 
 /// One process on one file.

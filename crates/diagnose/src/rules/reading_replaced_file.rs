@@ -35,7 +35,7 @@ static INFO: RuleInfo = RuleInfo {
            for the last half second or more in which the new one was written.",
     cost: "",
     advice: "When a read returns nothing, compare device and inode of the path (stat) with those of the descriptor (fstat), and \
-             open anew when they differ; or watch the directory with inotify; tail -F does so.",
+             open it again when they differ; or watch the directory with inotify; tail -F does so.",
     not_when: "",
     bad: "for (;;) {\n    if (read(fd, buffer, n) == 0)\n        sleep(1);\n}",
     good: "for (;;) {\n    if (read(fd, buffer, n) == 0 && !same_inode(fd, path)) {\n        close(fd);\n        fd = open(path, O_RDONLY);\n    }\n}",
@@ -194,7 +194,7 @@ impl Rule for ReadingReplacedFile {
     }
 }
 
-/// Whether somebody would miss something who does not see the file.
+/// Whether a reader that does not see the file misses something.
 fn has_bytes(file: &FileState) -> bool {
     file.written > 0
 }

@@ -27,7 +27,7 @@ const LARGE: i64 = 1 << 20;
 /// Share of the recorded time that goes into it: a process begins with nothing in memory, and to keep
 /// something for the next one is more than a change of a line.
 const MIN_PART: f64 = 0.1;
-/// Processes and files that are told apart.
+/// Processes and files that are distinguished.
 const MAX_TOLD: usize = 256;
 
 static INFO: RuleInfo = RuleInfo {
@@ -36,7 +36,7 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process reads bytes of a file that it has read before and that nobody has changed since. They come out of \
+    what: "A process reads bytes of a file that it has read before and that no process has changed since. They come out of \
            the page cache at best: a system call and a copy each time.",
     when: "A process has read over twice as many bytes of a file as there are different ones among them, in 64 or more \
            calls that read only bytes it had read before. Or three or more processes of one name, each after the one before, read 1 MiB or more of a file that those before had read, for 10 % or more of the recorded time, all \

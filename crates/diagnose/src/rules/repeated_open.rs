@@ -19,7 +19,7 @@ const MIN_OPENS: u64 = 20;
 /// Uses of an opening above which it is the lesser part of the work.
 const MAX_USES: f64 = 8.0;
 /// Share of the recorded time from which on it is worth a descriptor that is kept: a file that is opened
-/// anew is the newest one, and a name that is not held can be renamed, removed and mounted over.
+/// again is the newest one, and a name that is not held can be renamed, removed and mounted over.
 const MIN_COST: f64 = 0.03;
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -33,8 +33,8 @@ static INFO: RuleInfo = RuleInfo {
            path is looked up, the rights are checked and the description is made each time; with a log, \
            each line costs open, write and close.",
     when: "20 or more opens of one regular file by one process, 10 or more of them within a second, each for eight uses or fewer on average: reads, \
-           writes, mappings, and copies by the kernel (sendfile, splice, copy_file_range). With more of them opening is the lesser part of the work. Silent below 3 % of the recorded time: to open anew finds the newest file, which is worth as much. A \
-           program that reads its configuration anew every second stays below.",
+           writes, mappings, and copies by the kernel (sendfile, splice, copy_file_range). With more of them opening is the lesser part of the work. Silent below 3 % of the recorded time: to open it again finds the newest file, which is worth as much. A \
+           program that reads its configuration again every second stays below.",
     cost: "opens and closes of the file but the first, and what is asked of a descriptor before its first use (fstat, lseek, ioctl), as long as they took",
     advice: "Keep the descriptor open: open once, write or pread through it, close at the end; for a log \
              that is rotated, open again on a signal or when stat shows another inode.",

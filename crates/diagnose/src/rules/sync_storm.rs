@@ -31,7 +31,7 @@ const MIN_TURNS: u64 = 4;
 const MOST_OF_A_TURN: u64 = 4;
 /// A sync that takes more times the median than this waited for something else than its few bytes.
 const SLOW: i64 = 4;
-/// Processes with a file in common, and files with other names, that are told apart.
+/// Processes with a file in common, and files with other names, that are distinguished.
 const MAX_TOLD: usize = 256;
 /// Files that a sentence names.
 const NAMED: usize = 3;
@@ -61,7 +61,7 @@ static INFO: RuleInfo = RuleInfo {
     cost: "syncs of a clean file: all their time. Others: seven eighths of the time in which one is under way, as if eight were put together, less what the slow ones took beyond four times the median",
     advice: "Put several changes into one sync (group commit, a transaction around many statements); without O_SYNC several writes can share one; \
              fdatasync instead of fsync where the file keeps its length; drop syncs of files that did not change.",
-    not_when: "Not when each change is promised to somebody before the next one comes (one client, one transaction at \
+    not_when: "Not when each change is promised to a client before the next one comes (one client, one transaction at \
                a time).",
     bad: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    fsync(fd);\n}",
     good: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    if (i % 64 == 63)\n        \

@@ -90,7 +90,7 @@ struct Thread {
     examples: Examples,
 }
 
-/// Sorts of calls of a thread that are told apart.
+/// Sorts of calls of a thread that are distinguished.
 const MAX_SORTS: usize = 64;
 
 /// A thread that loses time to others: how much of it, in how many calls.

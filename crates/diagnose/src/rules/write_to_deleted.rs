@@ -26,7 +26,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process writes on to a file whose name another process has removed or given to another file. No program can open what it writes, all of it is lost \
            when the descriptor is closed, and until then it fills the disk: df reports blocks that du does not find.",
     when: "10 or more writes of a process to a regular file after another process removed its last known name (unlink, or rename of another file to it); 100 or more, or 10 MiB, if the writer opened the path again later. The writer, or who had the descriptor before it, had written to the file before. \
-           Nobody reads the file after its removal: a temporary file without a name is read by those who have it open.",
+           No process reads the file after its removal: a temporary file without a name is read by those who have it open.",
     cost: "",
     advice: "Have the writer open the file again when it has been moved or removed: on a signal (logrotate's `postrotate`), or when fstat says that st_nlink is 0. To empty a \
              file that a process writes to with O_APPEND, truncate it instead of removing it.",
@@ -143,7 +143,7 @@ impl Rule for WriteToDeleted {
                     self.writes(call, context, id);
                 }
             }
-            // Opened by another name, or read: it is of use to somebody.
+            // Opened by another name, or read: it is of use.
             _ => {
                 if call.kind == Kind::Open
                     && let Some(old) = call.path_key().and_then(|path| self.latest.get(&path).copied().flatten())
