@@ -14,7 +14,7 @@ use crate::sql;
 use crate::state::Context;
 use crate::state::descriptors::Description;
 use crate::state::intervals::Intervals;
-use crate::text::Text;
+use crate::text::{Text, counted};
 
 /// Reads of own bytes from the device, from which on they count.
 const MIN_READS: u64 = 32;
@@ -173,9 +173,9 @@ impl Rule for ReadAfterWriteMiss {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{reader} reads {} of {path} that {wrote} back from the device, in {} reads{why}",
+                    "{reader} reads {} of {path} that {wrote} back from the device, in {}{why}",
                     units::bytes(own.bytes),
-                    units::count(own.reads as i64),
+                    counted(own.reads as i64, "read", "reads"),
                 ),
                 subject: Subject::process(*pid, reader).with_file(*id, path),
                 evidence: vec![
@@ -197,6 +197,23 @@ impl Rule for ReadAfterWriteMiss {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn fires_on_one_file_after_the_other() {
+        let run = |files: usize| {
+            let mut s = Scenario::new();
+            for i in 0..files {
+                let fd = s.open(&format!("/data/part{i}"), "O_RDWR|O_CREAT");
+                s.pwrite(fd, 4096, 0);
+                s.missed(4096, 200_000);
+                s.pread(fd, 4096, 0);
+                s.close(fd);
+            }
+            s
+        };
+        assert_eq!(fires("read-after-write-miss", run(40)).len(), 1);
+        silent("read-after-write-miss", run(20));
+    }
 
     #[test]
     fn fires_on_staged_bytes_that_are_sent() {

@@ -202,6 +202,24 @@ mod tests {
     use crate::scenario::{Scenario, fires, silent};
 
     #[test]
+    fn files_that_cost_little_each_are_a_finding_together() {
+        let run = |files: usize| {
+            let mut s = Scenario::new();
+            for i in 0..3000 {
+                let fd = s.open(&format!("/data/{}.log", i % 40), "O_WRONLY|O_CREAT|O_APPEND");
+                // Of the other files each opening is for much.
+                for _ in 0..if i % 40 < files { 1 } else { 50 } {
+                    s.write(fd, 80);
+                }
+                s.close(fd);
+            }
+            s
+        };
+        assert_eq!(fires("repeated-open", run(40)).len(), 1);
+        silent("repeated-open", run(1));
+    }
+
+    #[test]
     fn fires_on_a_log_opened_for_each_line() {
         let mut s = Scenario::new();
         for _ in 0..100 {
