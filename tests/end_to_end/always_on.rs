@@ -228,9 +228,10 @@ fn disk_and_memory_stay_flat() {
     let recording = running.wait().must_exit(0);
     balanced(&recording.session);
     refers_to_what_is_there(&recording.session);
-    // Buffers of the encoder and of a merge come and go.
+    // Buffers of the encoder and of a merge come and go, and on a busy machine up to
+    // 32 MiB of records wait in memory to be decoded.
     assert!(
-        memory_later < memory + (32 << 20),
+        memory_later < memory + (64 << 20),
         "memory grew from {memory} to {memory_later} bytes"
     );
     // With the reserve, and what comes until the ring is looked at.
