@@ -1,0 +1,1 @@
+exec perl ackring.pl

@@ -1,0 +1,1 @@
+exec ./cachequota cache

@@ -1,0 +1,1 @@
+head -c 32M /dev/zero > counters.dat

@@ -1,0 +1,1 @@
+mkdir -p box/tmp box/new box/cur

@@ -1,0 +1,1 @@
+exec ./fingerprint disk0 disk1

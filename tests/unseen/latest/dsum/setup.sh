@@ -1,0 +1,1 @@
+head -c 640M /dev/urandom > volume

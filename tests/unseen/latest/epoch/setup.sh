@@ -1,0 +1,1 @@
+head -c 192M /dev/urandom > samples.bin

@@ -1,0 +1,1 @@
+find attachments -type f | file -b --mime-type -f - | sort | uniq -c

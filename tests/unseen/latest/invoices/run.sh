@@ -1,0 +1,2 @@
+export TMPDIR=$PWD/tmp
+exec sh invoices.sh

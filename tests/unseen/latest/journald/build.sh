@@ -1,0 +1,1 @@
+rustc -O -o journald journald.rs

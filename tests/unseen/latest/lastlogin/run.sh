@@ -1,0 +1,1 @@
+exec perl lastlogin.pl lastlog

@@ -1,0 +1,1 @@
+exec python3 minmax.py column.bin

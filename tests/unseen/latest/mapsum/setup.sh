@@ -1,0 +1,1 @@
+head -c 256M /dev/urandom > column.bin

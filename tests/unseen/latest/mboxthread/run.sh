@@ -1,0 +1,1 @@
+exec ./mboxthread mbox threads

@@ -1,0 +1,10 @@
+cat > package.json <<'J'
+{
+  "name": "inventory",
+  "version": "1.0.0",
+  "private": true,
+  "scripts": {
+    "start": "node index.js"
+  }
+}
+J

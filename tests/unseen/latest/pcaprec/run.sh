@@ -1,0 +1,1 @@
+exec ./pcaprec capture.bin

@@ -1,0 +1,2 @@
+pv -q -B 128k disk.img > disk.copy
+stat -c %s disk.copy

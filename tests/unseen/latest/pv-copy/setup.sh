@@ -1,0 +1,1 @@
+head -c 450M /dev/urandom > disk.img

@@ -1,0 +1,1 @@
+exec lua5.4 regions.lua sales.csv regions.txt

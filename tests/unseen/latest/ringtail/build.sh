@@ -1,0 +1,1 @@
+cc -O2 -Wall -pthread -o ringtail ringtail.c

@@ -1,0 +1,1 @@
+exec ./ringtail video.ring

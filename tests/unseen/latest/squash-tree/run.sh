@@ -1,0 +1,1 @@
+mksquashfs root image.squashfs -quiet -no-progress && sync image.squashfs . && unsquashfs -s image.squashfs | grep -i inodes

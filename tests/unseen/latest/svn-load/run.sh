@@ -1,0 +1,4 @@
+# the project moves to the new server
+svnadmin create repo
+svnadmin load -q repo < project.dump
+svnlook youngest repo

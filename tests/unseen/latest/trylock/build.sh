@@ -1,0 +1,1 @@
+javac -d . Import.java
