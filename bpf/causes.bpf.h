@@ -133,7 +133,7 @@ static __always_inline int dirtied(struct address_space *mapping, __u64 index)
 	}
 	if (state) {
 		struct layer_state *layers = &state->layers;
-		layers->dirtied++;
+		layers->cache.dirtied++;
 		if (layers->dirty_ns == by.ns && layers->dirty_inode == inode &&
 		    layers->dirty_index == key.page)
 			return 0;
@@ -170,7 +170,7 @@ int BPF_PROG(layer_handle_start, __u32 dev, __u32 transaction)
 	if (!by.ns)
 		return 0;
 	if (state)
-		state->layers.handles++;
+		state->layers.cache.handles++;
 	struct transaction_key key = { .dev = dev, .number = transaction };
 	bpf_map_update_elem(&transactions, &key, &by, BPF_ANY);
 	return 0;

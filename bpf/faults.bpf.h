@@ -97,7 +97,6 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 		.tid = task->pid,
 		.address = address,
 		.offset = mapped_offset(vma, address),
-		.around_offset = NO_OFFSET,
 	};
 	if (flags & FAULT_NO_BEGIN) {
 		record.dur_ns = 0;
@@ -113,7 +112,8 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 		record.ts_ns = fault->began_ns;
 		record.dur_ns = now - fault->began_ns;
 		if (fault->around) {
-			record.around_offset = fault->around_first << fault_config.page_shift;
+			record.around_from =
+				(fault->around_first << fault_config.page_shift) - record.offset;
 			record.around_bytes = (fault->around_last - fault->around_first + 1)
 					      << fault_config.page_shift;
 		}
@@ -130,11 +130,18 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 #if HAVE_LAYERS
 	/* In the course of a call it is the call's. */
 	if (layer_config.counts && !state->enter_ns && !(flags & FAULT_NO_BEGIN) &&
-	    cache_used(&state->layers))
-		cache_output(record.ts_ns, now, record.file);
+	    cache_used(&state->layers)) {
+		struct cache_facts *cache = &state->layers.cache;
+		cache_settle(&state->layers);
+		record.added = cache->added + cache->missed + cache->ahead;
+		record.dirtied = cache->dirtied < 0xffff ? cache->dirtied : 0xffff;
+		record.handles = cache->handles < 0xffff ? cache->handles : 0xffff;
+	}
 #endif
 	if (likely(slot_output_kind(&record, RECORD_FAULT))) {
 		COUNT(faults);
+		if (record.added | record.dirtied | record.handles)
+			COUNT(caches);
 		/* In the course of a call it is the call's. */
 		if (config.perf_counters && !state->enter_ns)
 			counting_output(&state->counting, record.ts_ns, record.dur_ns, record.pid,

@@ -587,6 +587,11 @@ VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch,
 		call->flags |= CALL_NO_STRINGS;
 	__u32 at = sizeof(*record);
 
+#if HAVE_LAYERS
+	/* 0 where the layer is not recorded. */
+	if (!pending)
+		record->cache = state->layers.cache;
+#endif
 	if (desc->extra[0] != NO_ARG)
 		record->extra[0] = kept_argument(state, desc->extra[0]);
 	if (desc->extra[1] != NO_ARG)
@@ -769,7 +774,7 @@ static __noinline bool data_call(struct task_state *state, struct call_record *c
 		from.iov = kept_argument(state, desc->iov);
 		from.segments = kept_argument(state, desc->iovcnt);
 	}
-	return content_output(call, state->entry_pos, &from);
+	return content_output(call, &state->layers.cache, state->entry_pos, &from);
 }
 #endif
 
@@ -926,8 +931,11 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 #if HAVE_LAYERS
 	state->layers.op_ns = 0;
 	state->layers.iocb = 0;
-	if (layer_config.counts && !pending && cache_used(&state->layers))
-		cache_output(call->ts_ns, now, call->file);
+	bool cached = layer_config.counts && !pending && cache_used(&state->layers);
+	if (cached) {
+		cache_settle(&state->layers);
+		wide = wide || !fits_cached_call(call, &state->layers.cache);
+	}
 #endif
 #if HAVE_CONTENT
 	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
@@ -935,6 +943,10 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		 * that the call began before. */
 		if (!compat && !(state->call_flags & STASH_BEFORE) && data_call(state, call)) {
 			COUNT(wide_calls);
+#if HAVE_LAYERS
+			if (cached)
+				COUNT(caches);
+#endif
 			if (config.stacks)
 				state->stack_ns = call->ts_ns;
 			return;
@@ -947,9 +959,17 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		sent = wide_call(state, pending);
 		if (sent)
 			COUNT(wide_calls);
+#if HAVE_LAYERS
+	} else if (cached) {
+		sent = cached_call_output(call, &state->layers.cache);
+#endif
 	} else {
 		sent = slot_output(call);
 	}
+#if HAVE_LAYERS
+	if (cached && sent)
+		COUNT(caches);
+#endif
 	if (unlikely(!sent)) {
 		/* Looked up again: before 6.8 the frames of a chain of calls leave no room to
 		 * keep it. */

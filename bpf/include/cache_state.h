@@ -18,7 +18,7 @@ static __always_inline void settle_added(struct layer_state *layers)
 	__u64 pages = end - first;
 	layers->added_first = layers->added_end = 0;
 	if (!layers->lookups) {
-		layers->added += pages;
+		layers->cache.added += pages;
 		return;
 	}
 	if (first < layers->first)
@@ -26,59 +26,71 @@ static __always_inline void settle_added(struct layer_state *layers)
 	if (end > layers->last + 1)
 		end = layers->last + 1;
 	__u64 missed = end > first ? end - first : 0;
-	layers->missed += missed;
-	layers->ahead += pages - missed;
-}
-
-/* Sends what the request that began at `request_ns` and ends now has done. Comes
- * before its own record in the order of time. */
-__noinline int cache_output(__u64 request_ns, __u64 now, __u32 file)
-{
-	struct task_struct *task = current_task();
-	struct task_state *state = task_state_of(task);
-	if (!state)
-		return 0;
-	struct layer_state *layers = &state->layers;
-	settle_added(layers);
-	struct cache_record record = {
-		.file = file,
-		.handles = layers->handles,
-		.request_ns = request_ns,
-		.dur_ns = now - request_ns - (now > request_ns),
-		.pid = READ_TYPED(task, tgid),
-		.tid = READ_TYPED(task, pid),
-		.first = layers->first,
-		.pages = layers->lookups ? layers->last - layers->first + 1 : 0,
-		.missed = layers->missed,
-		.ahead = layers->ahead,
-		.added = layers->added,
-		.dirtied = layers->dirtied,
-		.lookups = layers->lookups,
-	};
-	layers->lookups = layers->missed = layers->ahead = layers->added = layers->dirtied = 0;
-	layers->handles = 0;
-	if (likely(slot_output_kind(&record, RECORD_CACHE))) {
-		COUNT(layers);
-		COUNT(caches);
-	} else {
-		layer_lost(LOST_CACHE, request_ns, record.dur_ns, record.pid, 0);
-	}
-	return 0;
+	layers->cache.missed += missed;
+	layers->cache.ahead += pages - missed;
 }
 
 /* Whether the request has done anything in the page cache. */
 static __always_inline bool cache_used(struct layer_state *layers)
 {
-	return layers->lookups | layers->dirtied | layers->handles ||
-	       layers->added_first != layers->added_end || layers->added;
+	return layers->lookups | layers->cache.dirtied | layers->cache.handles ||
+	       layers->added_first != layers->added_end || layers->cache.added;
+}
+
+/* The request ends: brings what is known of it up to date. */
+static __always_inline void cache_settle(struct layer_state *layers)
+{
+	settle_added(layers);
+	layers->cache.pages = layers->lookups ? layers->last - layers->first + 1 : 0;
 }
 
 /* Forgets what the task did before the request that begins. */
 static __always_inline void cache_reset(struct layer_state *layers)
 {
-	layers->lookups = layers->missed = layers->ahead = layers->added = layers->dirtied = 0;
-	layers->handles = 0;
+	static const struct cache_facts none;
+	layers->lookups = 0;
+	layers->cache = none;
 	layers->added_first = layers->added_end = 0;
+}
+
+/* Whether the call and what it did in the page cache fit a slot together. */
+static __always_inline bool fits_cached_call(struct call_record *call, struct cache_facts *cache)
+{
+	__u64 middle = call->size << (64 - SEGMENTS_SHIFT) >> (64 - SEGMENTS_SHIFT + 32);
+	__u32 most = cache->pages | cache->missed | cache->ahead | cache->added | cache->dirtied |
+		     cache->handles;
+	bool size = call->size == NO_SIZE || (!middle && (__u32)call->size != NO_SIZE32);
+	return !(call->dur_ns >> 32) && call->ret == (__s32)call->ret &&
+	       call->fd == (__s16)call->fd && size && !(most >> 16);
+}
+
+/* Sends them; false when there is no room. */
+__noinline int cached_call_output(struct call_record *call, struct cache_facts *cache)
+{
+	if (!call || !cache)
+		return false;
+	struct cached_call_record record = {
+		.flags = call->flags,
+		.syscall = call->syscall,
+		.fd = call->fd,
+		.segments = call->size == NO_SIZE ? 0 : call->size >> SEGMENTS_SHIFT,
+		.ts_ns = call->ts_ns,
+		.dur_ns = call->dur_ns,
+		.ret = call->ret,
+		.pid = call->pid,
+		.tid = call->tid,
+		.file = call->file,
+		.aux = call->aux,
+		.offset = call->offset,
+		.size = call->size,
+		.pages = cache->pages,
+		.missed = cache->missed,
+		.ahead = cache->ahead,
+		.added = cache->added,
+		.dirtied = cache->dirtied,
+		.handles = cache->handles,
+	};
+	return slot_output_kind(&record, RECORD_CACHED_CALL);
 }
 
 #endif

@@ -263,8 +263,8 @@ static __always_inline bool content_has_room(__u64 bytes)
 
 /* Sends `call`, which moved data, with its content; false when there is no room
  * for both: it can still be sent without. */
-static __always_inline bool content_output(struct call_record *call, __s64 entry_pos,
-					   struct content_source *from)
+static __always_inline bool content_output(struct call_record *call, struct cache_facts *cache,
+					   __s64 entry_pos, struct content_source *from)
 {
 	__u64 want = from->bytes < config.content_max ? from->bytes : config.content_max;
 	if (!content_has_room(config.content == CONTENT_MODE_HASH ? sizeof(struct data_call_record)
@@ -277,6 +277,7 @@ static __always_inline bool content_output(struct call_record *call, __s64 entry
 	struct data_call_record *record = &scratch->record;
 	record->call = *call;
 	record->call.kind = RECORD_CONTENT_PART;
+	record->cache = *cache;
 	record->entry_pos = entry_pos;
 	record->hash = 0;
 	record->status = config.content == CONTENT_MODE_PLAIN ? CONTENT_PLAIN : CONTENT_TO_HASH;

@@ -63,7 +63,6 @@ enum limits {
 	LOST_BLOCK = 253,
 	LOST_WAIT = 252,
 	LOST_IRQ = 251,
-	LOST_CACHE = 250,
 	LOST_SPAN = 249,
 	LOST_STACK = 248,
 	LOST_COUNTERS = 247,
@@ -94,7 +93,7 @@ enum record_kind {
 	RECORD_BLOCK = 11,
 	RECORD_WAIT = 12,
 	RECORD_IRQ = 13,
-	RECORD_CACHE = 14,
+	RECORD_CACHED_CALL = 14,
 	RECORD_SPAN = 15,
 	RECORD_STACK = 16,
 	RECORD_FRAME = 17,
@@ -176,6 +175,42 @@ struct call_record {
 	__u64 size; /* bytes asked for */
 };
 
+/* What a request did in the page cache; all 0: nothing. */
+struct cache_facts {
+	__u32 pages; /* of the range that was looked up, 0: none was */
+	__u32 missed; /* of which were not there and had to be added */
+	__u32 ahead; /* pages that were added beyond that */
+	__u32 added; /* pages that were added without a lookup, as by writes */
+	__u32 dirtied; /* folios that became dirty */
+	__u32 handles; /* changes to metadata that joined a transaction of jbd2 */
+};
+
+/* A call that did something in the page cache, as far as its numbers fit a slot; in the
+ * slot ring only. Members that struct call_record and struct cache_facts have too mean the
+ * same. */
+struct cached_call_record {
+	__u8 kind; /* RECORD_CACHED_CALL */
+	__u8 flags; /* enum call_flag */
+	__u16 syscall; /* row in bpf/syscalls.def */
+	__s16 fd; /* descriptor argument */
+	__u16 segments; /* what call_record.size has from bit SEGMENTS_SHIFT on */
+	__u64 ts_ns; /* entry */
+	__u32 dur_ns; /* exit less entry */
+	__s32 ret; /* return value */
+	__u32 pid; /* thread group */
+	__u32 tid; /* thread */
+	__u32 file; /* handle */
+	__u32 aux; /* first 32-bit argument without a place of its own */
+	__s64 offset; /* where the I/O took place */
+	__u32 size; /* the rest of call_record.size, NO_SIZE32 for NO_SIZE */
+	__u16 pages; /* looked up */
+	__u16 missed; /* of which had to be added */
+	__u16 ahead; /* pages that were added beyond that */
+	__u16 added; /* pages that were added without a lookup */
+	__u16 dirtied; /* folios that became dirty */
+	__u16 handles; /* changes to metadata */
+};
+
 /* A call with strings, a second file or more arguments. string1, string2 and
  * string3 follow, without terminators, then the struct that an argument points to
  * (struct call_desc: lock, structure), or its beginning. The directory of a path
@@ -204,6 +239,7 @@ struct wide_call_record {
 	__u32 reserved; /* 0 */
 	__u32 at1; /* handle of what dirfd1 stands for, absolute paths too; 0 without dirfd1 */
 	__u32 at2; /* the same of dirfd2 */
+	struct cache_facts cache; /* of a call */
 };
 
 /* What an operation of io_uring or AIO has beyond a call. The first seven are
@@ -285,6 +321,7 @@ struct data_call_record {
 	__u32 len; /* bytes of this piece that follow */
 	__u32 status; /* enum content_status */
 	__u64 content_bytes; /* bytes of content, all pieces */
+	struct cache_facts cache; /* of the call */
 };
 
 enum file_flag {
@@ -406,9 +443,11 @@ struct fault_record {
 	__u32 tid; /* thread */
 	__u64 address; /* that was touched */
 	__s64 offset; /* the byte in the file that it maps */
-	__s64 around_offset; /* where the range that was mapped along begins */
+	__s32 around_from; /* where the range that was mapped along begins, bytes from offset */
 	__u32 file; /* handle */
-	__u32 reserved2; /* 0 */
+	__u32 added; /* what it did in the page cache: as in struct cache_facts */
+	__u16 dirtied; /* the same */
+	__u16 handles; /* the same */
 };
 
 enum writeback_flag {
@@ -555,25 +594,6 @@ struct irq_record {
 	__u64 request_ns; /* of the request */
 	__u64 reserved2; /* 0 */
 	__u8 name[16]; /* of the device, for IRQ_HARD */
-};
-
-/* What a request did in the page cache; comes right before its own record. */
-struct cache_record {
-	__u8 kind; /* RECORD_CACHE */
-	__u8 reserved; /* 0 */
-	__u16 handles; /* changes to metadata that joined a transaction of jbd2 */
-	__u32 file; /* handle */
-	__u64 request_ns; /* of the request */
-	__u64 dur_ns; /* until the end of the request */
-	__u32 pid; /* process */
-	__u32 tid; /* thread */
-	__u64 first; /* page of the file with which the lookup began */
-	__u32 pages; /* of the range that was looked up, 0: none was */
-	__u32 missed; /* of which were not there and had to be added */
-	__u32 ahead; /* pages that were added beyond that */
-	__u32 added; /* pages that were added without a lookup, as by writes */
-	__u32 dirtied; /* pages (folios) that became dirty */
-	__u32 lookups; /* batches in which the pages were taken */
 };
 
 enum span_kind {
@@ -746,7 +766,7 @@ struct cpu_stats {
 	__u64 blocks_lost; /* those that found no room; layers_lost counts them too */
 	__u64 waits; /* of layers: waits */
 	__u64 irqs; /* of layers: interrupts */
-	__u64 caches; /* of layers: what requests did in the page cache */
+	__u64 caches; /* records of calls and faults that did something in the page cache */
 	__u64 spans; /* of layers: parts of file systems */
 	__u64 counters; /* of layers: counters of perf of requests */
 	__u64 reserved[7]; /* 0 */

@@ -75,13 +75,8 @@ struct layer_state {
 	__u32 out_state; /* TASK_ states of the kernel */
 	__u32 waker; /* as in struct wait_record */
 	__u8 waker_comm[16]; /* its name */
-	__u32 lookups; /* in the page cache, as those that follow: cache_state.h */
-	__u32 missed; /* pages that were asked for and not there */
-	__u32 ahead; /* pages that were added beyond that */
-	__u32 added; /* pages that were added without a lookup */
-	__u32 dirtied; /* folios that became dirty */
-	__u32 handles; /* of jbd2 */
-	__u32 reserved; /* 0 */
+	__u32 lookups; /* batches in which pages were looked up: cache_state.h */
+	struct cache_facts cache; /* of the request; pages is set when it ends */
 	__u64 first; /* page with which the lookups began */
 	__u64 last; /* last page that was looked up */
 	__u64 added_first; /* first page that was added, but not yet counted */

@@ -142,6 +142,7 @@ fn member(line: &str, sizes: &[(String, usize)]) -> Option<Member> {
     let (ty, size) = match c_type {
         "__u8" => ("u8".to_string(), 1),
         "__u16" => ("u16".to_string(), 2),
+        "__s16" => ("i16".to_string(), 2),
         "__u32" => ("u32".to_string(), 4),
         "__s32" => ("i32".to_string(), 4),
         "__u64" => ("u64".to_string(), 8),

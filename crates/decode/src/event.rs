@@ -1,13 +1,13 @@
 //! One record of a ring.
 
 use fathom_model::abi::{
-    BioRecord, BlockRecord, CacheRecord, CallRecord, CountersRecord, DataCallRecord, FaultRecord,
-    FileRecord, FrameRecord, IrqRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord,
-    RECORD_BLOCK, RECORD_CACHE, RECORD_CALL, RECORD_CONTENT_PART, RECORD_COUNTERS,
-    RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_IRQ, RECORD_MOUNT,
-    RECORD_OPERATION, RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL,
-    RECORD_WRITEBACK, SLOT_BYTES, SpanRecord, StackRecord, TaskRecord, WaitRecord, WideCallRecord,
-    WritebackRecord,
+    BioRecord, BlockRecord, CacheFacts, CachedCallRecord, CallRecord, CountersRecord,
+    DataCallRecord, FaultRecord, FileRecord, FrameRecord, IrqRecord, MountRecord, NO_SIZE,
+    NO_SIZE32, OperationRecord, RECORD_BLOCK, RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTENT_PART,
+    RECORD_COUNTERS, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_IRQ,
+    RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT,
+    RECORD_WIDE_CALL, RECORD_WRITEBACK, SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord,
+    TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -19,6 +19,13 @@ use thiserror::Error;
 pub enum Event<'a> {
     /// A call that fits a slot.
     Call(CallRecord),
+    /// The same of one that did something in the page cache.
+    CachedCall {
+        /// The call.
+        call: CallRecord,
+        /// What it did there.
+        cache: CacheFacts,
+    },
     /// An operation of io_uring or AIO that fits a slot.
     Operation {
         /// What it has in common with a call.
@@ -86,8 +93,6 @@ pub enum Event<'a> {
     Wait(WaitRecord),
     /// An interrupt in the course of a request.
     Irq(IrqRecord),
-    /// What a request did in the page cache.
-    Cache(CacheRecord),
     /// Time that a request spent in a part of a file system.
     Span(SpanRecord),
     /// What counters of perf say of a request.
@@ -123,7 +128,9 @@ impl Event<'_> {
     /// nanoseconds: a call when it ended, anything else when it happened.
     pub fn time_ns(&self) -> u64 {
         match self {
-            Event::Call(r) | Event::Operation { call: r, .. } => r.ts_ns.saturating_add(r.dur_ns),
+            Event::Call(r)
+            | Event::CachedCall { call: r, .. }
+            | Event::Operation { call: r, .. } => r.ts_ns.saturating_add(r.dur_ns),
             Event::Wide { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
             Event::Data { record, .. } => record.call.ts_ns.saturating_add(record.call.dur_ns),
             Event::File { record, .. } => record.ts_ns,
@@ -136,7 +143,6 @@ impl Event<'_> {
             Event::Block { record, .. } => record.completed_at_ns,
             Event::Wait(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Irq(r) => r.ts_ns.saturating_add(r.dur_ns),
-            Event::Cache(r) => r.request_ns.saturating_add(r.dur_ns),
             Event::Span(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Counters(r) => r.request_ns.saturating_add(r.dur_ns),
         }
@@ -163,7 +169,10 @@ impl Event<'_> {
     /// Whether the event is a call or an operation.
     pub fn is_call(&self) -> bool {
         match self {
-            Event::Call(_) | Event::Operation { .. } | Event::Wide { .. } => true,
+            Event::Call(_)
+            | Event::CachedCall { .. }
+            | Event::Operation { .. }
+            | Event::Wide { .. } => true,
             Event::Data { record, .. } => u32::from(record.call.kind) == RECORD_DATA_CALL,
             _ => false,
         }
@@ -180,7 +189,6 @@ impl Event<'_> {
                     | Event::Block { .. }
                     | Event::Wait(_)
                     | Event::Irq(_)
-                    | Event::Cache(_)
                     | Event::Span(_)
                     | Event::Stack(_)
                     | Event::Counters(_)
@@ -236,6 +244,12 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
             let record = CallRecord::parse(bytes).ok_or_else(|| short(CallRecord::SIZE, bytes))?;
             known(record.syscall)?;
             Ok(Event::Call(record))
+        }
+        (RECORD_CACHED_CALL, Ring::Slot) => {
+            let record = CachedCallRecord::parse(bytes)
+                .ok_or_else(|| short(CachedCallRecord::SIZE, bytes))?;
+            known(record.syscall)?;
+            Ok(cached_call(&record))
         }
         (RECORD_OPERATION, Ring::Slot) => {
             let record =
@@ -359,9 +373,6 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
         (RECORD_IRQ, Ring::Slot) => IrqRecord::parse(bytes)
             .map(Event::Irq)
             .ok_or_else(|| short(IrqRecord::SIZE, bytes)),
-        (RECORD_CACHE, Ring::Slot) => CacheRecord::parse(bytes)
-            .map(Event::Cache)
-            .ok_or_else(|| short(CacheRecord::SIZE, bytes)),
         (RECORD_SPAN, Ring::Slot) => SpanRecord::parse(bytes)
             .map(Event::Span)
             .ok_or_else(|| short(SpanRecord::SIZE, bytes)),
@@ -386,9 +397,11 @@ pub fn bios(bytes: &[u8]) -> impl Iterator<Item = BioRecord> {
 pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeError> {
     let [kind, _, s0, s1, _, _, _, _, times @ ..] = slot;
     match u32::from(*kind) {
-        RECORD_CALL | RECORD_OPERATION => known(u16::from_ne_bytes([*s0, *s1]))?,
+        RECORD_CALL | RECORD_CACHED_CALL | RECORD_OPERATION => {
+            known(u16::from_ne_bytes([*s0, *s1]))?;
+        }
         // Their times stand where those of a call stand.
-        RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_CACHE | RECORD_SPAN | RECORD_COUNTERS => {}
+        RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_SPAN | RECORD_COUNTERS => {}
         0 => return Err(DecodeError::Empty),
         _ => {
             return Err(DecodeError::Kind {
@@ -397,9 +410,18 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
             });
         }
     }
-    let (times, _) = times.as_chunks::<8>();
-    let at = |i: usize| times.get(i).map_or(0, |t| u64::from_ne_bytes(*t));
-    possible(at(0).saturating_add(at(1)))
+    let [begin, took] = match times.as_chunks::<8>().0 {
+        [begin, took, ..] => [*begin, *took],
+        _ => return Err(DecodeError::Empty),
+    };
+    let dur_ns = match u32::from(*kind) {
+        RECORD_CACHED_CALL => {
+            let [d0, d1, d2, d3, ..] = took;
+            u64::from(u32::from_ne_bytes([d0, d1, d2, d3]))
+        }
+        _ => u64::from_ne_bytes(took),
+    };
+    possible(u64::from_ne_bytes(begin).saturating_add(dur_ns))
 }
 
 /// A time, if it can be one.
@@ -408,6 +430,39 @@ pub(crate) fn possible(time_ns: u64) -> Result<u64, DecodeError> {
     match time_ns < NEVER_NS {
         true => Ok(time_ns),
         false => Err(DecodeError::Time),
+    }
+}
+
+#[inline]
+fn cached_call(record: &CachedCallRecord) -> Event<'static> {
+    let size = match record.size {
+        NO_SIZE32 => NO_SIZE,
+        size => u64::from(size) | u64::from(record.segments) << SEGMENTS_SHIFT,
+    };
+    Event::CachedCall {
+        call: CallRecord {
+            kind: record.kind,
+            flags: record.flags,
+            syscall: record.syscall,
+            fd: i32::from(record.fd),
+            ts_ns: record.ts_ns,
+            dur_ns: u64::from(record.dur_ns),
+            pid: record.pid,
+            tid: record.tid,
+            ret: i64::from(record.ret),
+            file: record.file,
+            aux: record.aux,
+            offset: record.offset,
+            size,
+        },
+        cache: CacheFacts {
+            pages: u32::from(record.pages),
+            missed: u32::from(record.missed),
+            ahead: u32::from(record.ahead),
+            added: u32::from(record.added),
+            dirtied: u32::from(record.dirtied),
+            handles: u32::from(record.handles),
+        },
     }
 }
 
@@ -519,6 +574,38 @@ mod tests {
             ring: Ring::Slot,
         });
         assert_eq!(decode(Ring::Slot, &odd), expected);
+    }
+
+    #[test]
+    fn a_cached_call_is_a_call_with_facts() {
+        let mut bytes = [0; SLOT_BYTES as usize];
+        bytes[0] = RECORD_CACHED_CALL as u8;
+        let mut record = CachedCallRecord::parse(&bytes).unwrap();
+        (record.ts_ns, record.dur_ns, record.ret, record.fd) = (5, u32::MAX, -5, -1);
+        (record.size, record.segments, record.offset) = (4096, 3, -1);
+        (record.pages, record.missed, record.ahead) = (1, 2, 3);
+        (record.added, record.dirtied, record.handles) = (4, 5, u16::MAX);
+        let bytes = record.to_bytes();
+        let event = decode(Ring::Slot, &bytes).unwrap();
+        let Event::CachedCall { call, cache } = event else {
+            panic!("{event:?}");
+        };
+        assert_eq!((call.ret, call.fd, call.offset), (-5, -1, -1));
+        assert_eq!(call.size, 4096 | 3 << SEGMENTS_SHIFT);
+        let facts = [cache.pages, cache.missed, cache.ahead];
+        assert_eq!(facts, [1, 2, 3]);
+        let facts = [cache.added, cache.dirtied, cache.handles];
+        assert_eq!(facts, [4, 5, u32::from(u16::MAX)]);
+        assert!(event.is_call());
+        let end = 5 + u64::from(u32::MAX);
+        assert_eq!((slot_time(&bytes), event.time_ns()), (Ok(end), end));
+        record.size = NO_SIZE32;
+        let event = decode(Ring::Slot, &record.to_bytes()).map(|event| match event {
+            Event::CachedCall { call, .. } => call.size,
+            _ => 0,
+        });
+        assert_eq!(event, Ok(NO_SIZE));
+        assert!(decode(Ring::Wide, &bytes).is_err());
     }
 
     #[test]

@@ -51,7 +51,9 @@ fn framed(record: &[u8]) -> Vec<u8> {
 
 fn tag(event: &Event<'_>) -> u32 {
     match event {
-        Event::Call(r) | Event::Operation { call: r, .. } => r.tid,
+        Event::Call(r) | Event::CachedCall { call: r, .. } | Event::Operation { call: r, .. } => {
+            r.tid
+        }
         Event::Wide { record, .. } => record.call.tid,
         Event::Data { record, .. } => record.call.tid,
         Event::File { record, .. } => record.handle,
@@ -62,7 +64,6 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Block { record, .. } => record.dev,
         Event::Wait(r) => r.tid,
         Event::Irq(r) => r.tid,
-        Event::Cache(r) => r.tid,
         Event::Span(r) => r.tid,
         Event::Stack(r) => r.tid,
         Event::Counters(r) => r.tid,

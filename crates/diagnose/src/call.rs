@@ -35,6 +35,8 @@ pub(crate) const COLUMNS: &[&str] = &[
     "hash",
     "args",
     "api",
+    "cache_misses",
+    "readahead_pages",
 ];
 
 /// A file of the session (`files.file_id`).
@@ -250,6 +252,8 @@ pub(crate) struct Calls<'a> {
     hash: &'a [i64],
     args: &'a [StrId],
     api: &'a [StrId],
+    misses: &'a [i32],
+    ahead: &'a [i32],
 }
 
 fn i64_at(column: &[i64], row: usize) -> Option<i64> {
@@ -298,12 +302,25 @@ impl<'a> Calls<'a> {
             hash: columns.i64s(18),
             args: columns.ids(19),
             api: columns.ids(20),
+            misses: columns.i32s(21),
+            ahead: columns.i32s(22),
             columns,
         }
     }
 
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
+    }
+
+    /// Calls that brought pages into the page cache: request, pages that it asked for, and
+    /// pages ahead of those.
+    pub(crate) fn cached(&self) -> impl Iterator<Item = (i64, i64, i64)> {
+        let pages = |column, row| i32_at(column, row).map_or(0, i64::from);
+        (0..self.rows()).filter_map(move |row| {
+            let (misses, ahead) = (pages(self.misses, row), pages(self.ahead, row));
+            let rid = i64_at(self.rid, row)?;
+            (misses > 0 || ahead > 0).then_some((rid, misses, ahead))
+        })
     }
 
     fn is_operation(&self, row: usize) -> bool {

@@ -214,6 +214,9 @@ impl Engine {
         if std::ptr::eq(batch.table, &SYSCALLS) {
             let mut calls = Calls::new(batch);
             calls.measure(&mut self.depth);
+            for (rid, misses, ahead) in calls.cached() {
+                self.layers.cached(rid, misses, ahead);
+            }
             for row in 0..calls.rows() {
                 let mut call = calls.call(row);
                 // truncate(2) names its file by a path only.

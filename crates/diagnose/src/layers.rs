@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use fathom_model::Batch;
-use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, Table, WAITS};
+use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, Table, WAITS};
 
 use crate::call::FileId;
 use crate::columns::Columns;
@@ -196,11 +196,6 @@ pub(crate) struct Layers {
 /// to be fed.
 pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
     (
-        &PAGECACHE,
-        &["rid", "ts_ns", "misses", "readahead_pages"],
-        "ts_ns",
-    ),
-    (
         &WAITS,
         &["rid", "ts_ns", "dur_ns", "reason", "waker_tid"],
         "ts_ns",
@@ -300,9 +295,7 @@ impl Layers {
         };
         let columns = Columns::new(batch, names);
         let table = batch.table;
-        if std::ptr::eq(table, &PAGECACHE) {
-            self.caches(&columns);
-        } else if std::ptr::eq(table, &WAITS) {
+        if std::ptr::eq(table, &WAITS) {
             self.waits(&columns);
         } else if std::ptr::eq(table, &IRQS) {
             interrupts(&columns, row);
@@ -315,18 +308,12 @@ impl Layers {
         }
     }
 
-    fn caches(&mut self, columns: &Columns) {
-        for i in 0..columns.rows() {
-            let pages = |column| columns.i64(column, i).unwrap_or(0);
-            let (misses, ahead) = (pages(2), pages(3));
-            if let Some(rid) = columns.i64(0, i)
-                && (misses > 0 || ahead > 0)
-            {
-                let below = self.below(rid);
-                below.misses += misses;
-                below.ahead += ahead;
-            }
-        }
+    /// Takes what a call that is still to come did in the page cache: an operation that it
+    /// submits, which has no such columns itself, may come before it.
+    pub(crate) fn cached(&mut self, rid: i64, misses: i64, ahead: i64) {
+        let below = self.below(rid);
+        below.misses += misses;
+        below.ahead += ahead;
     }
 
     fn waits(&mut self, columns: &Columns) {

@@ -7,7 +7,7 @@ use fathom_model::Batch;
 use fathom_model::layers::{Layer, Records, records};
 use fathom_model::meta::SessionMeta;
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PAGECACHE, PROCESSES, SYSCALLS, Table, WAITS,
+    BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PROCESSES, SYSCALLS, Table, WAITS,
 };
 use fathom_session::{Batches, Session, SessionError};
 
@@ -35,25 +35,46 @@ pub enum DiagnoseError {
     },
 }
 
-/// What rules need of the layers: the table of its rows, and the hook without which there are
-/// none.
-const INPUTS: [(Input, &Table, &str); 5] = [
+/// What rules need of the layers: the layer, the table of its rows unless those of calls have
+/// it, and the hook without which there is none of it.
+const INPUTS: [(Input, Layer, Option<&Table>, &str); 5] = [
     (
         Input::Cache,
-        &PAGECACHE,
+        Layer::PageCache,
+        None,
         "tp_btf/mm_filemap_add_to_page_cache",
     ),
-    (Input::Faults, &FAULTS, "perf/major-faults"),
-    (Input::Block, &BLOCK, "tp_btf/block_rq_complete"),
-    (Input::Waits, &WAITS, "tp_btf/sched_switch"),
-    (Input::Interrupts, &IRQS, "tp_btf/irq_handler_entry"),
+    (
+        Input::Faults,
+        Layer::PageCache,
+        Some(&FAULTS),
+        "perf/major-faults",
+    ),
+    (
+        Input::Block,
+        Layer::Block,
+        Some(&BLOCK),
+        "tp_btf/block_rq_complete",
+    ),
+    (
+        Input::Waits,
+        Layer::Sched,
+        Some(&WAITS),
+        "tp_btf/sched_switch",
+    ),
+    (
+        Input::Interrupts,
+        Layer::Irq,
+        Some(&IRQS),
+        "tp_btf/irq_handler_entry",
+    ),
 ];
 
-/// Layer of a table, and what its records are called where they are lost.
-fn layer_of(table: &Table) -> Option<(Layer, &'static str)> {
+/// What the records of a table are called where they are lost.
+fn records_of(table: &Table) -> Option<&'static str> {
     let of_table = |records: &Records| records.table.is_some_and(|other| other.name == table.name);
-    let (layer, records) = records().find(|(_, records)| of_table(records))?;
-    Some((layer, records.name))
+    let (_, records) = records().find(|(_, records)| of_table(records))?;
+    Some(records.name)
 }
 
 /// Tells the rules what a session lacks by what it says of itself.
@@ -85,10 +106,8 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
     if meta.content.is_none() {
         engine.lacks(Input::Content, "recorded without --content hash");
     }
-    for (input, table, hook) in INPUTS {
-        if let Some((layer, _)) = layer_of(table)
-            && !meta.hooks.iter().any(|h| h.name == hook && h.attached)
-        {
+    for (input, layer, _, hook) in INPUTS {
+        if !meta.hooks.iter().any(|h| h.name == hook && h.attached) {
             engine.lacks(
                 input,
                 &format!("recorded without --layers {}", layer.name()),
@@ -130,10 +149,9 @@ pub(crate) fn diagnose_with(
         if !session.problems().is_empty() {
             engine.has_gaps();
         }
-        for (input, table, _) in INPUTS {
-            if let Some((layer, records)) = layer_of(table)
-                && let Some(count) = lost.get(records)
-            {
+        for (input, layer, table, _) in INPUTS {
+            let records = table.and_then(records_of);
+            if let Some(count) = records.and_then(|records| lost.get(records)) {
                 let of = format!("{count} records of layer {} were lost", layer.name());
                 engine.lacks(input, &of);
             }

@@ -106,6 +106,16 @@ impl Enricher {
         let (layers, known) = (&mut self.layers, &mut self.known);
         match event {
             Event::Call(record) => self.calls.on(cpu, &Call::slot(record), layers, known),
+            Event::CachedCall {
+                call: record,
+                cache,
+            } => {
+                let call = Call {
+                    cache: Some(cache),
+                    ..Call::slot(record)
+                };
+                self.calls.on(cpu, &call, layers, known);
+            }
             Event::Operation {
                 call: record,
                 op_flags,
@@ -141,6 +151,7 @@ impl Enricher {
             Event::Data { record, content } => {
                 let call = Call {
                     data: Some((record, content)),
+                    cache: Some(&record.cache),
                     ..Call::slot(&record.call)
                 };
                 self.calls.on(cpu, &call, layers, known);
@@ -152,7 +163,6 @@ impl Enricher {
             } => {
                 known.files.event(record, path, fs_path);
                 self.calls.forget_file(record.handle);
-                layers.forget_file(record.handle);
                 self.faults.forget_file(record.handle);
             }
             Event::Mount {
@@ -179,7 +189,6 @@ impl Enricher {
             Event::Block { record, bios } => layers.block(cpu, record, bios, known),
             Event::Wait(record) => layers.wait(cpu, record, known),
             Event::Irq(record) => layers.irq(cpu, record, known),
-            Event::Cache(record) => layers.cache(record, known),
             Event::Span(record) => layers.span(record),
             Event::Stack(record) => {
                 let rid = layers

@@ -9,8 +9,8 @@ use fathom_decode::{Event, decode};
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{
     FAULT_EXEC, FAULT_FAILED, FAULT_KERNEL, FAULT_MAJOR, FAULT_NO_BEGIN, FAULT_NO_END,
-    FAULT_PRESENT, FAULT_SHARED, FAULT_WRITE, FaultRecord, NO_OFFSET, RECORD_FAULT,
-    RECORD_WRITEBACK, WRITEBACK_CONTIGUOUS, WRITEBACK_IN_CALL, WritebackRecord,
+    FAULT_PRESENT, FAULT_SHARED, FAULT_WRITE, FaultRecord, RECORD_FAULT, RECORD_WRITEBACK,
+    WRITEBACK_CONTIGUOUS, WRITEBACK_IN_CALL, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::Syscall;
@@ -50,7 +50,6 @@ fn fault(flags: u32) -> FaultRecord {
         tid: 10,
         address: 0x7000_0005,
         offset: 4101,
-        around_offset: NO_OFFSET,
         file: 2,
         ..FaultRecord::parse(&[0; FaultRecord::SIZE]).unwrap()
     }
@@ -93,8 +92,10 @@ fn ids_go_on_over_all_tables_and_batches() {
     let mut enricher = enricher();
     enricher.event(0, &Event::Call(call("fsync", 10, 0)));
     let around = FaultRecord {
-        around_offset: 4096,
+        around_from: -5,
         around_bytes: 65536,
+        added: 16,
+        handles: 1,
         file: 0,
         tid: 99,
         ..fault(0)
@@ -111,16 +112,19 @@ fn ids_go_on_over_all_tables_and_batches() {
         "path",
         "around_offset",
         "around_bytes",
+        "added_pages",
+        "dirtied",
+        "journal_handles",
     ];
     let at = |batches, table, columns: &[&str]| row(batch(batches, table), 0, columns);
     assert_eq!(at(&first, "syscalls", &["rid"]), "1");
     assert_eq!(
         at(&first, "faults", &columns),
-        "2 | - | - | - | 4096 | 65536"
+        "2 | - | - | - | 4096 | 65536 | 16 | 0 | 1"
     );
     assert_eq!(
         at(&second, "faults", &columns),
-        "3 | prog | 1 | /home/u/f | - | -"
+        "3 | prog | 1 | /home/u/f | - | - | - | - | -"
     );
     assert_eq!(at(&second, "syscalls", &["rid"]), "4");
     assert_eq!(enricher.totals(), 2);

@@ -60,6 +60,7 @@ mod tests {
     fn a_slot_holds_a_call() {
         assert_eq!(CallRecord::SIZE, SLOT_BYTES as usize);
         assert_eq!(OperationRecord::SIZE, SLOT_BYTES as usize);
+        assert_eq!(CachedCallRecord::SIZE, SLOT_BYTES as usize);
     }
 
     #[test]

@@ -9,12 +9,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::abi::{
-    LOST_BLOCK, LOST_CACHE, LOST_COUNTERS, LOST_FAULT, LOST_IRQ, LOST_SPAN, LOST_STACK, LOST_WAIT,
+    LOST_BLOCK, LOST_COUNTERS, LOST_FAULT, LOST_IRQ, LOST_SPAN, LOST_STACK, LOST_WAIT,
     LOST_WRITEBACK,
 };
-use crate::tables::{
-    BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, PERF_COUNTERS, STACKS, Table, WAITS, WRITEBACK,
-};
+use crate::tables::{BIOS, BLOCK, FAULTS, IRQS, PERF_COUNTERS, STACKS, Table, WAITS, WRITEBACK};
 
 /// How a layer comes to be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +89,7 @@ layers! {
     /// Page cache and mapped files.
     PageCache "pagecache", Recorded::Usually, "page faults and the page cache",
         "page faults on mapped files and their write-back, hits and misses",
-        [("page_fault", Some(LOST_FAULT), Some(&FAULTS)), ("writeback", Some(LOST_WRITEBACK), Some(&WRITEBACK)),
-         ("page_cache", Some(LOST_CACHE), Some(&PAGECACHE))];
+        [("page_fault", Some(LOST_FAULT), Some(&FAULTS)), ("writeback", Some(LOST_WRITEBACK), Some(&WRITEBACK))];
     /// File systems.
     Fs "fs", Recorded::Usually, "the file system", "parts of file systems", [("fs_span", Some(LOST_SPAN), None)];
     /// Servers of FUSE.

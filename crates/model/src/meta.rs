@@ -333,7 +333,7 @@ pub struct LayerCounts {
     pub waits: u64,
     /// Rows of table `irqs`.
     pub irqs: u64,
-    /// Rows of table `pagecache`.
+    /// Calls and faults that did something in the page cache: rows of view `pagecache`.
     pub pagecache: u64,
     /// Parts of file systems: in table `slices`.
     pub fs: u64,

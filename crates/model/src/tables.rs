@@ -284,6 +284,20 @@ tables! {
         content_bytes: I64 null,
         /// The first bytes moved (recorded with --content plain).
         content: Blob null,
+        /// Pages of the file that it read through the page cache; null when it looked none
+        /// up, or layer pagecache was not recorded. View pagecache has these columns alone.
+        cache_pages: I32 null,
+        /// Of which were not there and had to be read; null like cache_pages.
+        cache_misses: I32 null,
+        /// Pages that were read along, ahead of what was asked for. Null, as are those
+        /// that follow, when the call did nothing in the page cache.
+        readahead_pages: I32 null,
+        /// Pages that were added without a lookup, by writes.
+        added_pages: I32 null,
+        /// Folios (a page, or several that are kept together) that became dirty.
+        dirtied: I32 null,
+        /// Changes to metadata that joined a transaction of jbd2 (ext4).
+        journal_handles: I32 null,
     }
 
     /// One row a page fault on a mapped file: the first touch of a page, or the
@@ -336,6 +350,14 @@ tables! {
         around_offset: I64 null,
         /// Bytes of that range; the page of the fault may be one of them.
         around_bytes: I64 null,
+        /// Pages that it added to the page cache. Null, as are those that follow, when it
+        /// did nothing there, or in the course of a call, whose row has them.
+        added_pages: I32 null,
+        /// Folios that became dirty; 65535: as many or more.
+        dirtied: I32 null,
+        /// Changes to metadata that joined a transaction of jbd2 (ext4); 65535: as many or
+        /// more.
+        journal_handles: I32 null,
     }
 
     /// One row a request in which a file system handed dirty pages of a file to
@@ -539,39 +561,6 @@ tables! {
         kind: Str set,
         /// Name of the device, or of the softirq.
         name: Str set,
-    }
-
-    /// One row a request that used the page cache.
-    PAGECACHE pagecache PagecacheRows PagecacheRow key [] {
-        /// The request; null as in waits.
-        rid: I64 null,
-        /// When it began, CLOCK_MONOTONIC nanoseconds.
-        ts_ns: I64 set,
-        /// Process (thread group) id.
-        pid: I32 set,
-        /// Thread id.
-        tid: I32 set,
-        /// Name of the thread.
-        comm: Str null,
-        /// File, in table files.
-        file_id: I64 null,
-        /// Its path.
-        path: Str null,
-        /// Pages of the file that it read through the page cache; null when it looked
-        /// none up.
-        pages: I64 null,
-        /// Of which were there, perhaps still being read; null like pages.
-        hits: I64 null,
-        /// Of which were not, and had to be read; null like pages.
-        misses: I64 null,
-        /// Pages that were read along, ahead of what was asked for.
-        readahead_pages: I64 set,
-        /// Pages that were added without a lookup: by writes and faults.
-        added_pages: I64 set,
-        /// Folios (a page, or several that are kept together) that became dirty.
-        dirtied: I64 set,
-        /// Changes to metadata that joined a transaction of jbd2 (ext4).
-        journal_handles: I64 set,
     }
 
     /// Where the time of a request went: one row a visit of a layer, for the requests in
@@ -778,9 +767,9 @@ tables! {
         /// Processor, -1 when not known.
         cpu: I32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for
-        /// those of table writeback, block_request, wait, interrupt, page_cache, stack,
-        /// perf_counters and fs_span for those of tables block, waits, irqs, pagecache,
-        /// stacks and perf_counters and for parts of file systems.
+        /// those of table writeback, block_request, wait, interrupt, stack, perf_counters and
+        /// fs_span for those of tables block, waits, irqs, stacks and perf_counters and for
+        /// parts of file systems.
         syscall: Str set,
         /// Layer of the event: user, syscall, pagecache, block, sched, irq or fs; cpu for
         /// perf_counters, slices for rows of table slices that found no room on the disk.

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_model::abi::{
-    CpuStats, RECORD_CALL, RECORD_DATA_CALL, RECORD_FILE, RECORD_TASK, RECORD_WIDE_CALL,
-    SLOT_BYTES, SLOT_LAP, SlotCursor,
+    CpuStats, RECORD_CACHED_CALL, RECORD_CALL, RECORD_DATA_CALL, RECORD_FILE, RECORD_TASK,
+    RECORD_WIDE_CALL, SLOT_BYTES, SLOT_LAP, SlotCursor,
 };
 use fathom_model::raw::{RawChunk, Ring};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
@@ -32,7 +32,9 @@ pub struct Crossed {
 impl Crossed {
     fn count(&mut self, kind: Option<&u8>) {
         match kind.map(|kind| u32::from(*kind)) {
-            Some(RECORD_CALL | RECORD_WIDE_CALL | RECORD_DATA_CALL) => self.calls += 1,
+            Some(RECORD_CALL | RECORD_CACHED_CALL | RECORD_WIDE_CALL | RECORD_DATA_CALL) => {
+                self.calls += 1
+            }
             Some(RECORD_FILE) => self.files += 1,
             Some(RECORD_TASK) => self.tasks += 1,
             _ => self.others += 1,

@@ -363,7 +363,6 @@ fn a_request_has_everything_below_it() {
             ("slices", "slices"),
             ("waits", "waits"),
             ("irqs", "irqs"),
-            ("pagecache", "pagecache"),
             ("counters", "perf_counters"),
         ] {
             let got = answer[member].as_array().unwrap();

@@ -337,8 +337,6 @@ export type RequestAnswer = {
   irqs: Row[],
   /** Requests to devices that it caused or submitted. */
   block: Array<BlockRequest>,
-  /** What it did to the page cache. */
-  pagecache: Row[],
   /** What counters of perf say of it: a row, or none where they were not recorded. */
   counters: Row[],
   /** Calls of the thread before and after it, in order of time. */

@@ -3,8 +3,7 @@
 use fathom_model::StringTable;
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::{
-    BioRow, BioRows, BlockRow, BlockRows, FaultRow, FaultRows, IrqRow, IrqRows, PagecacheRow,
-    PagecacheRows, WaitRow, WaitRows,
+    BioRow, BioRows, BlockRow, BlockRows, FaultRow, FaultRows, IrqRow, IrqRows, WaitRow, WaitRows,
 };
 
 use super::{GAP_NS, Scenario};
@@ -35,7 +34,6 @@ pub(crate) struct LayerRows {
     faults: (FaultRows, StringTable),
     irqs: (IrqRows, StringTable),
     waits: (WaitRows, StringTable),
-    caches: (PagecacheRows, StringTable),
 }
 
 impl LayerRows {
@@ -147,7 +145,6 @@ impl LayerRows {
             self.faults.0.into_batch(self.faults.1),
             self.irqs.0.into_batch(self.irqs.1),
             self.waits.0.into_batch(self.waits.1),
-            self.caches.0.into_batch(self.caches.1),
         ];
         engine.feed_together(&batches);
     }
@@ -169,20 +166,8 @@ impl Scenario {
     }
 
     /// The next call brings pages into the page cache: asked for, and ahead of that.
-    pub(crate) fn cached(&mut self, misses: i64, ahead: i64) {
-        let (rid, now, pid) = (self.next_rid(), self.now, self.pid);
-        let (rows, _) = &mut self.layers.caches;
-        rows.push(PagecacheRow {
-            rid,
-            ts_ns: now,
-            pid,
-            tid: pid,
-            pages: misses,
-            hits: 0,
-            misses,
-            readahead_pages: ahead,
-            ..Default::default()
-        });
+    pub(crate) fn cached(&mut self, misses: i32, ahead: i32) {
+        self.cached = Some((misses, ahead));
     }
 
     /// A worker of the kernel has a device read so much, for whom is not known.

@@ -48,6 +48,8 @@ pub(crate) struct Scenario {
     no_layers: bool,
     /// Bytes that the next call waits for from the device, and for how long.
     missed: Option<(i64, i64, &'static str)>,
+    /// Pages that the next call brings into the page cache: asked for, and ahead of that.
+    cached: Option<(i32, i32)>,
     /// For how long the next call waits for a discard, nanoseconds.
     discard_ns: i64,
     /// Interface of the next calls.
@@ -106,6 +108,7 @@ impl Scenario {
             layers: LayerRows::default(),
             no_layers: false,
             missed: None,
+            cached: None,
             api: "syscall",
             mode: None,
             discard_ns: 0,
@@ -230,6 +233,7 @@ impl Scenario {
             });
             dur += wait_ns;
         }
+        let (misses, ahead) = self.cached.take().unwrap_or((NULL_I32, NULL_I32));
         rows.push(SyscallRow {
             rid: rows.rid.len() as i64 + 1,
             ts_ns: self.now,
@@ -259,6 +263,8 @@ impl Scenario {
             },
             args: text(row.args.as_deref()),
             api: text(Some(self.api)),
+            cache_misses: misses,
+            readahead_pages: ahead,
             ..Default::default()
         });
         self.now += dur + GAP_NS;

@@ -1,8 +1,8 @@
 //! A call as its record tells it.
 
 use fathom_model::abi::{
-    ARG_SEGMENTS, ARG_SIZE, CALL_HAS_HOW, CALL_PENDING, CALL_POSITION_RACED, CallRecord,
-    DataCallRecord, NO_SIZE, SEGMENTS_SHIFT, WideCallRecord,
+    ARG_SEGMENTS, ARG_SIZE, CALL_HAS_HOW, CALL_PENDING, CALL_POSITION_RACED, CacheFacts,
+    CallRecord, DataCallRecord, NO_SIZE, SEGMENTS_SHIFT, WideCallRecord,
 };
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::syscalls::{Number, Place};
@@ -22,6 +22,8 @@ pub(crate) struct Call<'a> {
     pub string3: &'a [u8],
     /// The struct that an argument points to, or its beginning.
     pub structure: &'a [u8],
+    /// What it did in the page cache.
+    pub cache: Option<&'a CacheFacts>,
     /// Flags and user_data of an operation.
     pub operation: Option<(u32, u64)>,
 }
@@ -38,6 +40,7 @@ impl<'a> Call<'a> {
             string2: b"",
             string3: b"",
             structure: b"",
+            cache: None,
             operation: None,
         }
     }
@@ -46,6 +49,7 @@ impl<'a> Call<'a> {
     pub(crate) fn wide(record: &'a WideCallRecord) -> Self {
         Call {
             wide: Some(record),
+            cache: Some(&record.cache),
             operation: operations::of_wide(record),
             ..Call::slot(&record.call)
         }

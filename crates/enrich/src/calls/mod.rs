@@ -7,6 +7,7 @@
 //! the place that their low bits tell, and every value is pushed to its column.
 
 mod args;
+mod cache;
 pub(crate) mod call;
 pub(crate) mod content;
 mod names;
@@ -26,6 +27,7 @@ use crate::layers::requests::{Key, Kind};
 use crate::layers::{Ended, Layers};
 use crate::strings::{Known, Strings};
 use crate::{id, signed};
+use cache::Cache;
 use call::Call;
 use content::{Columns, ContentCounts, Contents};
 use outcome::Outcome;
@@ -96,6 +98,7 @@ impl Calls {
         let names = names::of(plan, call, outcome.error, known, strings, &mut self.path);
         let comm = strings.comm(r.tid, call.ended_at_ns(), known);
         let content = self.content(call, outcome.bytes);
+        let cache = Cache::of(call.cache, offset, outcome.bytes);
 
         let rid = layers.ends(
             &Ended {
@@ -106,8 +109,7 @@ impl Calls {
                 },
                 name: plan.name,
                 dur_ns: r.dur_ns,
-                read: (offset != NULL_I64 && outcome.bytes != NULL_I64)
-                    .then_some((offset, outcome.bytes)),
+                changes: call.cache.is_some_and(|c| c.dirtied > 0 || c.handles > 0),
             },
             known,
         );
@@ -141,6 +143,12 @@ impl Calls {
             user_data: call.operation.map_or(NULL_I64, |(_, data)| data as i64),
             content_bytes: content.bytes,
             content: content.content,
+            cache_pages: cache.pages,
+            cache_misses: cache.misses,
+            readahead_pages: cache.ahead,
+            added_pages: cache.added,
+            dirtied: cache.dirtied,
+            journal_handles: cache.handles,
         });
     }
 

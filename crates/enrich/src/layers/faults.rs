@@ -2,8 +2,8 @@
 
 use fathom_model::abi::{
     FAULT_EXEC, FAULT_FAILED, FAULT_KERNEL, FAULT_MAJOR, FAULT_NO_BEGIN, FAULT_NO_END,
-    FAULT_PRESENT, FAULT_SHARED, FAULT_WRITE, FaultRecord, NO_OFFSET, WRITEBACK_CONTIGUOUS,
-    WRITEBACK_IN_CALL, WritebackRecord,
+    FAULT_PRESENT, FAULT_SHARED, FAULT_WRITE, FaultRecord, WRITEBACK_CONTIGUOUS, WRITEBACK_IN_CALL,
+    WritebackRecord,
 };
 use fathom_model::batch::{Batch, Null};
 use fathom_model::bytes::lossless;
@@ -81,7 +81,7 @@ impl Faults {
             kind: Kind::Fault,
             name: "page_fault",
             dur_ns: r.dur_ns,
-            read: None,
+            changes: r.dirtied > 0 || r.handles > 0,
         };
         let rid = layers.ends(&ended, known);
         let flags = u32::from(r.flags);
@@ -116,7 +116,8 @@ impl Faults {
         let cause = self.word(cause, begin);
         let origin = self.word(origin, begin);
         let mapping = self.word(mapping, true);
-        let around = begin && r.around_bytes > 0 && r.around_offset != NO_OFFSET;
+        let around = begin && r.around_bytes > 0;
+        let cached = r.added > 0 || r.dirtied > 0 || r.handles > 0;
         let rows = &mut self.rows;
         rows.push(FaultRow {
             rid,
@@ -135,8 +136,14 @@ impl Faults {
             file_id: file.file_id,
             path: file.path,
             file_offset: r.offset.max(0),
-            around_offset: r.around_offset.when(around),
+            around_offset: r
+                .offset
+                .saturating_add(i64::from(r.around_from))
+                .when(around),
             around_bytes: i64::from(r.around_bytes).when(around),
+            added_pages: id(r.added).when(cached),
+            dirtied: i32::from(r.dirtied).when(cached),
+            journal_handles: i32::from(r.handles).when(cached),
         });
     }
 

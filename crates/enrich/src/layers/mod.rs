@@ -1,4 +1,4 @@
-//! What is below the calls: requests to devices, waits, interrupts and the page cache, and how
+//! What is below the calls: requests to devices, waits and interrupts, and how
 //! the time of each request is divided among them.
 
 mod block;
@@ -10,15 +10,12 @@ pub(crate) mod stacks;
 mod words;
 
 use fathom_model::abi::{
-    BlockRecord, CacheRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN,
-    WaitRecord,
+    BlockRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64, Null};
 use fathom_model::bytes::lossless;
 use fathom_model::layers::Layer;
-use fathom_model::tables::{
-    IrqRow, IrqRows, PagecacheRow, PagecacheRows, SliceRow, SliceRows, WaitRow, WaitRows,
-};
+use fathom_model::tables::{IrqRow, IrqRows, SliceRow, SliceRows, WaitRow, WaitRows};
 use fathom_model::{StrId, StringTable};
 
 use crate::strings::{Known, Strings};
@@ -34,7 +31,6 @@ pub(crate) struct Layers {
     blocks: Blocks,
     waits: (WaitRows, Strings),
     irqs: (IrqRows, StringTable),
-    pagecache: (PagecacheRows, Strings),
     slices: (SliceRows, StringTable),
 }
 
@@ -45,19 +41,15 @@ pub(crate) struct Ended<'a> {
     /// Name of the call; `page_fault`.
     pub(crate) name: &'a str,
     pub(crate) dur_ns: u64,
-    /// Where in the file it read how many bytes, if it did.
-    pub(crate) read: Option<(i64, i64)>,
+    /// Whether something that is written later may be its doing.
+    pub(crate) changes: bool,
 }
 
 impl Layers {
     /// Rows of all tables that were not taken yet.
     #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
-        self.blocks.pending_rows()
-            + self.waits.0.len()
-            + self.irqs.0.len()
-            + self.pagecache.0.len()
-            + self.slices.0.len()
+        self.blocks.pending_rows() + self.waits.0.len() + self.irqs.0.len() + self.slices.0.len()
     }
 
     // Something may come behind the end of its request: an interrupt that fell into the
@@ -74,19 +66,6 @@ impl Layers {
         match self.in_call(record.tid, record.request_ns) {
             Ok(parts) => parts.irqs.push((cpu, *record)),
             Err(rid) => self.push_irq(rid, cpu, record, known),
-        }
-    }
-
-    pub(crate) fn cache(&mut self, record: &CacheRecord, known: &mut Known) {
-        let before = match self.in_call(record.tid, record.request_ns) {
-            Ok(parts) => parts
-                .cache
-                .replace(*record)
-                .map(|before| (NULL_I64, before)),
-            Err(rid) => Some((rid, *record)),
-        };
-        if let Some((rid, record)) = before {
-            self.push_cache(rid, &record, None, known);
         }
     }
 
@@ -110,7 +89,7 @@ impl Layers {
     /// The id of a request that has ended; its rows are made.
     #[inline]
     pub(crate) fn ends(&mut self, ended: &Ended<'_>, known: &mut Known) -> i64 {
-        let (rid, parts) = self.requests.ends(ended.key, ended.kind);
+        let (rid, parts) = self.requests.ends(ended.key, ended.kind, ended.changes);
         if let Some(parts) = parts {
             self.gathered(Some((rid, ended)), &parts, known);
             self.requests.recycle(parts);
@@ -144,10 +123,6 @@ impl Layers {
         }
         for (cpu, record) in &parts.irqs {
             self.push_irq(rid, *cpu, record, known);
-        }
-        if let Some(record) = &parts.cache {
-            let read = request.and_then(|(_, ended)| ended.read);
-            self.push_cache(rid, record, read, known);
         }
         let Some((rid, ended)) = request.filter(|_| parts.has_times()) else {
             return;
@@ -226,44 +201,6 @@ impl Layers {
         });
     }
 
-    fn push_cache(
-        &mut self,
-        rid: i64,
-        r: &CacheRecord,
-        read: Option<(i64, i64)>,
-        known: &mut Known,
-    ) {
-        // A read looks for all the pages that it was asked for, also those behind the
-        // end of the file: what it returned tells how many there were.
-        let asked = u64::from(r.pages);
-        let pages = match read {
-            Some((offset, bytes)) if asked > 0 && offset >= 0 && bytes >= 0 => {
-                asked.min(pages_of(offset as u64, bytes as u64))
-            }
-            _ => asked,
-        };
-        let misses = u64::from(r.missed).min(pages);
-        let (rows, strings) = &mut self.pagecache;
-        let looked = |value: u64| signed(value).when(asked > 0);
-        let file = strings.file(r.file, r.request_ns, known);
-        rows.push(PagecacheRow {
-            rid,
-            ts_ns: signed(r.request_ns),
-            pid: id(r.pid),
-            tid: id(r.tid),
-            comm: strings.comm(r.tid, r.request_ns, known),
-            file_id: file.file_id,
-            path: file.path,
-            pages: looked(pages),
-            hits: looked(pages - misses),
-            misses: looked(misses),
-            readahead_pages: i64::from(r.ahead) + i64::from(r.missed) - signed(misses),
-            added_pages: i64::from(r.added),
-            dirtied: i64::from(r.dirtied),
-            journal_handles: i64::from(r.handles),
-        });
-    }
-
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> Vec<Batch> {
         let mut batches = Vec::from(self.blocks.take());
@@ -274,10 +211,6 @@ impl Layers {
                 .0
                 .take()
                 .into_batch(std::mem::take(&mut self.irqs.1)),
-            self.pagecache
-                .0
-                .take()
-                .into_batch(self.pagecache.1.take(new())),
             self.slices
                 .0
                 .take()
@@ -286,26 +219,10 @@ impl Layers {
         batches
     }
 
-    /// The record of a file came: what is remembered of it may be old.
-    pub(crate) fn forget_file(&mut self, handle: u32) {
-        self.pagecache.1.forget_file(handle);
-    }
-
-    /// The same for a thread.
+    /// Something happened to a thread: what is remembered of it may be old.
     pub(crate) fn forget_thread(&mut self, tid: u32) {
         self.waits.1.forget_thread(tid);
-        self.pagecache.1.forget_thread(tid);
     }
-}
-
-/// Pages that a range of bytes lies in. Where pages are larger than 4 KiB (some arm64
-/// kernels), the range that was looked up is the limit.
-fn pages_of(offset: u64, bytes: u64) -> u64 {
-    const PAGE: u64 = 4096;
-    if bytes == 0 {
-        return 0;
-    }
-    (offset.saturating_add(bytes) - 1) / PAGE - offset / PAGE + 1
 }
 
 fn comm(tid: u32, now_ns: u64, known: &mut Known, strings: &mut StringTable) -> StrId {

@@ -124,8 +124,9 @@ impl Requests {
     }
 
     /// A request has ended: its id, and what was gathered of it. The calls of its
-    /// thread that began before it have no record of their own.
-    pub(crate) fn ends(&mut self, key: Key, kind: Kind) -> (i64, Option<Gathered>) {
+    /// thread that began before it have no record of their own. `changes`: something
+    /// that is written later may be its doing.
+    pub(crate) fn ends(&mut self, key: Key, kind: Kind, changes: bool) -> (i64, Option<Gathered>) {
         let Self {
             open, last, stale, ..
         } = self;
@@ -154,7 +155,6 @@ impl Requests {
             *last += 1;
             (*last, None)
         });
-        let changes = parts.as_ref().is_some_and(|parts| parts.changes());
         if changes {
             self.changed.put(key, rid, CHANGED);
         } else {
@@ -225,11 +225,11 @@ mod tests {
         let mut requests = Requests::default();
         let early = requests.id(Key::new(7, 100)).unwrap();
         assert_eq!(requests.id(Key::new(0, 0)), None);
-        let (rid, parts) = requests.ends(Key::new(7, 100), Kind::Call);
+        let (rid, parts) = requests.ends(Key::new(7, 100), Kind::Call, false);
         assert_eq!((rid, parts.is_some()), (early, true));
         assert_eq!(requests.id(Key::new(7, 100)), Some(early));
         assert!(requests.parts(Key::new(7, 100)).is_none());
-        let (other, parts) = requests.ends(Key::new(7, 200), Kind::Call);
+        let (other, parts) = requests.ends(Key::new(7, 200), Kind::Call, false);
         assert!(other != early && parts.is_none());
     }
 
@@ -238,12 +238,12 @@ mod tests {
         let mut requests = Requests::default();
         requests.parts(Key::new(7, 100)).unwrap().in_call = true;
         requests.id(Key::new(7, 110));
-        requests.ends(Key::new(7, 200), Kind::Fault);
+        requests.ends(Key::new(7, 200), Kind::Fault, false);
         assert!(
             requests.stale().is_empty(),
             "a fault may be inside the call"
         );
-        requests.ends(Key::new(7, 300), Kind::Call);
+        requests.ends(Key::new(7, 300), Kind::Call, false);
         assert_eq!(requests.stale().len(), 1, "the operation goes on");
         requests.finish();
         assert_eq!(requests.stale().len(), 1);

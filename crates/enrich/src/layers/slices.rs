@@ -9,7 +9,7 @@ use fathom_model::layers::Layer;
 use std::sync::Arc;
 
 use fathom_model::abi::{
-    CacheRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
+    IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
 
 use super::requests::Kind;
@@ -25,24 +25,18 @@ pub(crate) struct Parts {
     pub(crate) irqs: Vec<(u32, IrqRecord)>,
     pub(crate) spans: Vec<SpanRecord>,
     pub(crate) blocks: Vec<Block>,
-    pub(crate) cache: Option<CacheRecord>,
     /// By a thread in the course of a call or fault, not of an operation.
     pub(crate) in_call: bool,
 }
 
 impl Parts {
-    /// Whether something that is written later may be the request's doing.
-    pub(crate) fn changes(&self) -> bool {
-        self.cache.is_some_and(|c| c.dirtied > 0 || c.handles > 0)
-    }
-
     /// Empties it; false when its memory is too large to be kept.
     pub(crate) fn clear(&mut self) -> bool {
         self.waits.clear();
         self.irqs.clear();
         self.spans.clear();
         self.blocks.clear();
-        (self.cache, self.in_call) = (None, false);
+        self.in_call = false;
         let Self {
             waits,
             irqs,

@@ -36,7 +36,6 @@ fn answer(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiErro
     let window = selection.window(start, reader.span());
     let width = window.bucket_ns(selection.pixels);
     let from = window.from;
-    // A row of table pagecache has the times of its request.
     let chosen = caused_by(reader, selection, "rid", Some(window.from), window.to)?;
     let columns = [
         "pages",

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow::array::Array;
 use axum::extract::{Path, State};
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, IRQS, PAGECACHE, PERF_COUNTERS, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
+    BIOS, BLOCK, FAULTS, IRQS, PERF_COUNTERS, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
 };
 use fathom_query::escape::sql_name;
 use serde::Serialize;
@@ -47,9 +47,6 @@ pub(crate) struct RequestAnswer {
     pub irqs: Vec<Row>,
     /// Requests to devices that it caused or submitted.
     pub block: Vec<BlockRequest>,
-    /// What it did to the page cache.
-    #[cfg_attr(test, ts(type = "Row[]"))]
-    pub pagecache: Vec<Row>,
     /// What counters of perf say of it: a row, or none where they were not recorded.
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub counters: Vec<Row>,
@@ -144,7 +141,6 @@ fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiEr
         waits: of(reader, &WAITS, &condition)?,
         irqs: of(reader, &IRQS, &condition)?,
         block: block(reader, rid)?,
-        pagecache: of(reader, &PAGECACHE, &condition)?,
         counters: of(reader, &PERF_COUNTERS, &condition)?,
         neighbours: neighbours(reader, stop, &row)?,
         row,

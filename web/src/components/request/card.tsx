@@ -2,7 +2,7 @@ import { useShortcut } from "../../state/keys";
 import { store, useRestedPage } from "../../state/store";
 import { Link } from "../link";
 import { Shown } from "../panel";
-import { Blocks, Facts, Head, Neighbours, PageCache, Section, Waits } from "./parts";
+import { Blocks, Facts, Head, Neighbours, PageCache, Section, usedCache, Waits } from "./parts";
 import { spanOf } from "./rows";
 import { stepFrom, useRequest, windowAround } from "./useRequest";
 import { Waterfall } from "./Waterfall";
@@ -76,9 +76,9 @@ export function RequestCard({ rid }: { rid: number }) {
 									</div>
 								</Section>
 							) : null}
-							{data.pagecache.length > 0 ? (
+							{usedCache(data.row) ? (
 								<Section title="Page cache">
-									<PageCache rows={data.pagecache} />
+									<PageCache row={data.row} />
 								</Section>
 							) : null}
 							<Section title="Calls of the thread around it">

@@ -24,6 +24,13 @@ const SHOWN_ELSEWHERE = new Set([
 	"path",
 	"path2",
 	"content",
+	// What it did in the page cache.
+	"cache_pages",
+	"cache_misses",
+	"readahead_pages",
+	"added_pages",
+	"dirtied",
+	"journal_handles",
 ]);
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -258,17 +265,22 @@ export function Counters({ row }: { row: Row }) {
 	);
 }
 
-export function PageCache({ rows }: { rows: readonly Row[] }) {
-	const sum = (name: string) => rows.reduce((a, row) => a + (number(row, name) ?? 0), 0);
-	const looked = rows.some((row) => number(row, "pages") !== null);
+/** Whether a call or fault did something in the page cache. */
+export function usedCache(row: Row): boolean {
+	return number(row, "added_pages") !== null;
+}
+
+export function PageCache({ row }: { row: Row }) {
+	const of = (name: string) => number(row, name) ?? 0;
+	const pages = number(row, "cache_pages");
 	const parts = [
-		looked
-			? `${count(sum("hits"))} of ${count(sum("pages"))} pages were in memory, ${count(sum("misses"))} had to be read`
+		pages !== null
+			? `${count(pages - of("cache_misses"))} of ${count(pages)} pages were in memory, ${count(of("cache_misses"))} had to be read`
 			: "",
-		sum("readahead_pages") > 0 ? `${count(sum("readahead_pages"))} read ahead` : "",
-		sum("added_pages") > 0 ? `${count(sum("added_pages"))} added` : "",
-		sum("dirtied") > 0 ? `${count(sum("dirtied"))} ${sum("dirtied") === 1 ? "folio" : "folios"} made dirty` : "",
-		sum("journal_handles") > 0 ? `${count(sum("journal_handles"))} changes to metadata joined the journal` : "",
+		of("readahead_pages") > 0 ? `${count(of("readahead_pages"))} read ahead` : "",
+		of("added_pages") > 0 ? `${count(of("added_pages"))} added` : "",
+		of("dirtied") > 0 ? `${count(of("dirtied"))} ${of("dirtied") === 1 ? "folio" : "folios"} made dirty` : "",
+		of("journal_handles") > 0 ? `${count(of("journal_handles"))} changes to metadata joined the journal` : "",
 	].filter((part) => part !== "");
 	return (
 		<p className="quiet">{parts.length > 0 ? `${parts.join("; ")}.` : "Nothing of the page cache was touched."}</p>

@@ -20,7 +20,6 @@ function answer(slices: Row[], waits: Row[] = []): RequestAnswer {
 		waits,
 		irqs: [],
 		block: [],
-		pagecache: [],
 		counters: [],
 		neighbours: { before: [], after: [] },
 	};

@@ -2,7 +2,7 @@
 
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
-import { Blocks, Counters, Facts, Head, Neighbours, PageCache, Waits } from "../../components/request/parts";
+import { Blocks, Counters, Facts, Head, Neighbours, PageCache, usedCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
@@ -83,10 +83,10 @@ export default function Request() {
 										</div>
 									</Panel>
 								))}
-								{data.pagecache.length > 0 ? (
+								{usedCache(data.row) ? (
 									<Panel title="Page cache">
 										<div className="padded">
-											<PageCache rows={data.pagecache} />
+											<PageCache row={data.row} />
 										</div>
 									</Panel>
 								) : null}
