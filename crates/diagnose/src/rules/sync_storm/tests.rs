@@ -173,6 +173,32 @@ fn silent_on_files_that_are_promised_one_by_one_and_on_one_that_is_replaced() {
 }
 
 #[test]
+fn silent_on_processes_that_replace_one_file_each_with_a_name_of_its_own() {
+    let saves = |replaces: bool| {
+        let mut s = Scenario::new();
+        for i in 0..120 {
+            s.process(200 + i % 3);
+            let path = format!("/data/stock.{}", 200 + i % 3);
+            s.new_file(&path);
+            let fd = s.open(&path, "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.fsync(fd);
+            s.close(fd);
+            match replaces {
+                true => s.rename(&path, "/data/stock"),
+                false => s.unlink(&path),
+            }
+            let fd = s.open_directory("/data");
+            s.fsync(fd);
+            s.close(fd);
+        }
+        s
+    };
+    fires("sync-storm", saves(false));
+    silent("sync-storm", saves(true));
+}
+
+#[test]
 fn silent_on_a_batch_of_new_files() {
     let mut s = Scenario::new();
     let name = |i| format!("/data/{i}.tmp");
