@@ -52,6 +52,9 @@ struct Spin {
     /// Number of the name that it tries now, and that of the one before.
     name: u64,
     before: u64,
+    /// Failures before a pause that was longer, and their time.
+    pending: u64,
+    pending_ns: i64,
     /// Names that it has waited for.
     names: u64,
     /// The row that goes on.
@@ -96,10 +99,17 @@ impl Spin {
     }
 
     fn end(&mut self) {
-        if self.row >= MIN_FAILURES {
+        let whole = self.row >= MIN_FAILURES;
+        if whole || self.pending > 0 {
             self.rows += 1;
+            self.failures += self.pending;
+            self.cost_ns += self.pending_ns;
+        }
+        if whole {
             self.failures += self.row;
             self.cost_ns += self.last_at_ns - self.began_ns;
+        }
+        if whole || self.pending > 0 {
             self.names += u64::from(self.names == 0 || self.name != self.before);
             self.before = self.name;
             if self.examples.list().is_empty() {
@@ -170,16 +180,25 @@ impl BusyRetry {
         let Some((errno, path)) = waits else {
             if let Some(spin) = self.names.get_mut(&call.tid).filter(|spin| spin.row > 0) {
                 let same = spin.kind == Some(call.kind) && name(call).is_some_and(|path| key_of(path) == spin.name);
-                if same && call.succeeded() && call.ts_ns - spin.last_at_ns <= MAX_GAP_NS {
+                if same && call.succeeded() {
                     spin.end();
                 }
-                spin.row = 0;
+                (spin.row, spin.pending, spin.pending_ns) = (0, 0, 0);
             }
             return;
         };
         let spin = self.names.entry(call.tid);
         let key = key_of(path);
         if !spin.goes_on(call, errno) || spin.name != key {
+            // It may have been kept from the processor.
+            match spin.name == key && spin.row >= MIN_FAILURES {
+                true => {
+                    spin.pending += spin.row;
+                    spin.pending_ns += spin.last_at_ns - spin.began_ns;
+                }
+                false if spin.name == key => {}
+                false => (spin.pending, spin.pending_ns) = (0, 0),
+            }
             spin.row = 0;
             spin.begin(call, errno);
             spin.name = key;
