@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::text::{Text, counted};
@@ -27,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
            while it waits, and starves what it waits for. Or it opens a name again and again until another process has made it, \
            or tries to make one until another process has removed it.",
     when: "100 or more failures in a row of one call on one descriptor by one thread with one of these errors, no \
-           more than 50 microseconds apart: less than a poll with a time-out or a sleep would take. The same of one path with ENOENT (open, access) or EEXIST (open \
+           more than 50 microseconds apart: less than a poll with a time-out or a sleep would take. The same of one path with ENOENT (open, access, stat) or EEXIST (open \
            with O_EXCL, mkdir, link, symlink), where the thread made no other call between and the row ended because the call succeeded: then it waited. \
            Otherwise it looks for something that is never there.",
     cost: "from the first failure of each row to the last",
@@ -158,7 +158,7 @@ fn waits_for_name(call: &Call) -> Option<&'static str> {
         Kind::Mkdir | Kind::Link | Kind::Symlink => true,
         _ => false,
     };
-    let looks = matches!(call.kind, Kind::Open | Kind::Access);
+    let looks = matches!(call.kind, Kind::Open | Kind::Access | Kind::Stat);
     match call.errno? {
         "EEXIST" if makes => Some("EEXIST"),
         "ENOENT" if looks && !makes => Some("ENOENT"),
@@ -256,7 +256,11 @@ impl Rule for BusyRetry {
                     format!("syscall = {}", sql::quote(&spin.syscall)),
                 ),
             };
-            out.extend(found(run, *tid, spin, total, &name, &condition));
+            out.extend(found(run, *tid, spin, total, &name, &condition).map(|found| Found {
+                // What is not there has no file.
+                costs: Costs::of(spin.kind.as_slice()).of_all_files(),
+                ..found
+            }));
         }
     }
 }
