@@ -194,6 +194,10 @@ impl PublishUnsynced {
             };
         }
         inside.rounds += if any { times } else { 0 };
+        // Who makes the directory durable cares, be it for names only.
+        if any && call.kind == Kind::Sync {
+            *self.syncing.entry(key_of(call.comm)) = true;
+        }
     }
 
     /// A rename, of what is durable or of a new directory itself.
