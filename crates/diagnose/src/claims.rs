@@ -19,6 +19,10 @@ const CAUSES: [&str; 1] = ["sync-storm"];
 /// As above.
 const CAUSE: i64 = 2;
 
+/// A finding of whose requests' time such a cause has claimed this share says the same as it: what
+/// the cause has left of them is what the slowest took beyond the rest.
+const CAUSED: f64 = 0.3;
+
 /// A finding of whose time others have claimed this share says the same as they.
 const MOST: f64 = 0.6;
 /// So does one about a file, when others have claimed this share of all that its requests took: it
@@ -296,6 +300,10 @@ pub(crate) fn settle(
     });
     let mut book = Book::new(times);
     let mut under: BTreeMap<usize, usize> = BTreeMap::new();
+    let causes: Vec<bool> = findings
+        .iter()
+        .map(|finding| CAUSES.contains(&finding.rule))
+        .collect();
     for (i, cost) in order {
         let Some(finding) = findings.get_mut(i) else {
             continue;
@@ -309,7 +317,9 @@ pub(crate) fn settle(
             .iter()
             .all(|scope| matches!(scope.files, Files::One(_)));
         let same = of_files && claim.taken >= HALF && cost > own;
-        let claimed = same || (cost - own) as f64 >= cost as f64 * MOST;
+        let caused =
+            claim.taken >= CAUSED && claim.owner.and_then(|owner| causes.get(owner)) == Some(&true);
+        let claimed = same || caused || (cost - own) as f64 >= cost as f64 * MOST;
         if let Some(owner) = claim
             .owner
             .filter(|_| claimed && finding.group == Group::Performance)

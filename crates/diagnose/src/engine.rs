@@ -311,7 +311,14 @@ impl Engine {
         };
         let context = Context::new(&self.state, call, description, below);
         if let Some((ledger, clock)) = &mut self.ledger {
-            ledger.call(call, &below);
+            let mut of_file = *call;
+            // A removal names its file by a path only.
+            if call.kind == Kind::Unlink && call.file.is_none() {
+                of_file.file = call
+                    .path_key()
+                    .and_then(|path| self.state.files.at_key(path));
+            }
+            ledger.call(&of_file, &below);
             clock.call(call, context.file(call), &self.state);
         }
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {

@@ -33,9 +33,12 @@ pub(crate) fn is_rebuilt(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let of_build = |part: &str| matches!(part, "target" | "incremental");
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     // What PostgreSQL reads its own tables' descriptions from, and makes without it.
     name == "pg_internal.init"
         || name.starts_with("dep-graph")
+        // What compilers make.
+        || matches!(ending, "o" | "a" | "obj" | "pyc" | "class" | "gch" | "rlib" | "rmeta")
         || directories.split('/').any(of_build)
         || path
             .split('/')
@@ -100,6 +103,8 @@ mod tests {
             "/home/me/.cache/fonts",
             "/srv/__pycache__/a.cpython-311.pyc",
             "/home/me/.Thumbnails/large/1.png",
+            "/src/app/libapp.a",
+            "/src/app/main.o",
         ] {
             assert!(is_rebuilt(path), "{path}");
         }

@@ -6,10 +6,11 @@ use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
-use crate::text::Text;
+use crate::text::{Text, counted};
+use crate::text_key::key_of;
 
 /// Failures in a row.
 const MIN_FAILURES: u64 = 100;
@@ -23,19 +24,22 @@ static INFO: RuleInfo = RuleInfo {
     needs: &[Input::Calls],
     about_calls: false,
     what: "A thread repeats a call that fails with EAGAIN, EINTR or EBUSY at once, hundreds of times: it burns a processor \
-           while it waits, and starves what it waits for.",
+           while it waits, and starves what it waits for. Or it opens a name again and again until another process has made it, \
+           or tries to make one until another process has removed it.",
     when: "100 or more failures in a row of one call on one descriptor by one thread with one of these errors, no \
-           more than 50 microseconds apart: less than a poll with a time-out or a sleep would take.",
+           more than 50 microseconds apart: less than a poll with a time-out or a sleep would take. The same of one path with ENOENT (open, access, stat) or EEXIST (open \
+           with O_EXCL, mkdir, link, symlink), where the thread made no other call between and the row ended because the call succeeded: then it waited. \
+           Otherwise it looks for something that is never there.",
     cost: "from the first failure of each row to the last",
     advice: "Wait for the descriptor with poll, epoll or io_uring, or let the call block; for locks use F_SETLKW or flock \
-             without LOCK_NB.",
+             without LOCK_NB; for a name use inotify, a pipe from its maker, or a lock.",
     not_when: "",
     bad: "while (read(fd, buffer, n) < 0 && errno == EAGAIN)\n    ;",
     good: "while (read(fd, buffer, n) < 0 && errno == EAGAIN)\n    poll(&(struct pollfd){fd, POLLIN}, 1, -1);",
     reference: "poll(2)",
 };
 
-/// One thread on one descriptor.
+/// One thread on one descriptor or on one name.
 #[derive(Debug, Default)]
 struct Spin {
     pid: i32,
@@ -45,6 +49,14 @@ struct Spin {
     errno: String,
     file_id: Option<i64>,
     path: Text,
+    /// Number of the name that it tries now, and that of the one before.
+    name: u64,
+    before: u64,
+    /// Failures before a pause that was longer, and their time.
+    pending: u64,
+    pending_ns: i64,
+    /// Names that it has waited for.
+    names: u64,
     /// The row that goes on.
     row: u64,
     began_ns: i64,
@@ -58,11 +70,48 @@ struct Spin {
 }
 
 impl Spin {
+    /// Whether a failure is the next one of the row.
+    fn goes_on(&self, call: &Call, errno: &str) -> bool {
+        self.row > 0
+            && self.kind == Some(call.kind)
+            && self.errno == errno
+            && call.ts_ns - self.last_at_ns <= MAX_GAP_NS
+    }
+
+    fn begin(&mut self, call: &Call, errno: &str) {
+        self.kind = Some(call.kind);
+        self.began_ns = call.ts_ns;
+        self.first = Examples::default();
+        if self.rows == 0 {
+            self.errno = errno.to_owned();
+            self.syscall = call.syscall_text();
+            self.pid = call.pid;
+            self.comm = call.comm_text();
+            self.file_id = call.file.map(|file| file.0);
+            self.path = call.path_text();
+        }
+    }
+
+    fn add(&mut self, call: &Call) {
+        self.row += 1;
+        self.last_at_ns = call.ended_at_ns();
+        self.first.add_first(call);
+    }
+
     fn end(&mut self) {
-        if self.row >= MIN_FAILURES {
+        let whole = self.row >= MIN_FAILURES;
+        if whole || self.pending > 0 {
             self.rows += 1;
+            self.failures += self.pending;
+            self.cost_ns += self.pending_ns;
+        }
+        if whole {
             self.failures += self.row;
             self.cost_ns += self.last_at_ns - self.began_ns;
+        }
+        if whole || self.pending > 0 {
+            self.names += u64::from(self.names == 0 || self.name != self.before);
+            self.before = self.name;
             if self.examples.list().is_empty() {
                 self.examples = std::mem::take(&mut self.first);
             }
@@ -87,14 +136,77 @@ impl Spin {
 /// The rule's state.
 #[derive(Debug)]
 pub struct BusyRetry {
+    /// By thread and descriptor.
     spins: Bounded<(i32, i32), Spin>,
+    /// By thread: the names that it waits for, one after the other.
+    names: Bounded<i32, Spin>,
 }
 
 impl Default for BusyRetry {
     fn default() -> Self {
         Self {
             spins: Bounded::new(|spin| spin.failures + spin.row),
+            names: Bounded::new(|spin| spin.failures + spin.row),
         }
+    }
+}
+
+/// The error of a call that fails as long as a name is not there, or is.
+fn waits_for_name(call: &Call) -> Option<&'static str> {
+    let makes = match call.kind {
+        Kind::Open => call.has_flag("O_EXCL"),
+        Kind::Mkdir | Kind::Link | Kind::Symlink => true,
+        _ => false,
+    };
+    let looks = matches!(call.kind, Kind::Open | Kind::Access | Kind::Stat);
+    match call.errno? {
+        "EEXIST" if makes => Some("EEXIST"),
+        "ENOENT" if looks && !makes => Some("ENOENT"),
+        _ => None,
+    }
+}
+
+/// The path that a call is for.
+fn name<'a>(call: &Call<'a>) -> Option<&'a str> {
+    match call.kind {
+        Kind::Link | Kind::Symlink => call.path2,
+        _ => call.path,
+    }
+}
+
+impl BusyRetry {
+    fn on_name(&mut self, call: &Call) {
+        let waits = waits_for_name(call).zip(name(call));
+        let Some((errno, path)) = waits else {
+            if let Some(spin) = self.names.get_mut(&call.tid).filter(|spin| spin.row > 0) {
+                let same = spin.kind == Some(call.kind) && name(call).is_some_and(|path| key_of(path) == spin.name);
+                if same && call.succeeded() {
+                    spin.end();
+                }
+                (spin.row, spin.pending, spin.pending_ns) = (0, 0, 0);
+            }
+            return;
+        };
+        let spin = self.names.entry(call.tid);
+        let key = key_of(path);
+        if !spin.goes_on(call, errno) || spin.name != key {
+            // It may have been kept from the processor.
+            match spin.name == key && spin.row >= MIN_FAILURES {
+                true => {
+                    spin.pending += spin.row;
+                    spin.pending_ns += spin.last_at_ns - spin.began_ns;
+                }
+                false if spin.name == key => {}
+                false => (spin.pending, spin.pending_ns) = (0, 0),
+            }
+            spin.row = 0;
+            spin.begin(call, errno);
+            spin.name = key;
+            if spin.rows == 0 {
+                spin.path = path.into();
+            }
+        }
+        spin.add(call);
     }
 }
 
@@ -108,6 +220,7 @@ impl Rule for BusyRetry {
     }
 
     fn call(&mut self, call: &Call, _: &Context) {
+        self.on_name(call);
         let Some(fd) = call.fd.filter(|_| !call.operation) else { return };
         let key = (call.tid, fd);
         let errno = call.errno.filter(|e| matches!(*e, "EAGAIN" | "EINTR" | "EBUSY" | "EWOULDBLOCK"));
@@ -118,68 +231,68 @@ impl Rule for BusyRetry {
             return;
         };
         let spin = self.spins.entry(key);
-        let goes_on = spin.row > 0
-            && spin.kind == Some(call.kind)
-            && spin.errno == errno
-            && call.ts_ns - spin.last_at_ns <= MAX_GAP_NS;
-        if !goes_on {
+        if !spin.goes_on(call, errno) {
             spin.end();
-            spin.kind = Some(call.kind);
-            spin.began_ns = call.ts_ns;
-            if spin.rows == 0 {
-                spin.errno = errno.to_owned();
-                spin.syscall = call.syscall_text();
-                spin.pid = call.pid;
-                spin.comm = call.comm_text();
-                spin.file_id = call.file.map(|file| file.0);
-                spin.path = call.path_text();
-            }
+            spin.begin(call, errno);
         }
-        spin.row += 1;
-        spin.last_at_ns = call.ended_at_ns();
-        spin.first.add_first(call);
+        spin.add(call);
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((tid, fd), spin) in self.spins.iter() {
-            let (rows, failures, cost) = spin.total();
-            if rows == 0 {
-                continue;
-            }
-            let share = cost as f64 / run.span_ns.max(1) as f64;
             let name = match spin.path.as_str() {
                 "" => format!("descriptor {fd}"),
                 path => path.to_owned(),
             };
-            out.push(Found {
-                severity: Some(if share >= 0.1 { Severity::High } else { Severity::Medium }),
-                cost_ns: Some(cost),
-                title: format!(
-                    "{} repeats {} on {name} {} times after {} without waiting",
-                    spin.comm,
-                    spin.syscall,
-                    units::count(failures as i64),
-                    spin.errno,
+            out.extend(found(run, *tid, spin, spin.total(), &name, &format!("fd = {fd}")));
+        }
+        for (tid, spin) in self.names.iter() {
+            // A row that goes on is one that may be for nothing.
+            let total = (spin.rows, spin.failures, spin.cost_ns);
+            let (name, condition) = match spin.names {
+                0 | 1 => (spin.path.to_string(), format!("{} IN (path, path2)", sql::quote(&spin.path))),
+                n => (
+                    format!("{} and {}", spin.path, counted(n as i64 - 1, "other name", "other names")),
+                    format!("syscall = {}", sql::quote(&spin.syscall)),
                 ),
-                subject: Subject {
-                    tid: Some(*tid),
-                    file_id: spin.file_id,
-                    path: Some(spin.path.to_string()).filter(|path| !path.is_empty()),
-                    ..Subject::process(spin.pid, &spin.comm)
-                },
-                evidence: vec![number("failures", failures as i64), number("rows", rows as i64)],
-                examples: match rows {
-                    1 if spin.rows == 0 => spin.first.list(),
-                    _ => spin.examples.list(),
-                },
-                query: sql::calls(&format!(
-                    "tid = {tid} AND fd = {fd} AND errno = {}",
-                    sql::quote(&spin.errno)
-                )),
-                ..Found::default()
-            });
+            };
+            out.extend(found(run, *tid, spin, total, &name, &condition).map(|found| Found {
+                // What is not there has no file.
+                costs: Costs::of(spin.kind.as_slice()).of_all_files(),
+                ..found
+            }));
         }
     }
+}
+
+/// What a thread does on a descriptor or a name.
+fn found(run: &Run, tid: i32, spin: &Spin, total: (u64, u64, i64), name: &str, condition: &str) -> Option<Found> {
+    let (rows, failures, cost) = total;
+    let share = cost as f64 / run.span_ns.max(1) as f64;
+    (rows > 0).then(|| Found {
+        severity: Some(if share >= 0.1 { Severity::High } else { Severity::Medium }),
+        cost_ns: Some(cost),
+        title: format!(
+            "{} repeats {} on {name} {} times after {} without waiting",
+            spin.comm,
+            spin.syscall,
+            units::count(failures as i64),
+            spin.errno,
+        ),
+        subject: Subject {
+            tid: Some(tid),
+            file_id: spin.file_id,
+            path: Some(spin.path.to_string()).filter(|path| !path.is_empty()),
+            ..Subject::process(spin.pid, &spin.comm)
+        },
+        evidence: vec![number("failures", failures as i64), number("rows", rows as i64)],
+        examples: match rows {
+            1 if spin.rows == 0 => spin.first.list(),
+            _ => spin.examples.list(),
+        },
+        query: sql::calls(&format!("tid = {tid} AND {condition} AND errno = {}", sql::quote(&spin.errno))),
+        ..Found::default()
+    })
 }
 
 #[cfg(test)]
@@ -209,6 +322,50 @@ mod tests {
             s.fail("read", fd, "EAGAIN");
             s.read(fd, 100);
         }
+        silent("busy-retry", s);
+    }
+
+    #[test]
+    fn fires_on_a_name_that_is_tried_until_it_is_there() {
+        for (errno, flags) in [("ENOENT", "O_RDONLY"), ("EEXIST", "O_WRONLY|O_CREAT|O_EXCL")] {
+            let mut s = Scenario::new();
+            for _ in 0..500 {
+                s.fail_open("/data/part", flags, errno);
+            }
+            s.open("/data/part", flags);
+            let found = fires("busy-retry", s);
+            assert_eq!(found[0].evidence[0].value, 500.0);
+            assert_eq!(found[0].subject.path.as_deref(), Some("/data/part"));
+        }
+        let mut s = Scenario::new();
+        for part in 0..4 {
+            let path = format!("/data/part{part}");
+            (0..500).for_each(|_| s.fail_open(&path, "O_RDONLY", "ENOENT"));
+            s.open(&path, "O_RDONLY");
+        }
+        let found = fires("busy-retry", s);
+        assert_eq!((found.len(), found[0].evidence[0].value), (1, 2000.0));
+        assert!(found[0].title.contains("openat on /data/part0 and 3 other names 2,000 times"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn silent_on_names_that_are_never_there_and_with_a_pause() {
+        // Looked for, or looked for before each of other things.
+        let mut s = Scenario::new();
+        for _ in 0..500 {
+            s.fail_open("/etc/overrides", "O_RDONLY", "ENOENT");
+        }
+        s.open("/data/x", "O_RDONLY");
+        for _ in 0..500 {
+            s.fail_open("/data/part", "O_RDONLY", "ENOENT");
+            s.stat("/data/y");
+        }
+        s.open("/data/part", "O_RDONLY");
+        for _ in 0..500 {
+            s.fail_open("/data/next", "O_RDONLY", "ENOENT");
+            s.wait_us(200);
+        }
+        s.open("/data/next", "O_RDONLY");
         silent("busy-retry", s);
     }
 }

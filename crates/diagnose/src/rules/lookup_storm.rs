@@ -26,7 +26,7 @@ static INFO: RuleInfo = RuleInfo {
            directories, suffixes or languages. Each try walks the path in the kernel and fails with ENOENT.",
     when: "Over 100 calls of a process that open, stat, access or read a link failed with ENOENT, and these are \
            over half of all it made. Half, because a search along a path of two directories finds every \
-           other one. Looking whether a path is there before making it does not count.",
+           other one. Looks for a path that is made later, by whatever process, do not count: they ask whether it is there already, or wait for it.",
     cost: "the time that the failed calls took",
     advice: "Shorten the search path or put the directory that has the files first; name files by absolute \
              path; cache what was found and what was not (dynamic loader: RUNPATH and ldconfig; compilers: \
@@ -38,6 +38,9 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Common in interpreters and loaders: strace -c of a start of Python or Ruby",
 };
 
+/// Processes that look for one path and are told from each other.
+const MAX_LOOKING: usize = 4;
+
 /// A process.
 #[derive(Debug, Default)]
 struct Process {
@@ -46,14 +49,12 @@ struct Process {
     missing: u64,
     cost_ns: i64,
     examples: Examples,
-    /// The latest look-ups that failed, of one path.
-    last: Misses,
 }
 
-/// Look-ups of one path in a row that failed.
+/// Look-ups of one path by a process that failed.
 #[derive(Debug, Default)]
 struct Misses {
-    path: u64,
+    pid: i32,
     count: u64,
     cost_ns: i64,
 }
@@ -62,12 +63,15 @@ struct Misses {
 #[derive(Debug)]
 pub struct LookupStorm {
     processes: Bounded<i32, Process>,
+    /// By path.
+    misses: Bounded<u64, Vec<Misses>>,
 }
 
 impl Default for LookupStorm {
     fn default() -> Self {
         Self {
             processes: Bounded::new(|process| process.missing),
+            misses: Bounded::new(|all| all.iter().map(|misses| misses.count).sum()),
         }
     }
 }
@@ -86,40 +90,55 @@ impl Rule for LookupStorm {
             Kind::GetXattr,
             Kind::Chdir,
             Kind::Mkdir,
+            Kind::Mknod,
+            Kind::Rename,
+            Kind::Link,
+            Kind::Symlink,
         ])
     }
 
     fn call(&mut self, call: &Call, _: &Context) {
+        let makes = match call.kind {
+            Kind::Mkdir | Kind::Mknod => call.path_key(),
+            Kind::Rename | Kind::Link | Kind::Symlink => call.path2_key(),
+            _ => call.path_key().filter(|_| call.has_flag("O_CREAT")),
+        };
+        let made = makes.filter(|_| call.succeeded()).and_then(|path| self.misses.remove(&path));
+        for misses in made.into_iter().flatten() {
+            // It was not there, and now it is.
+            if let Some(process) = self.processes.get_mut(&misses.pid) {
+                process.lookups = process.lookups.saturating_sub(misses.count);
+                process.missing = process.missing.saturating_sub(misses.count);
+                process.cost_ns -= misses.cost_ns;
+            }
+        }
         // By descriptor nothing is looked up.
-        if call.path_arg.is_none_or(str::is_empty) {
+        let looks = !matches!(call.kind, Kind::Mkdir | Kind::Mknod | Kind::Rename | Kind::Link | Kind::Symlink);
+        if !looks || call.path_arg.is_none_or(str::is_empty) {
             return;
         }
         let process = self.processes.entry(call.pid);
         if process.comm.is_empty() || process.missing == 0 {
             process.comm = call.comm_text();
         }
-        let path = call.path_key().unwrap_or(0);
-        let makes = call.kind == Kind::Mkdir || call.has_flag("O_CREAT");
-        if makes && call.succeeded() && process.last.path == path {
-            // It was not there, and now it is.
-            let last = std::mem::take(&mut process.last);
-            process.lookups -= last.count;
-            process.missing -= last.count;
-            process.cost_ns -= last.cost_ns;
-        }
-        if call.kind == Kind::Mkdir {
-            return;
-        }
         process.lookups += 1;
         if call.failed_with("ENOENT") {
             process.missing += 1;
             process.cost_ns += call.dur_ns;
             process.examples.add(call);
-            if process.last.path != path {
-                process.last = Misses { path, ..Misses::default() };
+            let Some(path) = call.path_key() else { return };
+            let all = self.misses.entry(path);
+            let own = all.iter().position(|misses| misses.pid == call.pid);
+            let at = own.unwrap_or_else(|| {
+                // What further processes miss stays counted.
+                all.truncate(MAX_LOOKING - 1);
+                all.push(Misses { pid: call.pid, ..Misses::default() });
+                all.len() - 1
+            });
+            if let Some(misses) = all.get_mut(at) {
+                misses.count += 1;
+                misses.cost_ns += call.dur_ns;
             }
-            process.last.count += 1;
-            process.last.cost_ns += call.dur_ns;
         }
     }
 
@@ -176,6 +195,19 @@ mod tests {
             s.stat_missing(&path);
             let fd = s.open(&path, "O_WRONLY|O_CREAT|O_TRUNC");
             s.close(fd);
+        }
+        silent("lookup-storm", s);
+        // One process asks, another one makes it under another name.
+        let mut s = Scenario::new();
+        for name in 0..300 {
+            let path = format!("/out/{name}");
+            s.process(100);
+            s.stat_missing(&path);
+            s.process(200);
+            s.stat_missing(&path);
+            let fd = s.open(&format!("/out/.{name}.Xy"), "O_WRONLY|O_CREAT|O_EXCL");
+            s.close(fd);
+            s.rename(&format!("/out/.{name}.Xy"), &path);
         }
         silent("lookup-storm", s);
     }

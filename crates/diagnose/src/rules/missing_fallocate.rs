@@ -20,6 +20,8 @@ const MIN_SYNCS: u64 = 64;
 const MIN_PART: f64 = 0.8;
 /// What a device writes in about the time that a request takes by itself, bytes.
 const REQUEST: f64 = 65536.0;
+/// A sync that takes more times the median than this waited for something else than its metadata.
+const SLOW: i64 = 4;
 /// Holes from which on they count.
 const MIN_HOLES: u64 = 16;
 
@@ -35,7 +37,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, or as many writes with O_SYNC or O_DSYNC \
            that do so, and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
            more, to a file that is also filled in. One sync at the end of a file does not count.",
-    cost: "half of the time of these syncs: the metadata's part, which is a second write that waits for the first; less for large pieces, whose bytes take longer than \
+    cost: "half of the time of these syncs, each for four times the median at most: the metadata's part, which is a second write that waits for the first; less for large pieces, whose bytes take longer than \
            the requests (64 KiB as long as one). Holes: half of the time of the writes that leave them or fill them",
     advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
              overwrite; keep where the valid part ends in the records themselves (length and checksum). fallocate alone saves half of it: \
@@ -168,7 +170,8 @@ impl Rule for MissingFallocate {
             let (path, times) = (file.name(), growth.after_growth.count);
             let part = times as f64 / growth.syncs.max(1) as f64;
             let each = growth.grown_bytes as f64 / times.max(1) as f64;
-            let cost = (growth.after_growth.sum_ns as f64 / (2.0 + each / REQUEST)) as i64;
+            let most = growth.after_growth.median_ns().saturating_mul(SLOW);
+            let cost = (growth.after_growth.sum_up_to_ns(most) as f64 / (2.0 + each / REQUEST)) as i64;
             let subject = Subject::process(*pid, &growth.comm).with_file(*id, path);
             let query = sql::calls(&format!(
                 "pid = {pid} AND file_id = {} AND (call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'fallocate', 'ftruncate'))",
@@ -251,6 +254,28 @@ mod tests {
         }
         let found = fires("missing-fallocate", s);
         assert_eq!(found[0].evidence[0].value, 200.0);
+    }
+
+    #[test]
+    fn holes_cost_half_of_the_writes_that_leave_and_fill_them() {
+        let pieces = |fills: bool| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/download", "O_WRONLY|O_CREAT", 0);
+            s.write(fd, 65536);
+            s.slow(100_000);
+            for i in 1..40 {
+                s.pwrite(fd, 65536, (2 * i + 1) * 65536);
+            }
+            if fills {
+                (0..40).for_each(|i| s.pwrite(fd, 65536, 2 * i * 65536));
+            }
+            s
+        };
+        let found = fires("missing-fallocate", pieces(true));
+        let cost = found[0].cost_ns.unwrap();
+        assert!((78 * 50_000..78 * 60_000).contains(&cost), "{cost}");
+        // Sparse as it is meant to be.
+        silent("missing-fallocate", pieces(false));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{EXAMPLES, Example, Examples, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
+use crate::names::{is_pid_or_lock, is_rebuilt};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
@@ -26,11 +27,13 @@ static INFO: RuleInfo = RuleInfo {
            crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
     when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \
            again, twice or more: a file that is rewritten once may be the result of a build. Of processes that do it once each those count together that had opened the file to read it before: \
-           they load it, change it and save it. Not when the empty file is made durable \
+           they load it, change it and save it. Once is enough of a process that had read all of the file, where the file was there before, the new contents take two writes or more, so that a kill can come between them, and nothing made them durable until the end: \
+           what the file held is the source of what it gets, so nothing else can make it again. Not when the process has the file locked (flock, F_SETLK): others wait for this very file, so \
+           another one cannot take its place. Not when the empty file is made durable \
            before it is written: then the emptying itself is what counts, as in a journal whose end it is. Not when what is written \
            then is made durable piece by piece, nor when ftruncate empties a file that was opened with O_APPEND: then it is a log that starts over, \
            and what it held is elsewhere. Not on files \
-           without a name (O_TMPFILE, unlinked by the end), nor on file systems in memory.",
+           without a name (O_TMPFILE, unlinked by the end), whose name says that they can be made again (`cache`) or that a process runs (pid and lock files), nor on file systems in memory.",
     cost: "",
     advice: "Write a new file beside it, fsync it, rename it onto the old one and fsync the directory.",
     not_when: "Not when the file can be made again, or when its inode must stay the same (others hold it open).",
@@ -52,19 +55,24 @@ struct Rewrites {
     unsynced: bool,
     rewrites: u64,
     lost_bytes: i64,
-    /// Whether the process had opened it to read it.
+    /// Whether the process had opened it to read it, and whether it had read all of it.
     loaded: bool,
+    source: bool,
+    /// Writes since it was emptied last.
+    writes: u64,
     examples: Examples,
 }
 
 impl Rewrites {
     fn writes(&mut self) {
         self.unsynced = true;
+        self.writes += 1;
         if let Some((had, example)) = self.emptied.take() {
             self.rewrites += 1;
             self.lost_bytes = self.lost_bytes.max(had);
             self.examples.keep(example);
             self.syncs = 0;
+            self.writes = 1;
         }
     }
 
@@ -84,8 +92,10 @@ impl Rewrites {
 #[derive(Debug)]
 pub struct NonAtomicRewrite {
     files: Bounded<(i32, FileId), Rewrites>,
-    /// Files that a process opened to read them.
-    loaded: Bounded<(i32, FileId), bool>,
+    /// Files that a process opened to read them, and the bytes that it has read.
+    loaded: Bounded<(i32, FileId), i64>,
+    /// Files that a process has locked.
+    locked: Bounded<(i32, FileId), bool>,
     /// Length of a file before it was emptied, as the writes that were seen tell.
     length: Bounded<FileId, i64>,
 }
@@ -95,6 +105,7 @@ impl Default for NonAtomicRewrite {
         Self {
             files: Bounded::new(|rewrites| rewrites.rewrites),
             loaded: Bounded::new(|_| 0),
+            locked: Bounded::new(|_| 0),
             length: Bounded::new(|_| 0),
         }
     }
@@ -106,7 +117,8 @@ impl Rule for NonAtomicRewrite {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Truncate, Kind::Write, Kind::Sync])
+        use Kind::*;
+        Kinds::of(&[Open, Truncate, Read, Write, Sync, Flock, Fcntl, Close])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -127,13 +139,31 @@ impl Rule for NonAtomicRewrite {
             }
             return;
         }
+        match call.kind {
+            Kind::Read => {
+                if let Some(read) = self.loaded.get_mut(&(call.pid, id)) {
+                    *read += call.moved();
+                }
+                return;
+            }
+            Kind::Flock | Kind::Fcntl | Kind::Close => {
+                let sets = || call.arg("cmd").is_some_and(|cmd| cmd.contains("_SETLK")) && !call.args.contains("F_UNLCK");
+                if call.kind == Kind::Flock && !call.has_flag("LOCK_UN") || call.kind == Kind::Fcntl && sets() {
+                    *self.locked.entry((call.pid, id)) = true;
+                } else if call.kind != Kind::Fcntl || call.args.contains("F_UNLCK") {
+                    self.locked.remove(&(call.pid, id));
+                }
+                return;
+            }
+            _ => {}
+        }
         let empties = match call.kind {
             Kind::Open => call.has_flag("O_TRUNC"),
             _ => call.arg("length") == Some("0"),
         };
         if !empties {
             if call.kind == Kind::Open && !call.has_flag("O_WRONLY") {
-                *self.loaded.entry((call.pid, id)) = true;
+                self.loaded.entry((call.pid, id));
             }
             return;
         }
@@ -145,12 +175,16 @@ impl Rule for NonAtomicRewrite {
         let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile() && !f.unlinked);
         let had = written.max(known);
         let log = call.kind == Kind::Truncate && context.open().and_then(|open| open.opened_with("O_APPEND")) == Some(true);
-        if had == 0 || !fit || log {
+        let path = file.map_or("", |f| f.name());
+        let expendable = is_rebuilt(path) || is_pid_or_lock(path);
+        if had == 0 || !fit || log || expendable || self.locked.get(&(call.pid, id)).is_some() {
             return;
         }
+        let read = self.loaded.get(&(call.pid, id)).copied();
         let rewrites = self.files.entry((call.pid, id));
         rewrites.comm = call.comm_text();
-        rewrites.loaded |= self.loaded.get(&(call.pid, id)).is_some();
+        rewrites.loaded |= read.is_some();
+        rewrites.source = written == 0 && read.is_some_and(|read| read >= had);
         rewrites.emptied = Some((had, Example::of(call)));
     }
 
@@ -161,7 +195,9 @@ impl Rule for NonAtomicRewrite {
             if run.state.files.get(*file).is_some_and(|f| f.unlinked) {
                 continue;
             }
-            if rewrites.rewrites >= MIN_REWRITES {
+            let unsynced = || run.state.files.get(*file).is_some_and(|f| !f.was_synced());
+            let source = rewrites.rewrites == 1 && rewrites.source && rewrites.writes > 1 && unsynced();
+            if rewrites.rewrites >= MIN_REWRITES || source {
                 out.push(found(run, Some(*pid), *file, &[(*pid, rewrites)]));
             } else if rewrites.rewrites > 0 && rewrites.loaded {
                 together.entry((*file, &rewrites.comm)).or_default().push((*pid, rewrites));
@@ -184,8 +220,11 @@ fn found(run: &Run, pid: Option<i32>, file: FileId, all: &[(i32, &Rewrites)]) ->
     Found {
         severity: Some(Severity::Medium),
         title: format!(
-            "{comm} empties {path} and writes it again {} times: a crash before it is done would lose up to {}",
-            units::count(times as i64),
+            "{comm} empties {path} and writes it again{}: a crash before it is done would lose up to {}",
+            match times {
+                1 => String::new(),
+                n => format!(" {} times", units::count(n as i64)),
+            },
             units::bytes(lost_bytes),
         ),
         subject: Subject {
@@ -325,5 +364,51 @@ mod tests {
         }
         s.unlink("/tmp/tmpx1/probe");
         silent("non-atomic-rewrite", s);
+    }
+
+    /// A process reads so much of a file of 700,000 bytes, and writes it again in so many pieces.
+    fn sorts(path: &str, read: i64, writes: i64) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open_existing(path, "O_RDONLY", 700_000);
+        s.read(fd, read);
+        s.close(fd);
+        let fd = s.open_existing(path, "O_WRONLY|O_TRUNC", 700_000);
+        for _ in 0..writes {
+            s.write(fd, 700_000 / writes);
+        }
+        s
+    }
+
+    #[test]
+    fn once_is_enough_of_what_is_made_from_itself() {
+        let found = fires("non-atomic-rewrite", sorts("/home/known", 700_000, 7));
+        assert!(found[0].title.starts_with("program empties /home/known and writes it again: a crash"), "{}", found[0].title);
+        // Looked at only, written at once, durable, or known to be made again.
+        silent("non-atomic-rewrite", sorts("/home/known", 4096, 7));
+        silent("non-atomic-rewrite", sorts("/home/known", 700_000, 1));
+        silent("non-atomic-rewrite", sorts("/home/.cache/known", 700_000, 7));
+        let mut s = sorts("/home/known", 700_000, 7);
+        let fd = s.open("/home/known", "O_WRONLY");
+        s.fsync(fd);
+        silent("non-atomic-rewrite", s);
+    }
+
+    #[test]
+    fn silent_on_a_file_that_is_locked_itself() {
+        let saves = |locks: bool| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/sessions/1", "O_RDWR|O_CREAT", 700);
+            for _ in 0..4 {
+                if locks {
+                    s.flock(fd, 1_000);
+                }
+                s.pread(fd, 700, 0);
+                s.truncate(fd, 0);
+                s.pwrite(fd, 700, 0);
+            }
+            s
+        };
+        fires("non-atomic-rewrite", saves(false));
+        silent("non-atomic-rewrite", saves(true));
     }
 }

@@ -24,6 +24,8 @@ const MIN_OF_CAREFUL: usize = 3;
 const MIN_ROUNDS: u64 = 3;
 /// Files of a directory that wait for it.
 const MAX_WAITING: usize = 1024;
+/// Times that something beside a new directory was made durable with such files in it.
+const MIN_POINTED: u64 = 2;
 /// Directories that a title names.
 const MAX_NAMED: usize = 2;
 
@@ -36,11 +38,14 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process writes files under a temporary name or in a directory of their own, and then renames or links each to a new name, so that \
            others only find it when it is complete; but it never makes them durable. After a crash the new name can stand for an empty file, \
            which others take for a complete one. ext4 and btrfs write the bytes early of a file that is renamed onto another one; they do not \
-           for a new name. Or it makes the directory with the new files durable, and often a list of them, but not the files.",
+           for a new name. Or it makes the directory with the new files durable, and often a list of them, but not the files. \
+           Or it writes files into a new directory, as of a checkpoint, and then makes the file durable that says which directory is the latest.",
     when: "8 or more files of a program (3 or more in one directory if it makes other files durable) that the same process created and wrote, and renamed or linked from another directory to a name that was not in use, \
            where nothing (fsync, fdatasync, sync, syncfs, O_SYNC, msync) made them durable until the end of the recording and nothing removed them. \
            The same of 3 or more times that a process made a directory durable with fsync when there were files in it that it had created, written and closed since the last time, and it had made or removed no other name there, as of a journal: \
            so it makes their names durable, before their bytes. It counts for a program that makes other files durable. \
+           The same of files in a directory that the process had made itself, when it has closed them and then, beside that directory, renames a file that it has made durable, or makes the directory durable that has both: twice or more; \
+           once when it renames the new directory itself. \
            Renamed in the same directory, from a temporary name or one that has the new name in it, they count for a program that makes other files durable: most programs that save so \
            and sync nothing leave what can be made again. Not for names that say so (`cache`, `thumbnail`, `target`, `incremental`), \
            pid and lock files, logs (O_APPEND), and file systems in memory.",
@@ -61,8 +66,10 @@ struct Published {
     path: Text,
     /// From another directory.
     moved: bool,
-    /// Whether its name was made durable.
+    /// Whether its name was made durable, or what stands for it.
     listed: bool,
+    /// The directory in which something stands for its own, as a number.
+    above: Option<u64>,
     unsynced: i64,
     example: Option<Example>,
 }
@@ -90,6 +97,10 @@ pub struct PublishUnsynced {
     made: Bounded<FileId, Made>,
     /// By process and directory.
     waiting: Bounded<(i32, u64), Waiting>,
+    /// Directories that a process made.
+    trees: Bounded<(i32, u64), bool>,
+    /// By process and directory: files in new directories that are in it, at whatever depth.
+    inside: Bounded<(i32, u64), Waiting>,
     published: Bounded<FileId, Published>,
     /// Programs that make files durable, by the names of their threads.
     syncing: Bounded<u64, bool>,
@@ -102,6 +113,8 @@ impl Default for PublishUnsynced {
         Self {
             made: Bounded::new(|_| 0),
             waiting: Bounded::new(|waiting| waiting.rounds),
+            trees: Bounded::new(|_| 0),
+            inside: Bounded::new(|waiting| waiting.rounds),
             published: Bounded::new(|_| 0),
             syncing: Bounded::new(|_| 0),
             live: Bounded::new(|_| 0),
@@ -130,6 +143,7 @@ impl PublishUnsynced {
             path: to.into(),
             moved,
             listed: false,
+            above: None,
             unsynced: file.dirty.len(),
             example: Some(Example::of(call)),
         };
@@ -142,10 +156,60 @@ impl PublishUnsynced {
         if !is_kept(file, &made.path) || is_temporary(&made.path) {
             return;
         }
-        let waiting = self.waiting.entry((call.pid, key_of(directory(&made.path))));
+        let place = directory(&made.path);
+        let mut new = place;
+        while new != "/" && self.trees.get(&(call.pid, key_of(new))).is_some() {
+            new = directory(new);
+            let inside = self.inside.entry((call.pid, key_of(new)));
+            if inside.files.len() < MAX_WAITING && !inside.files.contains(&id) {
+                inside.files.push(id);
+            }
+        }
+        let waiting = self.waiting.entry((call.pid, key_of(place)));
         if waiting.files.len() < MAX_WAITING && !waiting.files.contains(&id) {
             waiting.files.push(id);
             waiting.others = waiting.others.saturating_sub(1);
+        }
+    }
+
+    /// Something in this directory, by which others find the new directories in it, was made durable or renamed: `times` as good as once.
+    fn points(&mut self, call: &Call, above: u64, times: u64, context: &Context) {
+        let Some(inside) = self.inside.get_mut(&(call.pid, above)) else { return };
+        let mut any = false;
+        for id in inside.files.drain(..) {
+            let (Some(file), Some(made)) = (context.state.files.get(id), self.made.get(&id)) else { continue };
+            if file.unlinked || file.dirty.is_empty() {
+                continue;
+            }
+            any = true;
+            *self.published.entry(id) = Published {
+                pid: call.pid,
+                comm: call.comm_text(),
+                path: made.path.clone(),
+                moved: false,
+                listed: true,
+                above: Some(above),
+                unsynced: file.dirty.len(),
+                example: Some(Example::of(call)),
+            };
+        }
+        inside.rounds += if any { times } else { 0 };
+        // Who makes the directory durable cares, be it for names only.
+        if any && call.kind == Kind::Sync {
+            *self.syncing.entry(key_of(call.comm)) = true;
+        }
+    }
+
+    /// A rename, of what is durable or of a new directory itself.
+    fn renames(&mut self, call: &Call, context: &Context) {
+        let (Some(key), Some(from), Some(to)) = (call.path_key(), call.path, call.path2) else { return };
+        if self.trees.get(&(call.pid, key)).is_some() {
+            self.points(call, key_of(directory(from)), MIN_POINTED, context);
+            return;
+        }
+        let file = context.state.files.at_key(key).or(call.file).and_then(|id| context.state.files.get(id));
+        if file.is_some_and(|file| file.is_regular() && file.is_durable()) && directory(from) == directory(to) {
+            self.points(call, key_of(directory(to)), 1, context);
         }
     }
 
@@ -159,6 +223,7 @@ impl PublishUnsynced {
     /// A directory was made durable, with the names in it.
     fn lists(&mut self, call: &Call, context: &Context) {
         let Some(key) = call.path_key() else { return };
+        self.points(call, key, 1, context);
         let Some(waiting) = self.waiting.get_mut(&(call.pid, key)) else { return };
         let mut listed = Vec::new();
         // It may be for the sake of these, as of a journal.
@@ -179,6 +244,7 @@ impl PublishUnsynced {
                 path,
                 moved: false,
                 listed: true,
+                above: None,
                 unsynced,
                 example: Some(Example::of(call)),
             };
@@ -204,7 +270,7 @@ impl Rule for PublishUnsynced {
 
     fn kinds(&self) -> Kinds {
         use Kind::*;
-        Kinds::of(&[Open, Close, Stat, Access, Rename, Link, Unlink, Sync, SyncAll, Msync])
+        Kinds::of(&[Open, Close, Stat, Access, Rename, Link, Unlink, Mkdir, Sync, SyncAll, Msync])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -222,7 +288,15 @@ impl Rule for PublishUnsynced {
                 }
             }
             Kind::Close => self.closes(call, context),
+            Kind::Mkdir => {
+                if let Some(key) = call.path_key() {
+                    *self.trees.entry((call.pid, key)) = true;
+                }
+            }
             Kind::Rename | Kind::Link => {
+                if call.kind == Kind::Rename {
+                    self.renames(call, context);
+                }
                 self.publishes(call, context);
                 self.changes(call, call.path2);
             }
@@ -257,8 +331,14 @@ impl Rule for PublishUnsynced {
             // Of a file with several names the first may be gone.
             let there = !file.unlinked || run.state.files.at(&published.path) == Some(*id);
             let syncs = || self.syncing.get(&key_of(&published.comm)).is_some();
-            let rounds = || self.waiting.get(&(published.pid, key_of(directory(&published.path)))).map_or(0, |w| w.rounds);
-            if there && (published.moved || syncs() && (!published.listed || rounds() >= MIN_ROUNDS)) {
+            let often = || match published.above {
+                Some(above) => self.inside.get(&(published.pid, above)).is_some_and(|w| w.rounds >= MIN_POINTED),
+                None => {
+                    let own = key_of(directory(&published.path));
+                    self.waiting.get(&(published.pid, own)).is_some_and(|w| w.rounds >= MIN_ROUNDS)
+                }
+            };
+            if there && (published.moved || syncs() && (!published.listed || often())) {
                 programs.entry(&published.comm).or_default().push(published);
             }
         }
@@ -278,12 +358,15 @@ impl Rule for PublishUnsynced {
                 _ => list(&directories.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>()),
             };
             let subject = Subject::process(first.pid, comm);
+            let many = units::count(files.len() as i64);
             out.push(Found {
                 severity: Some(Severity::Low),
-                title: format!(
-                    "{comm} gives {} files their names in {place} and makes none of them durable, before or after",
-                    units::count(files.len() as i64),
-                ),
+                title: match files.iter().all(|file| file.above.is_some()) {
+                    true => format!(
+                        "{comm} writes {many} files into {place}, which it has made, and then makes durable what is beside, by which others find them, but none of them"
+                    ),
+                    false => format!("{comm} gives {many} files their names in {place} and makes none of them durable, before or after"),
+                },
                 subject: match directories.len() {
                     1 => subject.with_path(directory(&first.path)),
                     _ => subject,
@@ -497,5 +580,63 @@ mod tests {
             s.unlink(&format!("/spool/new/{i}"));
         }
         silent("publish-unsynced", s);
+    }
+
+    /// Checkpoints in directories of their own, and a file that says which is the latest.
+    fn checkpoints(shards_too: bool, times: i32, pointer: bool) -> Scenario {
+        let mut s = Scenario::new();
+        for step in 0..times {
+            let folder = format!("/ckpt/step-{step}");
+            s.mkdir(&folder, None);
+            for i in 0..4 {
+                let fd = s.open(&format!("{folder}/shard-{i}"), "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 300_000);
+                if shards_too {
+                    s.fsync(fd);
+                }
+                s.close(fd);
+            }
+            let place = if pointer { "/ckpt" } else { "/elsewhere" };
+            let fd = s.open(&format!("{place}/latest.tmp"), "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 10);
+            s.fsync(fd);
+            s.close(fd);
+            s.rename(&format!("{place}/latest.tmp"), &format!("{place}/latest"));
+        }
+        s
+    }
+
+    #[test]
+    fn a_file_that_names_a_new_directory_publishes_what_is_in_it() {
+        let found = fires("publish-unsynced", checkpoints(false, 3, true));
+        assert_eq!(found[0].evidence[0].value, 12.0);
+        silent("publish-unsynced", checkpoints(true, 3, true));
+        // Once may be for another reason, and elsewhere is for another one.
+        silent("publish-unsynced", checkpoints(false, 1, true));
+        silent("publish-unsynced", checkpoints(false, 3, false));
+    }
+
+    #[test]
+    fn a_new_directory_that_is_renamed_publishes_what_is_in_it() {
+        let run = |careful: bool| {
+            let mut s = Scenario::new();
+            s.mkdir("/ckpt/.step-1", None);
+            s.mkdir("/ckpt/.step-1/model", None);
+            for i in 0..4 {
+                let fd = s.open(&format!("/ckpt/.step-1/model/shard-{i}"), "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 300_000);
+                s.close(fd);
+            }
+            let fd = s.open("/ckpt/log", "O_WRONLY|O_CREAT");
+            s.write(fd, 10);
+            if careful {
+                s.fsync(fd);
+            }
+            s.rename("/ckpt/.step-1", "/ckpt/step-1");
+            s
+        };
+        fires("publish-unsynced", run(true));
+        // What is unpacked can be unpacked again.
+        silent("publish-unsynced", run(false));
     }
 }

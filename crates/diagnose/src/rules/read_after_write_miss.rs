@@ -13,6 +13,7 @@ use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::state::descriptors::Description;
+use crate::state::files::FileState;
 use crate::state::intervals::Intervals;
 use crate::text::{Text, counted};
 
@@ -30,7 +31,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
            (O_DIRECT), or were thrown out of it before they were used.",
     when: "32 or more reads of one process (on any of its files; sendfile, splice and copy_file_range read, too), or fewer that come to 8 MiB, had to be read from the device or waited for what the kernel had begun to read, and lay on bytes that the same process \
-           had written in the recording. Fewer are what any program does that verifies its header.",
+           had written in the recording. Fewer are what any program does that verifies its header. Reads with O_DIRECT of a file that was made durable after its last write do not count: \
+           who makes it durable and then reads past the page cache wants to see what the device has.",
     cost: "the time that these reads waited for the device, times the share of their bytes that the process had written, shared by the \
            threads that read",
     advice: "Keep the bytes in memory until they are not needed any more; write without O_DIRECT what will be read again; call \
@@ -111,7 +113,8 @@ impl Rule for ReadAfterWriteMiss {
             (Kind::Read | Kind::Transfer, Some((start, end))) if context.below.missed() || context.below.io_wait_ns > 0 => {
                 let Some(own) = self.own.get_mut(&key) else { return };
                 let overlap = own.written.overlap(start, end);
-                if overlap == 0 || call.asynchronous {
+                let verifies = direct && context.file(call).is_some_and(FileState::is_durable);
+                if overlap == 0 || call.asynchronous || verifies {
                     return;
                 }
                 let waited = match context.below.io_wait_ns {
@@ -247,6 +250,27 @@ mod tests {
         }
         let found = fires("read-after-write-miss", s);
         assert_eq!(found[0].evidence[1].value, 6_553_600.0);
+    }
+
+    #[test]
+    fn silent_on_who_looks_at_what_the_device_has() {
+        let run = |durable: bool| {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/dump", "O_RDWR|O_CREAT|O_DIRECT");
+            for i in 0..100 {
+                s.pwrite(fd, 65536, i * 65536);
+            }
+            if durable {
+                s.fsync(fd);
+            }
+            for i in 0..100 {
+                s.missed(65536, 100_000);
+                s.pread(fd, 65536, i * 65536);
+            }
+            s
+        };
+        fires("read-after-write-miss", run(false));
+        silent("read-after-write-miss", run(true));
     }
 
     #[test]

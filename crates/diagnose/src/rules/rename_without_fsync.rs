@@ -309,4 +309,30 @@ mod tests {
         save(&mut s, false);
         silent("rename-without-fsync", s);
     }
+
+    #[test]
+    fn a_new_name_may_be_found_before_the_rename_returns() {
+        let saves = |found_before: bool| {
+            let mut s = Scenario::new();
+            for i in 0..40 {
+                let (from, to) = (format!("/data/{i}.tmp"), format!("/data/{i}"));
+                let fd = s.open(&from, "O_WRONLY|O_CREAT|O_EXCL");
+                s.write(fd, 3000);
+                s.close(fd);
+                let began = s.now();
+                s.process(200);
+                s.stat(&to);
+                s.process(100);
+                if !found_before {
+                    s.back_to(began - 1_000);
+                    s.slow(100_000);
+                }
+                s.rename(&from, &to);
+                s.slow(0);
+            }
+            s
+        };
+        fires("rename-without-fsync", saves(true));
+        silent("rename-without-fsync", saves(false));
+    }
 }

@@ -6,7 +6,7 @@ use crate::bounded::Bounded;
 use crate::call::{Call, FileId};
 use crate::finding::{Examples, Group, Subject};
 use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
+use crate::rule::{Costs, Found, Input, MIN_SHARE, Rule, RuleInfo, Run, number};
 use crate::sql;
 use crate::state::Context;
 use crate::stats::Durations;
@@ -144,7 +144,9 @@ impl Rule for RepeatedOpen {
             let cost = openings.open.sum_ns - openings.first_at_ns + openings.close_ns + openings.asked_ns;
             let uses = openings.uses as f64 / openings.opens.max(1) as f64;
             let often = openings.opens >= MIN_OPENS && openings.most >= MIN_RATE;
-            if !often || uses > MAX_USES || !run.matters(cost) || !run.matters_from(cost, MIN_COST) {
+            // Of minor notes many are a finding together.
+            let minor = run.min_share < MIN_SHARE && run.matters(cost);
+            if !often || uses > MAX_USES || !minor && !run.matters_from(cost, MIN_COST) {
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());

@@ -242,6 +242,27 @@ mod tests {
     }
 
     #[test]
+    fn silent_where_several_are_under_way() {
+        let scan = |threads: i32| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/collection", "O_RDONLY", 1160 * 65536);
+            (0..200).for_each(|i| s.pread(fd, 65536, i * 65536));
+            s.slow(100_000);
+            for i in 0..960 / threads {
+                let began = s.now();
+                for thread in 0..threads {
+                    s.back_to(began + i64::from(thread) * 1_000);
+                    s.thread(101 + thread, "reader");
+                    s.pread(fd, 65536, (200 + i64::from(i * threads + thread) * 389 % 960) * 65536);
+                }
+            }
+            s
+        };
+        fires("scan-out-of-order", scan(1));
+        silent("scan-out-of-order", scan(3));
+    }
+
+    #[test]
     fn shows_the_costliest_jumps_and_compares_with_reads_that_do_not_wait() {
         let mut s = Scenario::new();
         let fd = s.open_existing("/data/index", "O_RDONLY", 1000 * 65536);

@@ -52,8 +52,9 @@ static INFO: RuleInfo = RuleInfo {
            the same time as one sector. A sync is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each write to a \
            file that was opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. What was stored through a mapping before an msync is at most the \
            length of the range, and at most what the device was given. Before a sync the writes with O_DIRECT since the one before count as part of it. \
-           A sync counts for four times the median at most: what takes longer waits for others. Syncs of several files that a process makes durable in turn (a database and its journal, and \
-           the directory of both) are judged together, four or more of each name, and so are those of processes that sync the same files. Or 16 or more new files, each with little in it, that a process \
+           A sync counts for four times the median at most: what takes longer waits for others, and is taken from both sides of the share. Syncs of several files that a process makes durable in turn (a database and its journal, and \
+           the directory of both) are judged together, four or more of each name, and so are those of processes that sync the same files. \
+           A new file that is renamed onto an old one is none of these: without the sync the rename could leave an empty file. Or 16 or more new files, each with little in it, that a process \
            makes durable one after the other, each before it creates the next, and gives another name then, without a sync of the directory: it has promised none of these names yet, so one sync \
            could do for many. Or 16 or more on a file that was clean: made durable before in the \
            recording and not changed since, by any recorded process: neither written, nor truncated, nor had room \
@@ -103,6 +104,8 @@ struct Syncs {
     directory: bool,
     /// All processes that synced it.
     pids: Vec<i32>,
+    /// Times that a file of this name was renamed onto another one.
+    replaces: u64,
 }
 
 impl Syncs {
@@ -136,9 +139,11 @@ impl Syncs {
         (self.busy_ns as f64 * share.min(1.0)) as i64
     }
 
-    /// Its share of the time from the first to the last.
+    /// Its share of the time from the first to the last, without that in which the slow ones waited for others.
     fn part(&self) -> f64 {
-        self.own_ns() as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
+        let own = self.own_ns();
+        let for_others = self.busy_ns - own;
+        own as f64 / (self.last_at_ns - self.first_at_ns - for_others).max(1) as f64
     }
 
     fn cost(&self) -> i64 {
@@ -154,6 +159,11 @@ impl Syncs {
 
     fn is_in_turn(&self) -> bool {
         self.dirty.count >= MIN_TURNS && self.turns * MOST_OF_A_TURN >= self.dirty.count
+    }
+
+    /// What is saved each time in a new file that takes the place of the old one needs its sync for that.
+    fn is_replacement(&self) -> bool {
+        self.replaces * 2 >= self.dirty.count
     }
 
     /// The same file each time, with others in turn or by several processes.
@@ -250,6 +260,12 @@ impl Rule for SyncStorm {
             if let Some(process) = self.processes.get_mut(&call.pid) {
                 process.rename(call);
             }
+            let target = call.path2_key().and_then(|path| context.state.files.at_key(path));
+            if call.kind == Kind::Rename && call.succeeded() && target.is_some()
+                && let Some(syncs) = call.path_key().and_then(|path| self.names.get_mut(&path))
+            {
+                syncs.replaces += 1;
+            }
             return;
         }
         let Some(id) = call.file else { return };
@@ -281,10 +297,7 @@ impl Rule for SyncStorm {
             self.in_order(call, name, id, None, 0);
             return;
         }
-        let durable_before = file.last_sync.is_some_and(|(sync, _)| {
-            file.last_change.is_none_or(|change| change < sync)
-        });
-        let clean = call.kind == Kind::Sync && amount == 0 && durable_before;
+        let clean = call.kind == Kind::Sync && amount == 0 && file.is_durable();
         if amount == 0 && !clean {
             return;
         }
@@ -453,7 +466,7 @@ impl SyncStorm {
     /// Names that are synced in turn, or by several processes, by the processes that sync them.
     fn groups(&self) -> Vec<Vec<&Syncs>> {
         let mut groups: Vec<(Vec<i32>, Vec<&Syncs>)> = Vec::new();
-        for (_, syncs) in self.names.iter().filter(|(_, syncs)| syncs.is_in_turn() || syncs.is_shared()) {
+        for (_, syncs) in self.names.iter().filter(|(_, syncs)| (syncs.is_in_turn() || syncs.is_shared()) && !syncs.is_replacement()) {
             let mut own = (syncs.pids.clone(), vec![syncs]);
             // All groups that have a process in common become one.
             let (with, others): (Vec<_>, Vec<_>) = groups

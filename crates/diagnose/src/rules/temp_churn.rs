@@ -1,7 +1,7 @@
 //! `temp-churn`: files that are made, written and removed without having been of
 //! use to anybody else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fathom_model::units;
 
@@ -19,6 +19,8 @@ use crate::text::{Text, counted};
 const MIN_FILES: u64 = 10;
 /// Larger files, on average, cost their bytes rather than their making, bytes.
 const MAX_MEAN: i64 = 1 << 20;
+/// Writes of a file that had all of it in memory: the contents, and a header before or behind them.
+const AT_ONCE: u64 = 2;
 
 static INFO: RuleInfo = RuleInfo {
     id: "temp-churn",
@@ -29,8 +31,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process creates files, writes to them and removes them, and no other process ever opens them. Each costs \
            an entry in the directory, an inode and the journal; made durable they cost the device too.",
     when: "10 or more files in one directory that one process, or several of one program, created, wrote and removed, each its own, and that no other recorded \
-           process opened, of 1 MiB on average or less: larger ones hold what memory had no room for, as the runs of a sort, and \
-           cost their bytes.",
+           process opened, of 1 MiB on average or less, or written in one call or two, so that memory had room for it: else larger ones hold what memory had no room for, as the runs of a sort, and \
+           cost their bytes. Files in which nothing was written count when each has a name of its own: one name that is made again and again is a lock.",
     cost: "all calls on these files: opening, writing, syncing, closing, removing",
     advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S); reuse one file (ftruncate); use memfd_create, or O_TMPFILE, which \
              makes no entry. At least put them on tmpfs and leave out fsync.",
@@ -49,6 +51,9 @@ struct Life {
     time_ns: i64,
     written: i64,
     syncs: u64,
+    writes: u64,
+    /// Descriptors of it.
+    descriptors: u64,
     /// Another process had it open too.
     shared: bool,
     /// Its name was removed before anything was written; the directory that had it.
@@ -63,6 +68,9 @@ struct Churn {
     bytes: i64,
     syncs: u64,
     time_ns: i64,
+    writes: u64,
+    /// Names of those in which nothing was written.
+    empty: HashSet<u64>,
     examples: Examples,
 }
 
@@ -84,6 +92,8 @@ impl Default for TempChurn {
 
 /// Directories that are followed at the same time.
 const MAX_DIRECTORIES: usize = 4096;
+/// Names of empty files that are told from each other.
+const MAX_EMPTY: usize = 1 << 16;
 
 impl TempChurn {
     /// A file is gone that nobody else had any use of.
@@ -93,9 +103,16 @@ impl TempChurn {
             self.churn.retain(|_, churn| churn.files >= MIN_FILES);
         }
         let churn = self.churn.entry(key).or_default();
+        if life.written == 0 {
+            let path = call.path_key().unwrap_or(0);
+            if churn.empty.len() >= MAX_EMPTY || !churn.empty.insert(path) {
+                return;
+            }
+        }
         churn.comm = life.comm;
         churn.files += 1;
         churn.bytes += life.written;
+        churn.writes += life.writes;
         churn.syncs += life.syncs;
         churn.time_ns += life.time_ns + call.dur_ns;
         churn.examples.add(call);
@@ -135,7 +152,7 @@ impl Rule for TempChurn {
                 if life.shared || life.pid != call.pid {
                     return;
                 }
-                if life.written > 0 {
+                if life.written > 0 || life.descriptors == 0 {
                     self.gone(directory(path), life, call);
                 } else {
                     // tmpfile(3) removes the name first and writes then.
@@ -147,6 +164,7 @@ impl Rule for TempChurn {
             Kind::Close => {
                 let Some(id) = call.file else { return };
                 let Some(life) = self.lives.get_mut(&id) else { return };
+                life.descriptors = life.descriptors.saturating_sub(1);
                 if life.unnamed.is_none() || life.written == 0 || life.shared {
                     life.time_ns += call.dur_ns;
                 } else if let Some(mut life) = self.lives.remove(&id)
@@ -157,7 +175,8 @@ impl Rule for TempChurn {
             }
             // Renamed, or under a second name: it was made to stay.
             Kind::Rename | Kind::Link => {
-                if let Some(id) = call.path_key().and_then(|path| context.state.files.at_key(path)) {
+                if let Some(id) = call.path_key().and_then(|path| context.state.files.at_key(path))
+                {
                     self.lives.remove(&id);
                 }
             }
@@ -165,6 +184,7 @@ impl Rule for TempChurn {
                 let Some(id) = call.file else { return };
                 if let Some(life) = self.lives.get_mut(&id) {
                     life.shared |= life.pid != call.pid;
+                    life.descriptors += 1;
                     life.time_ns += call.dur_ns;
                 } else if call.has_flag("O_CREAT")
                     && context.state.files.get(id).is_none_or(|f| f.read == 0 && f.written == 0)
@@ -173,6 +193,7 @@ impl Rule for TempChurn {
                     life.pid = call.pid;
                     life.comm = call.comm_text();
                     life.time_ns = call.dur_ns;
+                    life.descriptors = 1;
                 }
             }
             _ => {
@@ -181,6 +202,7 @@ impl Rule for TempChurn {
                     life.syncs += u64::from(context.synced.is_some());
                     if call.kind == Kind::Write {
                         life.written += call.moved();
+                        life.writes += 1;
                     }
                 }
             }
@@ -202,6 +224,7 @@ impl Rule for TempChurn {
             all.bytes += churn.bytes;
             all.syncs += churn.syncs;
             all.time_ns += churn.time_ns;
+            all.writes += churn.writes;
             all.examples.add_all(&churn.examples);
         }
         for ((_, directory), (processes, churn)) in few {
@@ -215,21 +238,24 @@ impl Rule for TempChurn {
 /// What a process, or several of one program, do in a directory, if it is worth a word.
 fn found(run: &Run, pid: Option<i32>, directory: &str, churn: &Churn) -> Option<Found> {
     let files = i64::try_from(churn.files).unwrap_or(i64::MAX).max(1);
-    if churn.bytes / files > MAX_MEAN || !run.matters(churn.time_ns) {
+    if churn.bytes / files > MAX_MEAN && churn.writes > churn.files * AT_ONCE || !run.matters(churn.time_ns) {
         return None;
     }
     let synced = match churn.syncs {
         0 => String::new(),
         n => format!("syncs them ({}), ", counted(n as i64, "sync", "syncs")),
     };
+    let wrote = match churn.bytes {
+        0 => String::new(),
+        bytes => format!("writes {} to each, ", units::bytes(bytes / files)),
+    };
     let comm = &churn.comm;
     let condition = pid.map_or_else(|| format!("comm = {}", sql::quote(comm)), |pid| format!("pid = {pid}"));
     Some(Found {
         cost_ns: Some(churn.time_ns),
         title: format!(
-            "{comm} creates {} files in {directory}, writes {} to each, {synced}and removes them; no other process opens them",
+            "{comm} creates {} files in {directory}, {wrote}{synced}and removes them; no other process opens them",
             units::count(files),
-            units::bytes(churn.bytes / files),
         ),
         subject: Subject {
             pid,
@@ -318,12 +344,42 @@ mod tests {
         for i in 0..30 {
             let path = format!("/tmp/sort{i}");
             let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
-            s.write(fd, 4 << 20);
+            (0..4).for_each(|_| s.write(fd, 1 << 20));
             s.fsync(fd);
+            s.close(fd);
+        }
+        (0..30).for_each(|i| s.unlink(&format!("/tmp/sort{i}")));
+        silent("temp-churn", s);
+    }
+
+    #[test]
+    fn fires_on_large_files_that_memory_has_room_for() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let path = format!("/tmp/upload{i}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 4 << 20);
             s.close(fd);
             s.unlink(&path);
         }
-        silent("temp-churn", s);
+        fires("temp-churn", s);
+    }
+
+    #[test]
+    fn empty_files_count_unless_they_are_one_lock() {
+        let run = |lock: bool| {
+            let mut s = Scenario::new();
+            for i in 0..200 {
+                let path = if lock { "/jobs/lock".to_owned() } else { format!("/jobs/{i}.claim") };
+                let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+                s.close(fd);
+                s.unlink(&path);
+                s.new_file(&path);
+            }
+            s
+        };
+        assert_eq!(fires("temp-churn", run(false))[0].evidence[0].value, 200.0);
+        silent("temp-churn", run(true));
     }
 
     #[test]

@@ -32,7 +32,7 @@ static INFO: RuleInfo = RuleInfo {
            over. All bytes cross into the program and back.",
     when: "16 or more pairs and 1 MiB or more, where a thread's read is directly followed by a write of as many bytes to another \
            descriptor, or a write by another thread of the process goes to the same place as one of its last 16 reads; both go on where the pair before ended, and every read of the one file and every write to the other is \
-           in such a pair. Files of one process that do not matter by themselves are added up. With \
+           in such a pair. What the process has written itself it does not copy: it had the bytes. Files of one process that do not matter by themselves are added up. With \
            content hashes the bytes must be the same too, for nine tenths of the reads or more; without, a program that changes bytes but not their number \
            (encryption) looks alike, which the finding then says. One that changes their number writes pieces of its buffer's size as well, but not the last one.",
     cost: "the shorter of the time of the reads and that of the writes: one of the two copies. Of pieces below 4 KiB both: there the calls \
@@ -150,7 +150,9 @@ impl Rule for UserspaceCopy {
         let (Some(file), false) = (call.file, call.asynchronous) else { return };
         let last = self.last.entry(call.pid);
         if call.kind == Kind::Read {
-            let regular = context.file(call).is_some_and(|file| file.is_regular());
+            // Who has written the bytes has them.
+            let own = self.writes.get(&(call.pid, file)).is_some();
+            let regular = context.file(call).is_some_and(|file| file.is_regular()) && !own;
             let (Some((start, end)), true) = (call.range(), regular) else { return };
             let (count, before) = self.reads.entry((call.pid, file));
             *count += 1;
@@ -297,6 +299,21 @@ mod tests {
         let found = fires("userspace-copy", s);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!(found[0].evidence[0].value, 200.0);
+    }
+
+    #[test]
+    fn silent_on_what_the_process_has_written_itself() {
+        // A temporary file for each piece, as for a library that reads from files only.
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            let path = format!("/tmp/{i}");
+            let fd = s.open(&path, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 3 << 20);
+            s.lseek(fd, 0);
+            s.read(fd, 3 << 20);
+            s.close(fd);
+        }
+        silent("userspace-copy", s);
     }
 
     #[test]

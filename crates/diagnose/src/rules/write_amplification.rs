@@ -38,7 +38,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "The device is given whole blocks, and the journal of the file system with each sync: small pieces that are made durable one by \
            one are written many times over. And to change part of a page that is not in memory, the kernel has to read the page first.",
     when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \
-           wrote, and to 256 KiB or more (of a file that it created at least each page that it wrote counts as asked for, and a block for the file itself, which no program could do without), and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
+           wrote, and to 256 KiB or more (of a file that it created or emptied at least each page that it wrote counts as asked for, and a block for the file itself, which no program could do without), and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
            page and a block of the journal for each page of data come to. Bytes that the kernel wrote in the background do not \
            count as cost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
            within a page and had to read from the device.",
@@ -73,7 +73,7 @@ struct Process {
 struct File {
     comm: Text,
     asked: i64,
-    /// Different pages that it wrote, when it created the file.
+    /// Different pages that it wrote, when it created or emptied the file.
     pages: Intervals,
     data: i64,
     whole: Durations,
@@ -141,7 +141,8 @@ impl Rule for WriteAmplification {
             && let (Some(id), Some((start, end))) = (call.file, call.range())
         {
             let made = context.file(call).and_then(|file| file.created);
-            let made = made.is_some_and(|created| created.pid == call.pid);
+            let emptied = context.open().and_then(|open| open.opened_with("O_TRUNC")) == Some(true);
+            let made = emptied || made.is_some_and(|created| created.pid == call.pid);
             self.processes.entry(call.pid).asked += end - start;
             let file = self.files.entry((call.pid, id));
             if file.asked == 0 {
@@ -358,6 +359,24 @@ mod tests {
             s.msync(map, 4096, "MS_SYNC");
         }
         silent("write-amplification", s);
+    }
+
+    #[test]
+    fn a_page_of_a_file_that_is_saved_anew_counts_as_asked_for() {
+        let saves = |flags| {
+            let mut s = Scenario::new();
+            for _ in 0..100 {
+                let fd = s.open("/data/state.tmp", flags);
+                s.pwrite(fd, 1400, 0);
+                s.writes_back("/data/state.tmp", 4096, 8192);
+                s.fsync(fd);
+                s.close(fd);
+                s.rename("/data/state.tmp", "/data/state");
+            }
+            s
+        };
+        silent("write-amplification", saves("O_WRONLY|O_CREAT|O_TRUNC"));
+        fires("write-amplification", saves("O_WRONLY|O_CREAT"));
     }
 
     #[test]

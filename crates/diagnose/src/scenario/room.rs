@@ -88,6 +88,19 @@ impl Scenario {
         self.open(path, flags)
     }
 
+    /// Fails to open a name.
+    pub(crate) fn fail_open(&mut self, path: &str, flags: &str, errno: &str) {
+        self.call(Row {
+            syscall: "openat",
+            ret: -1,
+            errno: Some(errno),
+            by_path: true,
+            path: Some(path),
+            flags: Some(flags),
+            ..Row::default()
+        });
+    }
+
     /// Makes a directory, or fails to.
     pub(crate) fn mkdir(&mut self, path: &str, errno: Option<&str>) {
         self.by_name("mkdir", path, errno);

@@ -123,6 +123,12 @@ impl FileState {
         self.last_sync.is_some() || self.dirty.is_empty()
     }
 
+    /// Whether it was made durable after its last change.
+    pub fn is_durable(&self) -> bool {
+        let synced = |(sync, _)| self.last_change.is_none_or(|change| change < sync);
+        self.last_sync.is_some_and(synced)
+    }
+
     /// A path for people, or words for a file without one.
     pub fn name(&self) -> &str {
         let paths = [&*self.path, &*self.last_path];

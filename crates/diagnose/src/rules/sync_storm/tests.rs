@@ -173,6 +173,32 @@ fn silent_on_files_that_are_promised_one_by_one_and_on_one_that_is_replaced() {
 }
 
 #[test]
+fn silent_on_processes_that_replace_one_file_each_with_a_name_of_its_own() {
+    let saves = |replaces: bool| {
+        let mut s = Scenario::new();
+        for i in 0..120 {
+            s.process(200 + i % 3);
+            let path = format!("/data/stock.{}", 200 + i % 3);
+            s.new_file(&path);
+            let fd = s.open(&path, "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.fsync(fd);
+            s.close(fd);
+            match replaces {
+                true => s.rename(&path, "/data/stock"),
+                false => s.unlink(&path),
+            }
+            let fd = s.open_directory("/data");
+            s.fsync(fd);
+            s.close(fd);
+        }
+        s
+    };
+    fires("sync-storm", saves(false));
+    silent("sync-storm", saves(true));
+}
+
+#[test]
 fn silent_on_a_batch_of_new_files() {
     let mut s = Scenario::new();
     let name = |i| format!("/data/{i}.tmp");
@@ -234,12 +260,25 @@ fn slow_syncs_count_for_four_times_the_median() {
             s.slow(if i % each == 0 { 20_000_000 } else { 100_000 });
             s.fdatasync(fd);
             s.slow(0);
-            s.wait_us(3000);
+            s.wait_us(4000);
         }
         s
     };
     silent("sync-storm", log(10));
     fires("sync-storm", log(1));
+}
+
+#[test]
+fn fires_on_syncs_only_of_which_some_are_slow() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+    for i in 0..200 {
+        s.write(fd, 200);
+        s.slow(if i % 8 == 0 { 10_000_000 } else { 100_000 });
+        s.fdatasync(fd);
+        s.slow(0);
+    }
+    fires("sync-storm", s);
 }
 
 #[test]
