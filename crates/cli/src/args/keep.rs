@@ -8,7 +8,7 @@ use clap::Args;
 use fathom_model::units;
 use fathom_recorder::KeepLimit;
 
-use crate::args::time;
+use super::time;
 
 /// Options of `record` for recordings that run for long.
 #[derive(Debug, Args)]

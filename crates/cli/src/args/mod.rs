@@ -1,5 +1,12 @@
 //! The options: declared here and nowhere else.
 
+#[cfg(feature = "analyse")]
+mod diff;
+mod keep;
+mod top;
+#[cfg(feature = "analyse")]
+mod ui;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,11 +16,14 @@ use fathom_model::units;
 use fathom_recorder::FilterArgs;
 use fathom_session::Share;
 
-use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
-use crate::args_top::TopArgs;
-#[cfg(feature = "analyse")]
-use crate::args_ui::{RecordUiOptions, UiArgs};
 use crate::help;
+
+#[cfg(feature = "analyse")]
+pub use diff::{DiffArgs, DiffFormat};
+pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
+pub use top::{TopArgs, TopFormat};
+#[cfg(feature = "analyse")]
+pub use ui::{RecordUiOptions, UiArgs};
 
 /// What an application really asks of storage.
 #[derive(Debug, Parser)]
@@ -60,7 +70,7 @@ pub enum Action {
     /// What changed between two sessions, or two sets of them, and whether it is more than
     /// noise; exit status 1 when it is worse
     #[cfg(feature = "analyse")]
-    Diff(crate::diff::DiffArgs),
+    Diff(DiffArgs),
     /// SQL over a session
     #[cfg(feature = "analyse")]
     Query(QueryArgs),

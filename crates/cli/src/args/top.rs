@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use fathom_top::{Column, Dimension};
 
-use crate::args::{FilterOptions, time};
+use super::{FilterOptions, time};
 use crate::help;
 
 /// By what is added up.
