@@ -59,7 +59,6 @@ mod tests {
             ("1.5s", 6_500_000_000),
             ("250ms", 5_250_000_000),
             ("10 us", 5_000_010_000),
-            ("1", 6_000_000_000),
             ("2m", 125_000_000_000),
             ("7ns", 5_000_000_007),
             ("@42", 42),
@@ -69,7 +68,7 @@ mod tests {
         ] {
             assert_eq!(parse(text, &clock()).unwrap(), ns, "{text}");
         }
-        for text in ["", "s", "-1s", "-1", "@x", "NaNs", "infs", "yesterday"] {
+        for text in ["", "1", "s", "-1s", "@x", "NaNs", "infs", "yesterday"] {
             assert!(parse(text, &clock()).is_err(), "{text}");
         }
     }

@@ -181,7 +181,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "LIST", help = help::counters())]
     pub counters: Vec<String>,
     /// Stop recording after TIME (10, 1.5s, 15m); the command goes on
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// Memory of the ring of each CPU, MiB
     #[arg(long, value_name = "MIB", default_value_t = 32,
@@ -404,7 +404,7 @@ pub struct QueryArgs {
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub memory_mib: u64,
     /// End the statement after TIME (30, 500ms, 2m)
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }
 
@@ -567,6 +567,17 @@ fn share(text: &str) -> Result<SharedWith, String> {
         given: text.to_owned(),
         share,
     })
+}
+
+/// A time that is not 0, of which the unit may be left out: then it is of seconds.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let Ok(seconds) = text.parse() else {
+        return time(text);
+    };
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "not a positive time".to_string())
 }
 
 /// A time that is not 0.
