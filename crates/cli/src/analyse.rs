@@ -4,7 +4,7 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use fathom_diagnose::Diagnosis;
-use fathom_query::escape::{self, shell_words};
+use fathom_query::escape::shell_words;
 use fathom_query::output::{self, Format, Options};
 use fathom_query::worker::{self, Form, Program, Statement, Worker};
 use fathom_query::{Batches, Db, Limits, QueryError};
@@ -170,14 +170,11 @@ fn query_of(path: &Path, session: &mut Session, number: u32) -> Result<String, F
     let at = usize::try_from(number).unwrap_or(usize::MAX);
     match all.clone().nth(at.saturating_sub(1)) {
         Some(finding) => Ok(finding.query.clone()),
-        None => {
-            let words = ["fathom", "diagnose", &path.to_string_lossy(), "--all"].map(str::to_owned);
-            Err(Failure::input(anyhow::anyhow!(
-                "no finding {number}: the list has {}; see {}",
-                all.count(),
-                escape::text(&shell_words(&words))
-            )))
-        }
+        None => Err(Failure::input(anyhow::anyhow!(
+            "no finding {number}: the list has {}; see {}",
+            all.count(),
+            shell_words(["fathom", "diagnose", &path.to_string_lossy(), "--all"])
+        ))),
     }
 }
 

@@ -138,18 +138,17 @@ The statement can read this session only and write nothing.",
          written as \\xHH, and text that a spreadsheet takes for a formula gets an apostrophe \
          before it";
 
+    /// Forms of `--from` and `--until`.
+    pub const TIMES: &str = "Times: 1.5s, 250ms, 10us since the recording began; \
+         2026-01-31T12:00:05.25Z;\n@NANOSECONDS as column ts_ns has them.";
+
     /// Below the help of `export`.
     pub fn export_formats() -> String {
         let mut text = "Formats:\n".to_string();
         for format in fathom_export::Format::ALL {
             text.push_str(&format!("  {:<13} {}\n", format.name(), format.what()));
         }
-        text.push_str(
-            "
-Times: 1.5s, 250ms, 10us since the recording began; 2026-01-31T12:00:05.25Z;
-@NANOSECONDS as column ts_ns has them.",
-        );
-        text
+        text + "\n" + TIMES
     }
 
     /// Help of `diff --metric`.

@@ -2,10 +2,6 @@
 //! prints, and turns what happened into an exit status.
 
 mod args;
-mod args_keep;
-mod args_top;
-#[cfg(feature = "analyse")]
-mod args_ui;
 mod doctor;
 mod exit;
 mod help;

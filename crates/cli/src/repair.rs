@@ -2,7 +2,7 @@
 
 use fathom_session::repair;
 
-use crate::args_keep::RepairArgs;
+use crate::args::RepairArgs;
 use crate::exit::Failure;
 
 /// Runs `repair` and returns the exit status.

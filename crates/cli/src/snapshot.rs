@@ -1,6 +1,6 @@
 //! `fathom snapshot`: has a recorder save what it keeps.
 
-use crate::args_keep::SnapshotArgs;
+use crate::args::SnapshotArgs;
 use crate::exit::Failure;
 
 /// Runs `snapshot` and returns the exit status.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use fathom_server::{Options, Server};
 
-use crate::args_ui::UiArgs;
+use crate::args::UiArgs;
 use crate::exit::Failure;
 
 /// Runs `ui` and returns the exit status.

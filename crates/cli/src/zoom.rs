@@ -1,7 +1,6 @@
 //! `fathom zoom`: any window of a session at any number of buckets.
 
-use std::time::Duration;
-
+use fathom_export::parse_time;
 use fathom_query::Limits;
 use fathom_query::zoom::{By, Filter, Request, Zoom};
 use fathom_session::{Session, on_latest};
@@ -34,9 +33,13 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
             Err(error) => eprintln!("fathom: {error}"),
         }
     }
-    let start = session.meta().clock.start_monotonic_ns;
-    let time = |d: Duration| start.saturating_add(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
-    let (from, to) = (args.from.map(time), args.until.map(time));
+    let clock = session.meta().clock.clone();
+    let time = |text: &Option<String>| {
+        let time = text.as_deref().map(|text| parse_time(text, &clock));
+        time.transpose().map_err(Failure::input)
+    };
+    let start = clock.start_monotonic_ns;
+    let (from, to) = (time(&args.from)?, time(&args.until)?);
     if let (Some(from), Some(to)) = (from, to)
         && from >= to
     {

@@ -9,11 +9,11 @@ use fathom_model::abi::{
 };
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::bytes::lossless;
+use fathom_model::container;
+use fathom_model::escape::shell_words;
 use fathom_model::tables::{ProcessRow, ProcessRows};
 use fathom_model::{StrId, StringTable};
 use hashbrown::HashMap;
-
-use fathom_model::container;
 
 use crate::text;
 
@@ -329,7 +329,8 @@ fn program(cmdline: &[u8], exe: &[u8], cgroup: &[u8]) -> Program {
         cmdline: if cmdline.is_empty() {
             String::new()
         } else {
-            text::shell_command(cmdline)
+            let words = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
+            shell_words(words.split(|byte| *byte == 0))
         },
         container: container::id(&cgroup),
         cgroup,

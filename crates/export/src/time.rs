@@ -2,33 +2,24 @@
 
 use chrono::{DateTime, NaiveDateTime};
 use fathom_model::meta::Clock;
+use fathom_model::units;
 
 use crate::error::{ExportError, Result};
 
 /// A time as column `ts_ns` has it, CLOCK_MONOTONIC nanoseconds.
 ///
 /// # Errors
-/// [`ExportError::Time`] for what is none of: a number with `s`, `ms`, `us` or
-/// `ns` since the recording began; an RFC 3339 time, UTC where it names no zone;
-/// `@` and nanoseconds.
+/// [`ExportError::Time`] for what is none of: a time since the recording began
+/// ([`units::parse_time`]); an RFC 3339 time, UTC where it names no zone; `@` and nanoseconds.
 pub fn parse(text: &str, clock: &Clock) -> Result<i64> {
     let wrong = || ExportError::Time(text.to_string());
     let trimmed = text.trim();
     if let Some(ns) = trimmed.strip_prefix('@') {
         return ns.parse().map_err(|_| wrong());
     }
-    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    for (unit, ns) in units {
-        let Some(number) = trimmed.strip_suffix(unit) else {
-            continue;
-        };
-        let number: f64 = number.trim_end().parse().map_err(|_| wrong())?;
-        let ns = number * ns;
-        // Beyond that a number of nanoseconds is no time of a recording.
-        if !(0.0..=9e18).contains(&ns) {
-            return Err(wrong());
-        }
-        return Ok(clock.start_monotonic_ns.saturating_add(ns.round() as i64));
+    if let Ok(since) = units::parse_time(trimmed) {
+        let ns = i64::try_from(since.as_nanos()).map_err(|_| wrong())?;
+        return Ok(clock.start_monotonic_ns.saturating_add(ns));
     }
     let naive = |format| NaiveDateTime::parse_from_str(trimmed, format).map(|t| t.and_utc());
     let time = DateTime::parse_from_rfc3339(trimmed)
@@ -68,6 +59,7 @@ mod tests {
             ("1.5s", 6_500_000_000),
             ("250ms", 5_250_000_000),
             ("10 us", 5_000_010_000),
+            ("2m", 125_000_000_000),
             ("7ns", 5_000_000_007),
             ("@42", 42),
             ("2023-11-14T22:13:20.5Z", 5_500_000_000),
@@ -76,7 +68,7 @@ mod tests {
         ] {
             assert_eq!(parse(text, &clock()).unwrap(), ns, "{text}");
         }
-        for text in ["", "1", "s", "-1s", "1h", "@x", "NaNs", "infs", "yesterday"] {
+        for text in ["", "1", "s", "-1s", "@x", "NaNs", "infs", "yesterday"] {
             assert!(parse(text, &clock()).is_err(), "{text}");
         }
     }

@@ -26,16 +26,6 @@ fn array<const N: usize, const S: usize>(bytes: &[u8; S], at: usize) -> [u8; N] 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 include!(concat!(env!("OUT_DIR"), "/state.rs"));
 
-/// Indexes behind the calls under which records that are no calls are lost.
-pub fn lost_others() -> impl Iterator<Item = u32> {
-    crate::layers::records().filter_map(|(_, records)| records.lost)
-}
-
-/// Whether `call`, an index as records have it, stands for a record that is no call.
-pub fn lost_is_other(call: u32) -> bool {
-    lost_others().any(|other| other == call)
-}
-
 impl CpuStats {
     /// Calls seen: what the rings took and what found no room, without what is
     /// no call.
@@ -67,7 +57,7 @@ mod tests {
     fn array_lengths_equal_their_limits() {
         assert_eq!(CpuStats::SIZE % 64, 0, "a CPU has cache lines of its own");
         assert_eq!(ShedValue::SIZE, 8 * (7 + HIST_BUCKETS as usize));
-        let others: Vec<u32> = lost_others().collect();
+        let others: Vec<u32> = crate::layers::lost_others().collect();
         let first = others.iter().copied().min().unwrap();
         assert!(crate::syscalls::SYSCALLS.len() <= first as usize);
         assert!(others.iter().all(|place| *place < MAX_SYSCALLS));

@@ -1,7 +1,7 @@
 //! Rows on their way from enrichment to the session: one vector a column.
 
 use crate::strings::{StrId, StringTable};
-use crate::tables::{ColumnType, Table};
+use crate::table::{ColumnType, Table};
 
 /// Null in a column of 64-bit integers.
 pub const NULL_I64: i64 = i64::MIN;

@@ -68,22 +68,52 @@ fn escaped(text: &str, keep: fn(char) -> bool) -> String {
     out
 }
 
-/// `words` as one would type them in a shell. Command lines of processes are another matter: bytes
-/// that may be no text, in table `processes` (`fathom_enrich`) or as a log has them
-/// (`fathom_import`).
-pub fn shell_words(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
-    let quoted: Vec<String> = words
-        .iter()
-        .map(|word| {
-            if !word.is_empty() && word.chars().all(plain) {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', "'\\''"))
+/// `words` as one would type them in a shell, safe to show: a word with unsafe characters or with
+/// bytes that are not UTF-8 is written as `$'...'`. Crate shlex quotes `a=b` and `@x`, leaves
+/// control characters as they are, and refuses NUL.
+pub fn shell_words<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> String {
+    let mut out = String::new();
+    for (i, word) in words.into_iter().enumerate() {
+        if i > 0 {
+            out.push(' ');
+        }
+        shell_word(word.as_ref(), &mut out);
+    }
+    out
+}
+
+fn shell_word(word: &[u8], out: &mut String) {
+    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
+    match std::str::from_utf8(word) {
+        Ok(text) if !text.is_empty() && text.chars().all(plain) => out.push_str(text),
+        Ok(text) if !text.chars().any(is_unsafe) => {
+            out.push('\'');
+            out.push_str(&text.replace('\'', "'\\''"));
+            out.push('\'');
+        }
+        _ => {
+            out.push_str("$'");
+            for chunk in word.utf8_chunks() {
+                for c in chunk.valid().chars() {
+                    match c {
+                        '\n' => out.push_str("\\n"),
+                        '\t' => out.push_str("\\t"),
+                        '\r' => out.push_str("\\r"),
+                        '\'' => out.push_str("\\'"),
+                        '\\' => out.push_str("\\\\"),
+                        c if is_unsafe(c) => {
+                            let _ = write!(out, "\\u{:04x}", u32::from(c));
+                        }
+                        c => out.push(c),
+                    }
+                }
+                for byte in chunk.invalid() {
+                    let _ = write!(out, "\\x{byte:02x}");
+                }
             }
-        })
-        .collect();
-    quoted.join(" ")
+            out.push('\'');
+        }
+    }
 }
 
 /// `text` in at most `width` columns: the middle gives way, since paths differ
@@ -131,8 +161,23 @@ mod tests {
 
     #[test]
     fn words_survive_a_shell() {
-        let words = ["sh", "-c", "echo 'a' $b", ""].map(String::from);
-        assert_eq!(shell_words(&words), r"sh -c 'echo '\''a'\'' $b' ''");
+        for (words, typed) in [
+            (
+                vec!["ls", "-l", "/tmp/gr\u{f6}\u{df}e"],
+                "ls -l /tmp/gr\u{f6}\u{df}e",
+            ),
+            (
+                vec!["sh", "-c", "echo 'a' $b", ""],
+                r"sh -c 'echo '\''a'\'' $b' ''",
+            ),
+            (
+                vec!["a", "\x1b[31m", "b\u{202e}"],
+                r"a $'\u001b[31m' $'b\u202e'",
+            ),
+        ] {
+            assert_eq!(shell_words(words), typed);
+        }
+        assert_eq!(shell_words([b"x\ny'\xff"]), r"$'x\ny\'\xff'");
     }
 
     #[test]

@@ -164,6 +164,16 @@ pub fn records() -> impl Iterator<Item = (Layer, &'static Records)> {
     all.flat_map(|layer| layer.records().iter().map(move |records| (layer, records)))
 }
 
+/// Indexes behind the calls under which records that are no calls are lost.
+pub fn lost_others() -> impl Iterator<Item = u32> {
+    records().filter_map(|(_, records)| records.lost)
+}
+
+/// Whether `call`, an index as records have it, stands for a record that is no call.
+pub fn lost_is_other(call: u32) -> bool {
+    lost_others().any(|other| other == call)
+}
+
 /// A set of layers.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayerSet(u32);

@@ -19,6 +19,7 @@ pub mod perf_counters;
 pub mod raw;
 pub mod strings;
 pub mod syscalls;
+mod table;
 pub mod tables;
 pub mod units;
 

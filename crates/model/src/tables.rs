@@ -2,190 +2,16 @@
 //! pages, Parquet schemas and SQL views follow from it.
 
 use crate::batch::{Batch, ColumnData, Null};
-use crate::strings::{StrId, StringTable};
+use crate::strings::StringTable;
+pub use crate::table::{Column, ColumnType, Table};
+
+#[macro_use]
+mod define;
+use define::{MAX_RESERVED, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses a
 /// session with another one.
 pub const SCHEMA_VERSION: u32 = 2;
-
-/// Rows for which a new batch sets memory aside at most.
-const MAX_RESERVED: usize = 1 << 20;
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnType {
-    /// 64-bit signed integer.
-    I64,
-    /// 32-bit signed integer.
-    I32,
-    /// Truth value.
-    Bool,
-    /// UTF-8 text. Bytes of a name that are not UTF-8 stand as `\xHH`.
-    Str,
-    /// Bytes.
-    Blob,
-    /// List of 64-bit signed integers.
-    ListI64,
-}
-
-/// One column of a [`Table`].
-#[derive(Debug)]
-pub struct Column {
-    /// Name in SQL and in Parquet.
-    pub name: &'static str,
-    /// What it holds.
-    pub ty: ColumnType,
-    /// Whether it can be null.
-    pub nullable: bool,
-    /// What it means, with unit and source.
-    pub doc: &'static str,
-}
-
-/// One table of a session.
-#[derive(Debug)]
-pub struct Table {
-    /// Name in SQL and of the folder.
-    pub name: &'static str,
-    /// What one row is.
-    pub doc: &'static str,
-    /// Columns in order.
-    pub columns: &'static [Column],
-    /// Columns that identify a row of a table whose rows are written again
-    /// when they change: of equal rows the last one written counts. Empty for
-    /// tables whose rows never change.
-    pub key: &'static [&'static str],
-}
-
-/// What a row holds, by [`ColumnType`].
-mod value {
-    pub type I64 = i64;
-    pub type I32 = i32;
-    pub type Bool = bool;
-    pub type Str = super::StrId;
-    pub type Blob = super::StrId;
-    pub type ListI64 = Vec<i64>;
-}
-
-macro_rules! nullable {
-    (null, $null:expr, $set:expr) => {
-        $null
-    };
-    (set, $null:expr, $set:expr) => {
-        $set
-    };
-}
-
-macro_rules! tables {
-    ($($(#[doc = $table_doc:literal])* $konst:ident $table:ident $rows:ident $row:ident key [$($key:literal),*] {
-        $($(#[doc = $doc:literal])* $column:ident: $ty:ident $null:ident,)*
-    })*) => {
-        $(
-            $(#[doc = $table_doc])*
-            pub static $konst: Table = Table {
-                name: stringify!($table),
-                doc: concat!($($table_doc, "\n"),*),
-                columns: &[$(Column {
-                    name: stringify!($column),
-                    ty: ColumnType::$ty,
-                    nullable: nullable!($null, true, false),
-                    doc: concat!($($doc, "\n"),*),
-                }),*],
-                key: &[$($key),*],
-            };
-
-            #[doc = concat!("One row of table `", stringify!($table), "`.")]
-            #[derive(Clone, Debug, PartialEq, Eq)]
-            pub struct $row {
-                $($(#[doc = $doc])* pub $column: value::$ty,)*
-            }
-
-            /// Null in every column that can be null; elsewhere 0, false or nothing.
-            impl Default for $row {
-                fn default() -> Self {
-                    Self { $($column: nullable!($null, Null::NULL, Default::default()),)* }
-                }
-            }
-
-            #[doc = concat!("Rows of table `", stringify!($table), "`, one vector a column.")]
-            #[derive(Clone, Debug, Default)]
-            pub struct $rows {
-                $($(#[doc = $doc])* pub $column: Vec<value::$ty>,)*
-            }
-
-            impl $rows {
-                /// Adds a row.
-                #[inline]
-                pub fn push(&mut self, row: $row) {
-                    // Taken apart first, so that no copy of the row is made in memory.
-                    let $row { $($column),* } = row;
-                    $(self.$column.push($column);)*
-                }
-
-                /// Replaces row `at`; adds the row when there are no more than `at`.
-                pub fn put(&mut self, at: usize, row: $row) {
-                    let $row { $($column),* } = row;
-                    $(match self.$column.get_mut(at) {
-                        Some(place) => *place = $column,
-                        None => self.$column.push($column),
-                    })*
-                }
-
-                /// Number of rows.
-                #[inline]
-                pub fn len(&self) -> usize {
-                    let [rows, ..] = [$(self.$column.len()),*];
-                    rows
-                }
-
-                /// Whether there are no rows.
-                pub fn is_empty(&self) -> bool {
-                    self.len() == 0
-                }
-
-                /// The rows as a batch; `strings` is what their strings refer to.
-                pub fn into_batch(self, strings: StringTable) -> Batch {
-                    Batch {
-                        table: &$konst,
-                        columns: vec![$(ColumnData::$ty(self.$column)),*],
-                        strings,
-                    }
-                }
-
-                /// The rows of a batch of this table and their strings; `None`
-                /// for a batch of another table.
-                pub fn from_batch(batch: Batch) -> Option<(Self, StringTable)> {
-                    let mut columns = batch.columns.into_iter();
-                    let rows = Self {
-                        $($column: match columns.next()? {
-                            ColumnData::$ty(values) => values,
-                            _ => return None,
-                        }),*
-                    };
-                    std::ptr::eq(batch.table, &$konst).then_some((rows, batch.strings))
-                }
-
-                /// No rows, with room for as many.
-                pub fn with_capacity(rows: usize) -> Self {
-                    Self { $($column: Vec::with_capacity(rows)),* }
-                }
-
-                /// The rows; as many find room in what is left.
-                pub fn take(&mut self) -> Self {
-                    let next = Self::with_capacity(self.len().min(MAX_RESERVED));
-                    std::mem::replace(self, next)
-                }
-
-                /// Removes all rows, keeps the memory.
-                pub fn clear(&mut self) {
-                    $(self.$column.clear();)*
-                }
-            }
-        )*
-
-        /// Every table, in the order in which they are documented.
-        pub static TABLES: &[&Table] = &[$(&$konst),*];
-    };
-}
 
 tables! {
     /// One row a completed storage call or operation of io_uring or Linux AIO, and
@@ -836,6 +662,7 @@ pub fn table(name: &str) -> Option<&'static Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StrId;
 
     #[test]
     fn batches_follow_the_table() {

@@ -1,4 +1,6 @@
-//! Numbers as people read them.
+//! Numbers as people read and write them.
+
+use std::time::Duration;
 
 /// `n` with a comma after each three digits.
 pub fn count(n: i64) -> String {
@@ -73,15 +75,9 @@ pub fn share(part: f64, whole: f64) -> Option<f64> {
 
 /// Nanoseconds since 1970 as `2025-03-01 12:00:00 UTC`.
 pub fn wall_time(ns: i64) -> String {
-    let seconds = ns.div_euclid(1_000_000_000);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
-        second / 3600,
-        second % 3600 / 60,
-        second % 60
-    )
+    chrono::DateTime::from_timestamp_nanos(ns)
+        .format("%Y-%m-%d %H:%M:%S UTC")
+        .to_string()
 }
 
 /// `2025-03-01T12:00:00Z` as people read it.
@@ -89,23 +85,29 @@ pub fn wall_time_of(iso: &str) -> String {
     iso.replace('T', " ").replace('Z', " UTC")
 }
 
-/// Year, month and day of a day since 1970-01-01 (H. Hinnant,
-/// `civil_from_days`): years begin in March, eras have 400 of them.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+/// A time that a user wrote, with its unit: `250us`, `1.5s`, `15m`, `1h 30m`. The error is what to
+/// tell the user.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    // The Greek mu, and a fraction without the zero before it.
+    let text = text.trim().replace('\u{3bc}', "\u{b5}");
+    let zero = if text.starts_with('.') { "0" } else { "" };
+    humantime::parse_duration(&format!("{zero}{text}"))
+        .map_err(|_| "not a time, such as 250us, 10ms, 1.5s, 15m or 2h".to_string())
+}
+
+/// A number of bytes that a user wrote: `4096`, `64K`, `500MiB`, `1.5G`. K, M, G and T are powers
+/// of 1024, with `iB` or without. The error is what to tell the user.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    parse_size::Config::new()
+        .with_binary()
+        .parse_size(text)
+        .map_err(|_| "not a number of bytes, such as 256, 64K, 500MiB or 2GiB".to_string())
 }
 
 #[cfg(test)]
@@ -140,6 +142,50 @@ mod tests {
         assert_eq!(duration(4_000_000_000), "4.00 s");
         assert_eq!(duration(125_000_000_000), "2 min 5 s");
         assert_eq!(duration(11_520_000_000_000), "3 h 12 min");
+    }
+
+    #[test]
+    fn written_times() {
+        for (text, ns) in [
+            ("0", 0),
+            ("1ns", 1),
+            ("250us", 250_000),
+            ("250\u{b5}s", 250_000),
+            ("250\u{3bc}s", 250_000),
+            (".5ms", 500_000),
+            ("10 ms", 10_000_000),
+            ("1.5s", 1_500_000_000),
+            ("15m", 900_000_000_000),
+            ("1.5h", 5_400_000_000_000),
+            ("1h30m", 5_400_000_000_000),
+        ] {
+            assert_eq!(parse_time(text).unwrap().as_nanos(), ns, "{text}");
+        }
+        for text in [
+            "", "10", "s", "ms", "-1", "-1ms", "1e3s", "0.1ns", "9e99", "9e99s", "NaN", "inf",
+            "NaNs",
+        ] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn written_sizes() {
+        for (text, bytes) in [
+            ("256", 256),
+            ("64K", 64 << 10),
+            ("64k", 64 << 10),
+            ("1M", 1 << 20),
+            ("500MiB", 500 << 20),
+            ("1.5G", 3 << 29),
+            ("2 GiB", 2 << 30),
+            ("1TiB", 1 << 40),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "K", "-1", "-1K", "NaNG", "1e300G", "99999999999G", "5s"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the kernel side counted: calls seen, lost and left out.
 
-use fathom_model::abi::{CpuStats, MAX_SYSCALLS, ShedKey, ShedValue, lost_others};
+use fathom_model::abi::{CpuStats, MAX_SYSCALLS, ShedKey, ShedValue};
+use fathom_model::layers;
 use fathom_model::meta::LayerCounts;
 use fathom_model::syscalls::SYSCALLS;
 use libbpf_rs::{MapCore, MapFlags, Object};
@@ -105,7 +106,7 @@ impl Losses {
             ..Losses::default()
         };
         for cpu in 0..cpus as u32 {
-            for call in (0..SYSCALLS.len() as u32).chain(lost_others()) {
+            for call in (0..SYSCALLS.len() as u32).chain(layers::lost_others()) {
                 let key = (cpu * MAX_SYSCALLS + call).to_ne_bytes();
                 let value = lost
                     .lookup(&key, MapFlags::ANY)

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use crate::builder::{Extent, Names};
-use crate::cells::{Cell, NULL, REST, REST_CUT};
+use crate::cells::{Cell, NULL, Names, REST, REST_CUT};
 use crate::sum::{LATENCY_BUCKETS, Latency, Sum};
 use crate::{Key, PyramidError};
 
@@ -19,6 +18,35 @@ const MAX_UNPACKED: usize = 16 << 20;
 /// The same packed, which may be a little more.
 const MAX_PACKED: u64 = MAX_UNPACKED as u64 + (1 << 20);
 const LEVEL: i32 = 1;
+
+/// What the rows of a segment cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) first_part: u64,
+    pub(crate) last_part: u64,
+    pub(crate) rows: u64,
+    /// Times of the earliest and the latest row.
+    pub(crate) first_at_ns: i64,
+    pub(crate) last_at_ns: i64,
+}
+
+impl Extent {
+    pub(crate) const NONE: Self = Self {
+        first_part: u64::MAX,
+        last_part: 0,
+        rows: 0,
+        first_at_ns: i64::MAX,
+        last_at_ns: i64::MIN,
+    };
+
+    pub(crate) fn add(&mut self, other: &Extent) {
+        self.first_part = self.first_part.min(other.first_part);
+        self.last_part = self.last_part.max(other.last_part);
+        self.rows += other.rows;
+        self.first_at_ns = self.first_at_ns.min(other.first_at_ns);
+        self.last_at_ns = self.last_at_ns.max(other.last_at_ns);
+    }
+}
 
 /// What a block is about.
 #[derive(Clone, Copy, Debug)]

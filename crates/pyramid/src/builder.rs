@@ -1,15 +1,11 @@
 //! Rows to segments.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::{self, Table};
 use fathom_model::{Batch, ColumnData, StrId};
 
-use crate::Key;
-use crate::block::{self, Block};
-use crate::cells::{Cell, Cells, NULL, fit};
+use crate::block::{self, Block, Extent};
+use crate::cells::{Cell, Cells, NULL, Names, fit};
 use crate::source::{Keys, Source};
 use crate::sum::latency_bucket;
 
@@ -81,62 +77,6 @@ struct Tier {
     fed: Vec<usize>,
     segments: u32,
     extent: Extent,
-}
-
-/// What the rows of a segment cover.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) first_part: u64,
-    pub(crate) last_part: u64,
-    pub(crate) rows: u64,
-    /// Times of the earliest and the latest row.
-    pub(crate) first_at_ns: i64,
-    pub(crate) last_at_ns: i64,
-}
-
-impl Extent {
-    const NONE: Self = Self {
-        first_part: u64::MAX,
-        last_part: 0,
-        rows: 0,
-        first_at_ns: i64::MAX,
-        last_at_ns: i64::MIN,
-    };
-
-    fn add(&mut self, other: &Extent) {
-        self.first_part = self.first_part.min(other.first_part);
-        self.last_part = self.last_part.max(other.last_part);
-        self.rows += other.rows;
-        self.first_at_ns = self.first_at_ns.min(other.first_at_ns);
-        self.last_at_ns = self.last_at_ns.max(other.last_at_ns);
-    }
-}
-
-/// Texts and their numbers.
-#[derive(Default)]
-pub(crate) struct Names {
-    numbers: HashMap<Arc<str>, i64>,
-    names: Vec<Arc<str>>,
-}
-
-impl Names {
-    fn number(&mut self, name: &[u8]) -> i64 {
-        let name = String::from_utf8_lossy(name);
-        if let Some(number) = self.numbers.get(name.as_ref()) {
-            return *number;
-        }
-        let name: Arc<str> = name.into();
-        let number = self.names.len() as i64;
-        self.names.push(name.clone());
-        self.numbers.insert(name, number);
-        number
-    }
-
-    /// What a number stands for.
-    pub(crate) fn key(&self, number: i64) -> Key {
-        let name = usize::try_from(number).ok().and_then(|n| self.names.get(n));
-        name.map_or(Key::Null, |name| Key::Text(name.clone()))
-    }
 }
 
 impl Tier {

@@ -1,9 +1,11 @@
 //! Cells of one dimension that still grow.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
-use crate::MAX_KEYS;
 use crate::sum::{LATENCY_BUCKETS, Latency, Sum};
+use crate::{Key, MAX_KEYS};
 
 /// Keys as they are in memory; texts are numbers of a `Names`.
 pub(crate) const NULL: i64 = i64::MIN;
@@ -23,6 +25,34 @@ const LEAST_BUCKETS: usize = 64;
 const LEAST_KEYS: usize = 8;
 /// Entries of the cache of recent cells.
 const CACHE: usize = 1 << 10;
+
+/// Texts and their numbers.
+#[derive(Default)]
+pub(crate) struct Names {
+    numbers: HashMap<Arc<str>, i64>,
+    names: Vec<Arc<str>>,
+}
+
+impl Names {
+    /// Of a text, a new one if it has none.
+    pub(crate) fn number(&mut self, name: &[u8]) -> i64 {
+        let name = String::from_utf8_lossy(name);
+        if let Some(number) = self.numbers.get(name.as_ref()) {
+            return *number;
+        }
+        let name: Arc<str> = name.into();
+        let number = self.names.len() as i64;
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        number
+    }
+
+    /// What a number stands for.
+    pub(crate) fn key(&self, number: i64) -> Key {
+        let name = usize::try_from(number).ok().and_then(|n| self.names.get(n));
+        name.map_or(Key::Null, |name| Key::Text(name.clone()))
+    }
+}
 
 /// Sums of one key in one bucket.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use crate::block::Extent;
 use crate::block::{self, Decoded};
-use crate::builder::Extent;
 use crate::file::{HEAD, MAGIC, VERSION};
 use crate::{Key, Latency, PyramidError, Sum};
 

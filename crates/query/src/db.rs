@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use duckdb::{Config, Connection, InterruptHandle};
 use fathom_model::meta::SessionMeta;
@@ -13,6 +12,8 @@ use fathom_session::{Session, on_latest};
 
 use crate::error::message;
 use crate::escape::sql_string;
+use crate::findings::FindingRow;
+use crate::limits::Limits;
 use crate::place::Place;
 use crate::rows::Rows;
 use crate::views::VIEWS;
@@ -36,28 +37,6 @@ const UNSTORED: &str = "CREATE VIEW unstored AS
     UNION ALL
     SELECT syscall, pid, file_id, count, 0, bytes, errors, dur_ns, max_dur_ns, hist
     FROM counters";
-
-/// What a query may use.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Memory of the database, bytes. Nothing is spilled to disk.
-    pub memory_bytes: u64,
-    /// Threads; 0 for one a processor.
-    pub threads: u32,
-    /// Time of one query from its start to its last row; `None` for no limit.
-    pub time: Option<Duration>,
-}
-
-impl Default for Limits {
-    /// 1 GiB, all processors, no time limit.
-    fn default() -> Self {
-        Self {
-            memory_bytes: 1 << 30,
-            threads: 0,
-            time: None,
-        }
-    }
-}
 
 /// A session opened for SQL: its tables, the views, macro `wall_time(ts_ns)`.
 pub struct Db {
@@ -247,18 +226,20 @@ impl Db {
         self.run(&sql)
     }
 
+    /// Fills table `findings`, which is empty until then.
+    ///
+    /// # Errors
+    /// When the database fails, and when the rows of a query are still being read.
+    pub fn set_findings(&self, rows: &[FindingRow]) -> Result<(), QueryError> {
+        if self.busy.get() {
+            return Err(QueryError::Busy);
+        }
+        findings::fill(&self.connection, rows).map_err(|e| QueryError::Sql(message(&e)))
+    }
+
     /// Where the parts are.
     pub(crate) fn place(&self) -> &Place {
         &self.place
-    }
-
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    /// Whether the rows of a query are being read.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.busy.get()
     }
 
     /// Runs a SELECT that fathom itself has made: nothing checks it, so texts in it

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::escape;
+use crate::limits::Limits;
 
 /// Why a session could not be queried. Messages are safe to print: control
 /// characters of data that they quote are escaped.
@@ -105,11 +106,7 @@ impl QueryError {
 
     /// The error behind a failure of the database. `limits` are what the query
     /// ran under; `timed_out` tells whether it was interrupted for its time.
-    pub(crate) fn from_db(
-        error: &duckdb::Error,
-        limits: &crate::Limits,
-        timed_out: bool,
-    ) -> QueryError {
+    pub(crate) fn from_db(error: &duckdb::Error, limits: &Limits, timed_out: bool) -> QueryError {
         let text = message(error);
         if text.starts_with("INTERRUPT") {
             return match timed_out {

@@ -3,9 +3,6 @@
 use duckdb::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use crate::error::message;
-use crate::{Db, QueryError};
-
 /// What creates the table; its comments document it.
 pub(crate) const SQL: &str = include_str!("../sql/tables/findings.sql");
 
@@ -34,7 +31,7 @@ pub struct FindingRow {
 }
 
 /// Whether a query may read table `findings`: then it is to be filled first
-/// ([`Db::set_findings`]). A word in a comment or a text is enough.
+/// ([`crate::Db::set_findings`]). A word in a comment or a text is enough.
 pub fn names_findings(sql: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     sql.split(|c| !word(c))
@@ -45,51 +42,38 @@ pub(crate) fn create(connection: &Connection) -> duckdb::Result<()> {
     connection.execute_batch(SQL)
 }
 
-impl Db {
-    /// Fills table `findings`, which is empty until then.
-    ///
-    /// # Errors
-    /// When the database fails, and when the rows of a query are still being read.
-    pub fn set_findings(&self, rows: &[FindingRow]) -> Result<(), QueryError> {
-        if self.is_busy() {
-            return Err(QueryError::Busy);
-        }
-        self.insert(rows).map_err(|e| QueryError::Sql(message(&e)))
+/// Replaces the rows of the table.
+pub(crate) fn fill(connection: &Connection, rows: &[FindingRow]) -> duckdb::Result<()> {
+    connection.execute_batch("DELETE FROM findings")?;
+    let mut statement = connection.prepare(
+        "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+         string_split(?, ',')::BIGINT[], ?, ?, ?, ?)",
+    )?;
+    for row in rows {
+        let examples: Vec<String> = row.examples.iter().map(i64::to_string).collect();
+        let examples = (!examples.is_empty()).then(|| examples.join(","));
+        statement.execute(params![
+            row.rule,
+            row.severity,
+            row.correctness,
+            row.confidence,
+            row.cost_ns,
+            row.title,
+            row.subject,
+            row.pid,
+            row.tid,
+            row.comm,
+            row.file_id,
+            row.path,
+            row.evidence,
+            examples,
+            row.advice,
+            row.query,
+            row.page,
+            row.caveats,
+        ])?;
     }
-
-    fn insert(&self, rows: &[FindingRow]) -> duckdb::Result<()> {
-        let connection = self.connection();
-        connection.execute_batch("DELETE FROM findings")?;
-        let mut statement = connection.prepare(
-            "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
-             string_split(?, ',')::BIGINT[], ?, ?, ?, ?)",
-        )?;
-        for row in rows {
-            let examples: Vec<String> = row.examples.iter().map(i64::to_string).collect();
-            let examples = (!examples.is_empty()).then(|| examples.join(","));
-            statement.execute(params![
-                row.rule,
-                row.severity,
-                row.correctness,
-                row.confidence,
-                row.cost_ns,
-                row.title,
-                row.subject,
-                row.pid,
-                row.tid,
-                row.comm,
-                row.file_id,
-                row.path,
-                row.evidence,
-                examples,
-                row.advice,
-                row.query,
-                row.page,
-                row.caveats,
-            ])?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use fathom_decode::Merge;
 use fathom_enrich::{EnrichOptions, Enricher};
-use fathom_model::abi::{ShedKey, ShedValue, lost_is_other};
+use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::layers;
 use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
@@ -295,7 +296,7 @@ impl Stages {
         let calls = losses
             .by_cpu
             .iter()
-            .filter(|(_, call, _)| !lost_is_other(*call));
+            .filter(|(_, call, _)| !layers::lost_is_other(*call));
         let lost: u64 = calls.map(|(_, _, value)| value.count).sum();
         meta.totals.lost = lost + damaged;
         Ok(writer.finish_with(meta, measured)?)

@@ -599,7 +599,7 @@ fn cost(meta: &SessionMeta, duration_ns: i64) -> Cost {
 }
 
 fn next(location: &str) -> Vec<NextCommand> {
-    let place = shell_words(&[location.to_string()]);
+    let place = shell_words([location]);
     let query = |purpose: &str, sql: &str| NextCommand {
         purpose: purpose.into(),
         command: text(&format!("fathom query {place} \"{sql}\"")).into_owned(),

@@ -15,7 +15,8 @@ use tokio::sync::watch;
 
 use crate::error::ApiError;
 use crate::job::Stop;
-use crate::library::{Library, Stamp, lock};
+use crate::library::{Library, Stamp};
+use crate::lock::lock;
 
 /// How much nicer than the server's other threads.
 const NICER: i32 = 5;

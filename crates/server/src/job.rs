@@ -10,7 +10,8 @@ use fathom_query::worker::Killer;
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
-use crate::library::{Library, Stamp, lock};
+use crate::library::{Library, Stamp};
+use crate::lock::lock;
 use crate::view::{Reader, View};
 
 /// Queries that run at once, over all sessions.

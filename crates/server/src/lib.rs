@@ -20,10 +20,10 @@ mod filter;
 mod guard;
 mod job;
 mod library;
+mod lock;
 mod page;
 mod selection;
 mod serve;
-mod summaries;
 mod tables;
 mod token;
 #[cfg(test)]

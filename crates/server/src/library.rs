@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use fathom_model::tables::TABLES;
@@ -17,6 +17,7 @@ use fathom_query::Limits;
 use fathom_session::{Session, on_latest};
 
 use crate::error::ApiError;
+use crate::lock::lock;
 use crate::view::View;
 
 /// Sessions that stay open.
@@ -188,12 +189,6 @@ impl Library {
         }
         entry
     }
-}
-
-/// Locks even when a thread panicked with the lock held: what these locks protect is
-/// whole at every step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a folder looks like a session: one that is damaged is one, too, and one that may not

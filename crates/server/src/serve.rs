@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::library::lock;
+use crate::lock::lock;
 
 /// Connections at once: a browser opens six, and a live page keeps one.
 const CONNECTIONS: usize = 128;

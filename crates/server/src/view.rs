@@ -9,7 +9,7 @@ use fathom_query::{Db, Limits};
 use fathom_session::Session;
 
 use crate::error::ApiError;
-use crate::library::lock;
+use crate::lock::lock;
 
 /// Connections that are kept for the next queries.
 const IDLE: usize = 2;

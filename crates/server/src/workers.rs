@@ -11,7 +11,8 @@ use fathom_query::worker::{Outcome, Program, Statement, Worker};
 
 use crate::error::ApiError;
 use crate::job::{Running, Stop};
-use crate::library::{Library, Stamp, lock};
+use crate::library::{Library, Stamp};
+use crate::lock::lock;
 
 /// Bytes of an answer at most; the worker stops before.
 const MOST_BYTES: usize = 160 << 20;

@@ -8,7 +8,7 @@ use fathom_probe::{Command, Conditions};
 use fathom_recorder::{Recorder, RunningTarget, Signals};
 use fathom_server::{Options, Server};
 
-use crate::args_ui::RecordUiOptions;
+use crate::args::RecordUiOptions;
 use crate::exit::Failure;
 use crate::ui;
 

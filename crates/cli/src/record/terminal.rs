@@ -196,9 +196,8 @@ fn findings(diagnosis: &Diagnosis, session: &Path) -> String {
         0 => String::new(),
         n => format!(", {} of data at risk", count(n as u64)),
     };
-    let session = session.to_string_lossy().into_owned();
-    let command = shell_words(&["fathom".into(), "diagnose".into(), session]);
-    format!("{findings}{risk}: {}", escape::text(&command))
+    let command = shell_words(["fathom", "diagnose", &session.to_string_lossy()]);
+    format!("{findings}{risk}: {command}")
 }
 
 fn count(number: u64) -> String {

@@ -10,7 +10,7 @@ use fathom_recorder::{Detail, Options, RowStream, Target, filters_as_given};
 use fathom_top::screen::Screen;
 use fathom_top::{Action, Frame, View, print};
 
-use crate::args_top::{TopArgs, TopFormat};
+use crate::args::{TopArgs, TopFormat};
 use crate::exit::Failure;
 use frames::{Frames, Work};
 

@@ -373,29 +373,8 @@ fn without_comments(text: &str) -> String {
     out + rest
 }
 
-/// The words of the command line in `["a", "b"]`, quoted for a shell as bytes: what is no text is
-/// made printable with the row. `None` when strace cut it.
-pub fn command_line(argv: &[u8]) -> Option<Vec<u8>> {
+/// The words of `["a", "b"]`; `None` when strace cut some.
+pub fn words(argv: &[u8]) -> Option<Vec<Vec<u8>>> {
     let words = inside(without_comment(argv))?;
-    let mut out = Vec::new();
-    for (i, word) in words.iter().enumerate() {
-        let word = string(word)?;
-        let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(b);
-        if i > 0 {
-            out.push(b' ');
-        }
-        if !word.is_empty() && word.iter().all(plain) {
-            out.extend_from_slice(&word);
-        } else {
-            out.push(b'\'');
-            for byte in word {
-                match byte {
-                    b'\'' => out.extend_from_slice(b"'\\''"),
-                    byte => out.push(byte),
-                }
-            }
-            out.push(b'\'');
-        }
-    }
-    Some(out)
+    words.into_iter().map(string).collect()
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fathom_model::escape::shell_words;
 use fathom_model::kind::Kind;
 use fathom_model::syscalls::{Arg, Syscall};
 
@@ -273,7 +274,7 @@ impl Reader<'_> {
             b"execve" | b"execveat" => {
                 let at = usize::from(name == b"execveat");
                 let path = args.get(at).and_then(|a| string(a));
-                let line = args.get(at + 1).and_then(|a| call::command_line(a));
+                let words = args.get(at + 1).and_then(|a| call::words(a));
                 task.exec();
                 task.info.pid = Some(tid);
                 if let Some(path) = &path {
@@ -281,11 +282,12 @@ impl Reader<'_> {
                     // As long a name as the kernel keeps.
                     task.info.comm = Some(base.get(..15).unwrap_or(base).to_vec());
                 }
-                task.info.cmdline = line.clone();
+                task.info.cmdline = words.as_ref().map(|words| shell_words(words).into_bytes());
                 let cwd = task.cwd.borrow().clone();
                 task.info.exe = path.and_then(|p| crate::text::absolute(cwd.as_deref(), &p));
-                if self.command.is_none() {
-                    self.command = args.get(at + 1).and_then(|a| words(a));
+                if let (None, Some(words)) = (&self.command, words) {
+                    let text = |word: Vec<u8>| String::from_utf8_lossy(&word).into_owned();
+                    self.command = Some(words.into_iter().map(text).collect());
                 }
             }
             b"prctl" if args.first() == Some(&&b"PR_SET_NAME"[..]) => {
@@ -343,12 +345,4 @@ fn fcntl(task: &Task, args: &[&[u8]], fd: Option<i32>, ret: i32) {
         }
         _ => {}
     }
-}
-
-/// The words of `["a", "b"]`; `None` when strace cut some.
-fn words(argv: &[u8]) -> Option<Vec<String>> {
-    super::value::inside(argv)?
-        .into_iter()
-        .map(|word| string(word).map(|w| String::from_utf8_lossy(&w).into_owned()))
-        .collect()
 }

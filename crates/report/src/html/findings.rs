@@ -67,11 +67,11 @@ pub(super) fn section(out: &mut String, report: &Report) {
         );
     }
     if findings.count > 0 || findings.left_out.is_some() {
-        let words = ["fathom", "diagnose", &report.storage.location].map(str::to_owned);
+        let command = shell_words(["fathom", "diagnose", &report.storage.location]);
         let _ = writeln!(
             out,
             "<p class=\"dim\">All of them, with evidence and examples: <code>{}</code></p>",
-            esc(&shell_words(&words))
+            esc(&command)
         );
     }
     out.push_str("</section>\n");

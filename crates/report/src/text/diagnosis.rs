@@ -173,9 +173,7 @@ impl Page<'_> {
         // Not broken: it is there to be copied.
         let label = self.style.dim(&format!("{:<LABEL$}", "all calls"));
         let number = number.to_string();
-        let words = ["fathom", "query", self.session, "--finding", &number];
-        let command = words.map(str::to_owned);
-        let command = escape::text(&shell_words(&command)).into_owned();
+        let command = shell_words(["fathom", "query", self.session, "--finding", &number]);
         self.line(&format!("   {label}  {command}"));
     }
 

@@ -130,10 +130,7 @@ impl Page<'_> {
             );
             if !session.command.is_empty() {
                 let command = shell_words(&session.command);
-                line.push_str(&format!(
-                    ", {}",
-                    escape::shorten(&escape::text(&command), 60)
-                ));
+                line.push_str(&format!(", {}", escape::shorten(&command, 60)));
             }
             self.line(&line);
         }

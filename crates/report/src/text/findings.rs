@@ -77,8 +77,7 @@ impl Page<'_> {
                 self.line(&format!("  {}{}", " ".repeat(LABEL), self.style.dim(&site)));
             }
         }
-        let words = ["fathom", "diagnose", &self.report.storage.location].map(str::to_owned);
-        let command = escape::text(&shell_words(&words)).into_owned();
+        let command = shell_words(["fathom", "diagnose", &self.report.storage.location]);
         self.line(&format!(
             "  evidence, examples and what to do instead: {command}"
         ));

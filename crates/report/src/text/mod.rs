@@ -85,7 +85,7 @@ impl Page<'_> {
         let what = if session.command.is_empty() {
             escape::text(&session.target).into_owned()
         } else {
-            escape::text(&shell_words(&session.command)).into_owned()
+            shell_words(&session.command)
         };
         let line = self.style.bold(&shorten(&what, self.width));
         self.line(&line);

@@ -13,6 +13,7 @@ mod request;
 mod schema;
 pub(crate) mod sessions;
 mod sql;
+mod summaries;
 mod threads;
 mod tiles;
 mod timeline;
@@ -31,14 +32,13 @@ use crate::diagnoses::Diagnoses;
 use crate::error::ApiError;
 use crate::job::Jobs;
 use crate::library::Library;
-use crate::summaries::Summaries;
 use crate::workers::Workers;
 
 /// What every address needs.
 pub(crate) struct App {
     pub jobs: Jobs,
     pub library: Arc<Library>,
-    pub summaries: Summaries,
+    pub summaries: summaries::Summaries,
     pub diagnoses: Diagnoses,
     pub workers: Workers,
 }
@@ -49,7 +49,7 @@ impl App {
         Self {
             jobs: Jobs::new(library.clone()),
             library,
-            summaries: Summaries::default(),
+            summaries: summaries::Summaries::default(),
             diagnoses: Diagnoses::default(),
             workers: Workers::default(),
         }

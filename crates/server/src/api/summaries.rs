@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use fathom_session::Session;
 
-use crate::api::sessions::{SessionSummary, summary, unreadable};
+use super::sessions::{SessionSummary, summary, unreadable};
 use crate::error::ApiError;
-use crate::library::{Library, Stamp, lock};
+use crate::library::{Library, Stamp};
+use crate::lock::lock;
 
 /// How long a list waits for all sessions together that take long to open.
 const LONG: Duration = Duration::from_secs(3);

@@ -1,17 +1,29 @@
 //! The options: declared here and nowhere else.
 
+#[cfg(feature = "analyse")]
+mod diff;
+mod keep;
+mod top;
+#[cfg(feature = "analyse")]
+mod ui;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fathom_model::units;
 use fathom_recorder::FilterArgs;
 use fathom_session::Share;
 
-use crate::args_keep::{KeepOptions, RepairArgs, SnapshotArgs};
-use crate::args_top::TopArgs;
-#[cfg(feature = "analyse")]
-use crate::args_ui::{RecordUiOptions, UiArgs};
 use crate::help;
+
+#[cfg(feature = "analyse")]
+pub use diff::{DiffArgs, DiffFormat};
+pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
+pub use top::{TopArgs, TopFormat};
+#[cfg(feature = "analyse")]
+pub use ui::{RecordUiOptions, UiArgs};
 
 /// What an application really asks of storage.
 #[derive(Debug, Parser)]
@@ -58,7 +70,7 @@ pub enum Action {
     /// What changed between two sessions, or two sets of them, and whether it is more than
     /// noise; exit status 1 when it is worse
     #[cfg(feature = "analyse")]
-    Diff(crate::diff::DiffArgs),
+    Diff(DiffArgs),
     /// SQL over a session
     #[cfg(feature = "analyse")]
     Query(QueryArgs),
@@ -159,7 +171,7 @@ pub struct RecordArgs {
     pub hash_in: Option<HashInArg>,
     /// Bytes of each call that --content takes at most: up to 4M for hash,
     /// 16K for plain [default: 1M, 256]
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = content_bytes)]
     pub content_max: Option<u32>,
     /// Record from where in its program each call was made, too: functions, and lines where
     /// there is debug information. Costs more than all the rest (docs/guide.md)
@@ -168,9 +180,9 @@ pub struct RecordArgs {
     /// Counters of perf to read of each call.
     #[arg(long, value_name = "LIST", help = help::counters())]
     pub counters: Vec<String>,
-    /// Stop recording after SECONDS; the command goes on
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub duration: Option<std::time::Duration>,
+    /// Stop recording after TIME (10, 1.5s, 15m); the command goes on
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub duration: Option<Duration>,
     /// Memory of the ring of each CPU, MiB
     #[arg(long, value_name = "MIB", default_value_t = 32,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -252,7 +264,7 @@ pub struct FilterOptions {
     pub errors_only: bool,
     /// Only calls that take at least TIME: 250us, 10ms, 1.5s
     #[arg(long, value_name = "TIME", value_parser = time)]
-    pub min_duration: Option<std::time::Duration>,
+    pub min_duration: Option<Duration>,
 }
 
 impl FilterOptions {
@@ -391,9 +403,9 @@ pub struct QueryArgs {
     /// Memory that the statement may use, MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub memory_mib: u64,
-    /// Seconds after which the statement is ended
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub timeout: Option<std::time::Duration>,
+    /// End the statement after TIME (30, 500ms, 2m)
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub timeout: Option<Duration>,
 }
 
 /// By what sums are split.
@@ -420,7 +432,8 @@ pub enum ByArg {
 #[cfg(feature = "analyse")]
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Times are counted from the beginning of the recording: 2.5s, 300ms, 17us, 4ns.
+    after_help = help::TIMES.to_owned() + "
+
 One row a bucket of time and key that has calls, those keys first that took most time;
 all keys that are not among the --top share rows with rest = true. Buckets are a power of two of
 nanoseconds wide; there are at least --pixels of them in the window and at most twice as many."
@@ -429,11 +442,11 @@ pub struct ZoomArgs {
     /// Directory of the session
     pub session: PathBuf,
     /// Beginning of the window [default: the first call]
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    pub from: Option<std::time::Duration>,
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
     /// End of the window [default: after the last call]
-    #[arg(long, alias = "to", value_name = "TIME", value_parser = moment)]
-    pub until: Option<std::time::Duration>,
+    #[arg(long, alias = "to", value_name = "TIME")]
+    pub until: Option<String>,
     /// Buckets of time, at least
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub pixels: u32,
@@ -533,21 +546,11 @@ pub struct DoctorArgs {
     pub syscalls: bool,
 }
 
-/// A number of bytes, K and M for 2^10 and 2^20 of them.
-fn bytes(text: &str) -> Result<u32, String> {
-    let (digits, unit) = match text.strip_suffix(['K', 'k']) {
-        Some(digits) => (digits, 1 << 10),
-        None => match text.strip_suffix(['M', 'm']) {
-            Some(digits) => (digits, 1 << 20),
-            None => (text, 1),
-        },
-    };
-    digits
-        .parse::<u32>()
-        .ok()
-        .and_then(|n| n.checked_mul(unit))
-        .filter(|n| *n > 0)
-        .ok_or_else(|| "not a positive number of bytes, such as 256, 64K or 1M".to_string())
+fn content_bytes(text: &str) -> Result<u32, String> {
+    match u32::try_from(units::parse_bytes(text)?) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("not between 1 and 4GiB".to_string()),
+    }
 }
 
 fn share(text: &str) -> Result<SharedWith, String> {
@@ -566,64 +569,21 @@ fn share(text: &str) -> Result<SharedWith, String> {
     })
 }
 
-/// A positive number of seconds.
-pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
-    text.parse::<f64>()
-        .ok()
-        .filter(|seconds| *seconds > 0.0)
-        .and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "not a positive number of seconds".to_string())
-}
-
-#[cfg(feature = "analyse")]
-fn moment(text: &str) -> Result<std::time::Duration, String> {
-    match text {
-        "0" => Ok(std::time::Duration::ZERO),
-        _ => time(text),
-    }
-}
-
-/// A time with its unit. A fraction is allowed, which crates for times refuse, and no chain
-/// (`1m30s`), which they take.
-pub fn time(text: &str) -> Result<std::time::Duration, String> {
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "ns" => 1e-9,
-        "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        _ => return Err("a time is a number with ns, us, ms or s, as 10ms".to_string()),
+/// A time that is not 0, of which the unit may be left out: then it is of seconds.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let Ok(seconds) = text.parse() else {
+        return time(text);
     };
-    number
-        .parse::<f64>()
+    Duration::try_from_secs_f64(seconds)
         .ok()
-        .and_then(|number| std::time::Duration::try_from_secs_f64(number * unit).ok())
         .filter(|time| !time.is_zero())
         .ok_or_else(|| "not a positive time".to_string())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::time;
-
-    #[test]
-    fn times_have_units() {
-        for (text, ns) in [
-            ("1ns", 1),
-            ("250us", 250_000),
-            ("250\u{b5}s", 250_000),
-            ("10ms", 10_000_000),
-            ("1.5s", 1_500_000_000),
-        ] {
-            assert_eq!(time(text).unwrap().as_nanos(), ns, "{text}");
-        }
-        for text in [
-            "", "10", "ms", "-1ms", "0s", "1m", "1 ms", "1e3s", "0.1ns", "9e99s",
-        ] {
-            assert!(time(text).is_err(), "{text}");
-        }
+/// A time that is not 0.
+pub fn time(text: &str) -> Result<Duration, String> {
+    match units::parse_time(text)? {
+        Duration::ZERO => Err("not a positive time".to_string()),
+        time => Ok(time),
     }
 }

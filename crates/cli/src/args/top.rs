@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use fathom_top::{Column, Dimension};
 
-use crate::args::{FilterOptions, seconds};
+use super::{FilterOptions, seconds};
 use crate::help;
 
 /// By what is added up.
@@ -68,8 +68,8 @@ pub struct TopArgs {
     /// Only names with TEXT in them
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
-    /// Seconds between frames
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    /// Time between frames (0.5, 250ms, 1m)
+    #[arg(short, long, value_name = "TIME", default_value = "1", value_parser = seconds)]
     pub interval: Duration,
     /// End after so many frames
     #[arg(short = 'n', long, value_name = "FRAMES", value_parser = clap::value_parser!(u64).range(1..))]

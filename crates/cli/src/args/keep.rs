@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use fathom_model::units;
 use fathom_recorder::KeepLimit;
 
-use crate::args::time;
+use super::time;
 
 /// Options of `record` for recordings that run for long.
 #[derive(Debug, Args)]
@@ -61,43 +62,19 @@ pub struct RepairArgs {
     pub dry_run: bool,
 }
 
-/// A size or a time: a number of M is MiB and one of m minutes, so that crates for either, which
-/// do not mind the case, would take one for the other.
+/// A size or a time, by its unit: M is MiB and m are minutes.
 fn keep_limit(text: &str) -> Result<KeepLimit, String> {
-    const BYTES: [(&str, u32); 7] = [
-        ("KiB", 10),
-        ("MiB", 20),
-        ("GiB", 30),
-        ("TiB", 40),
-        ("K", 10),
-        ("M", 20),
-        ("G", 30),
-    ];
-    let wrong = || "not a time (60s, 15m, 2h) or size (500MiB, 2GiB)".to_string();
-    for (unit, shift) in BYTES {
-        if let Some(number) = text.strip_suffix(unit) {
-            let bytes = number.parse::<f64>().map_err(|_| wrong())? * (1u64 << shift) as f64;
-            if !(bytes >= f64::from(1 << 20) && bytes < (1u64 << 60) as f64) {
-                return Err("a size is at least 1MiB".to_string());
-            }
-            return Ok(KeepLimit::Bytes(bytes as u64));
-        }
-    }
-    let minutes = |number: &str, seconds: f64| {
-        number
-            .parse::<f64>()
-            .ok()
-            .and_then(|n| Duration::try_from_secs_f64(n * seconds).ok())
-    };
-    let time = match (text.strip_suffix('m'), text.strip_suffix('h')) {
-        (Some(number), _) => minutes(number, 60.0),
-        (_, Some(number)) => minutes(number, 3600.0),
-        _ => time(text).ok(),
-    };
-    match time {
-        Some(time) if time < Duration::from_secs(1) => Err("a time is at least 1s".to_string()),
-        Some(time) if time.as_secs() < 1 << 32 => Ok(KeepLimit::Time(time)),
-        _ => Err(wrong()),
+    match text.chars().last() {
+        Some('B' | 'K' | 'M' | 'G' | 'T') => match units::parse_bytes(text)? {
+            bytes if (1 << 20..1 << 60).contains(&bytes) => Ok(KeepLimit::Bytes(bytes)),
+            _ => Err("a size is at least 1MiB".to_string()),
+        },
+        Some(unit) if unit.is_alphabetic() => match time(text)? {
+            time if time < Duration::from_secs(1) => Err("a time is at least 1s".to_string()),
+            time if time.as_secs() < 1 << 32 => Ok(KeepLimit::Time(time)),
+            _ => Err("a time is below 136 years".to_string()),
+        },
+        _ => Err("not a time (60s, 15m, 2h) or size (500MiB, 2GiB)".to_string()),
     }
 }
 
@@ -118,7 +95,7 @@ mod tests {
             assert_eq!(keep_limit(text), Ok(limit), "{text}");
         }
         for text in [
-            "", "60", "s", "-1s", "0s", "1ms", "1KiB", "2GB", "m", "1e300h", "NaNs", "NaNG",
+            "", "60", "s", "-1s", "0s", "1ms", "1KiB", "m", "1e300h", "NaNs", "NaNG",
         ] {
             assert!(keep_limit(text).is_err(), "{text}");
         }
