@@ -115,7 +115,7 @@ fn by(by: ByArg) -> By {
 fn ns(ns: i64) -> String {
     match ns.unsigned_abs() {
         0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{} us", ns as f64 / 1e3),
+        1_000..1_000_000 => format!("{} µs", ns as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{} ms", ns as f64 / 1e6),
         _ => format!("{} s", ns as f64 / 1e9),
     }

@@ -24,9 +24,9 @@ pub fn bytes(n: i64) -> String {
     scaled(n as f64, 1024.0, &UNITS)
 }
 
-/// A duration: `870 ns`, `12.3 us`, `1.50 s`, `2 min 5 s`, `3 h 12 min`.
+/// A duration: `870 ns`, `12.3 µs`, `1.50 s`, `2 min 5 s`, `3 h 12 min`.
 pub fn duration(ns: i64) -> String {
-    const UNITS: [&str; 4] = ["ns", "us", "ms", "s"];
+    const UNITS: [&str; 4] = ["ns", "µs", "ms", "s"];
     let seconds = (ns as f64 / 1e9).round() as i64;
     if seconds >= 3600 {
         format!("{} h {} min", count(seconds / 3600), seconds % 3600 / 60)
@@ -136,7 +136,7 @@ mod tests {
     fn durations() {
         assert_eq!(duration(0), "0 ns");
         assert_eq!(duration(999), "999 ns");
-        assert_eq!(duration(1000), "1.00 us");
+        assert_eq!(duration(1000), "1.00 µs");
         assert_eq!(duration(999_999), "1.00 ms");
         assert_eq!(duration(12_345_678), "12.3 ms");
         assert_eq!(duration(4_000_000_000), "4.00 s");

@@ -325,7 +325,7 @@ fn a_killed_recorder_and_32_bit_programs_are_named() {
     meta.totals.compat = 3;
     let report = build(&meta, sample::fixed);
     assert_eq!(report.session.state, State::Killed);
-    // Up to the last stored call: 3.992 s + 5.99 us or 3.994 s + 0.7 us.
+    // Up to the last stored call: 3.992 s + 5.99 µs or 3.994 s + 0.7 µs.
     assert_eq!(report.session.duration_ns, 3_994_000_700);
     assert!(
         report

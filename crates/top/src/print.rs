@@ -86,7 +86,7 @@ mod tests {
             .lines()
             .nth(2)
             .map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let want = "2.50 ms 1,234 1 1.00 MiB 2.05 us 4.09 us 4.00 us /data";
+        let want = "2.50 ms 1,234 1 1.00 MiB 2.05 µs 4.09 µs 4.00 µs /data";
         assert_eq!(last.map(|words| words.join(" ")).as_deref(), Some(want));
 
         let mut out = Vec::new();
