@@ -20,8 +20,8 @@ use crate::text_key::key_of;
 
 /// Files and directories that were waited for, from which on they count.
 const MIN_FILES: usize = 100;
-/// Share of the process's time that goes into the waits.
-const MIN_PART: f64 = 0.15;
+/// Share of its time that several workers would save the process: less is not worth writing them.
+const MIN_SAVED: f64 = 0.1;
 /// Requests on their way at a time, on average, from which on there is concurrency. One thread has
 /// one at a time; four workers that also compute may have less than two on a fast device.
 const MAX_DEPTH: f64 = 1.5;
@@ -36,8 +36,8 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A process goes through many files or directories that are not in memory, one by one. Each has to be looked up, described and read from the \
            device, and readahead does not reach from one file to the next: the device has one request at a time, although it could work on many.",
-    when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited for the device in 100 or more different files or directories, for 15 % or \
-           more of its time in the recording; when several of its threads wait, of the time of all of them. Of reads those within the first 128 KiB of a file count: what is \
+    when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited for the device in 100 or more different files or directories, for so long \
+           that four workers would save a tenth or more of its time in the recording (three quarters of the waits); when several of its threads wait, of the time of all of them. Of reads those within the first 128 KiB of a file count: what is \
            behind is the matter of readahead. While its reads were on their way, the device had fewer than 1.5 of the recorded processes on average, all pieces \
            of one call counted once: one thread has 1, and workers that also compute may stay below 2 on a fast device. How long a call waited is its time off the CPU for I/O; in a recording without layer sched the duration of calls that read from the device.",
     cost: "three quarters of the waits, as if four workers shared the files",
@@ -226,7 +226,7 @@ impl Rule for ColdSmallFiles {
             let depth = 1.0 + process.met_ns as f64 / process.requests_ns.max(1) as f64;
             let cost = waited / WORKERS * (WORKERS - 1) / threads;
             let many = process.files.len() >= MIN_FILES && process.requests_ns > 0;
-            if !many || part < MIN_PART || depth >= MAX_DEPTH || !run.matters(cost) {
+            if !many || part * (WORKERS - 1) as f64 / (WORKERS as f64) < MIN_SAVED || depth >= MAX_DEPTH || !run.matters(cost) {
                 continue;
             }
             let files = i64::try_from(process.files.len()).unwrap_or(i64::MAX);

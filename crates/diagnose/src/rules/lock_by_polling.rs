@@ -27,7 +27,7 @@ static INFO: RuleInfo = RuleInfo {
            The lock may be one of the kernel (flock with LOCK_NB, F_SETLK), which could wait. Or several processes use a name as a lock: who can make it (mkdir, open with O_EXCL, link, symlink) has the lock, and the others try again and again until it is removed: each attempt costs calls, often a process, \
            and the name stays when its maker is killed.",
     when: "Two or more processes failed to make one name (EEXIST), or to get a lock of one file (flock, F_SETLK or F_OFD_SETLK with EAGAIN or EACCES), and twice or more one that had failed got it at a later attempt, after it was removed or given up. \
-           Where each attempt is a process of its own (mkdir or flock in a shell), the process that started them is the one that waits. Who has written to another file since it failed, outside the directory of the lock, does not wait: it tries, and does something else. Calls that \
+           Where each attempt is a process of its own (mkdir or flock in a shell), the process that started them is the one that waits. Who has written to another file since it failed (for a name: outside its directory), or has tried to lock another one, does not wait: it does something else. Calls that \
            only find what is there already (mkdir -p) have no removal.",
     cost: "the failed calls, and the time in which no process had the lock while one waited that got it later",
     advice: "Let the kernel wait: flock without LOCK_NB, F_SETLKW; in SQLite fewer and larger transactions, or BEGIN IMMEDIATE in one writer. In place of a name, open a lock file once and call flock on it, which waits and returns as soon as the lock is free; the kernel releases it when its holder ends. In a shell: `flock lockfile command`.",
@@ -242,11 +242,17 @@ fn on_name(call: &Call) -> Option<(Key, Act)> {
 }
 
 impl LockByPolling {
-    /// A process writes: unless beside the lock, as into a file that it links to the lock's name, it does something else than wait.
+    /// A process writes, or tries another lock: it does something else than wait. Unless it writes beside the name that it wants to make: the file may be one that
+    /// it links to that name.
     fn works(&mut self, call: &Call) {
         let Some(Some(key)) = self.waits_for.get(&call.pid) else { return };
         let Some(lock) = self.locks.get_mut(key) else { return };
-        if call.path.is_some_and(|path| directory(path) != directory(&lock.path)) {
+        let beside = || call.path.is_some_and(|path| directory(path) == directory(&lock.path));
+        let works = match key {
+            Key::Name(_) => call.kind == Kind::Write && !beside(),
+            Key::File(id) => call.file != Some(*id),
+        };
+        if works {
             lock.waiting.retain(|waiter| waiter.pid != call.pid);
             self.waits_for.remove(&call.pid);
         }
@@ -278,6 +284,9 @@ impl Rule for LockByPolling {
             _ => on_name(call),
         };
         let Some((key, act)) = act else { return };
+        if matches!(key, Key::File(_)) && matches!(act, Act::Fails | Act::Gets) {
+            self.works(call);
+        }
         if act == Act::Fails {
             let path = name(call).unwrap_or("");
             self.locks.entry(key).fails(call, path, context.state);
@@ -387,6 +396,39 @@ mod tests {
         let found = fires("lock-by-polling", s);
         assert!(found[0].evidence[2].value >= 8.0 * 500_000.0, "{found:?}");
         silent("lock-by-polling", file_locks(10, 1));
+    }
+
+    #[test]
+    fn silent_on_who_takes_another_lock_then() {
+        let run = |other: bool| {
+            let mut s = Scenario::new();
+            for _ in 0..6 {
+                s.process(100);
+                let held = s.open("/data/a", "O_RDWR|O_CREAT");
+                s.flock(held, 1_000);
+                s.process(200);
+                let fd = s.open("/data/a", "O_RDWR|O_CREAT");
+                s.fail("flock", fd, "EAGAIN");
+                if other {
+                    let next = s.open("/data/b", "O_RDWR|O_CREAT");
+                    s.flock(next, 1_000);
+                    s.close(next);
+                }
+                s.process(300);
+                let third = s.open("/data/a", "O_RDWR|O_CREAT");
+                s.fail("flock", third, "EAGAIN");
+                s.close(third);
+                s.process(100);
+                s.close(held);
+                s.wait_ms(20);
+                s.process(200);
+                s.flock(fd, 1_000);
+                s.close(fd);
+            }
+            s
+        };
+        fires("lock-by-polling", run(false));
+        silent("lock-by-polling", run(true));
     }
 
     /// A process tries to make a name, comes back after another has removed it and may have worked in between.

@@ -33,7 +33,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A script or program starts a program for each line or file. The kernel has to copy the process and replace it, and the loader has to find, open and map its libraries each time: \
            that takes longer than the work.",
     when: "50 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries and the settings of the system (/etc, locales) were loaded adds up to 20 % or more \
-           of the time of the process that started them, and to 20 % or more of theirs. When they ran at the same time, the sums are divided by how many did on average.",
+           of the time of the process that started them, and to 20 % or more of theirs: one process for all items saves this part only. Fewer processes are steps of a script rather than items, and more names those of a build. When they ran at the same time, the sums are divided by how many did on average.",
     cost: "from the start of each process to the last call on a library or on a setting of the system before it read or wrote another file",
     advice: "Start one process for all items: one awk or sed program in place of a loop, `xargs` or `find -exec ... {} +` with many arguments, or what the shell itself has (`${x%.*}`, `read`, `[[ ]]`, `$((...))`).",
     not_when: "Not when the items come one at a time and are waited for.",

@@ -52,7 +52,7 @@ static INFO: RuleInfo = RuleInfo {
            the same time as one sector. A sync is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each write to a \
            file that was opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. What was stored through a mapping before an msync is at most the \
            length of the range, and at most what the device was given. Before a sync the writes with O_DIRECT since the one before count as part of it. \
-           A sync counts for four times the median at most: what takes longer waits for others, and is taken from both sides of the share. Syncs of several files that a process makes durable in turn (a database and its journal, and \
+           A sync counts for four times the median at most: what takes longer waits for others. Syncs of several files that a process makes durable in turn (a database and its journal, and \
            the directory of both) are judged together, four or more of each name, and so are those of processes that sync the same files. \
            A new file that is renamed onto an old one is none of these: without the sync the rename could leave an empty file. Or 16 or more new files, each with little in it, that a process \
            makes durable one after the other, each before it creates the next, and gives another name then, without a sync of the directory: it has promised none of these names yet, so one sync \
@@ -139,11 +139,9 @@ impl Syncs {
         (self.busy_ns as f64 * share.min(1.0)) as i64
     }
 
-    /// Its share of the time from the first to the last, without that in which the slow ones waited for others.
+    /// Its share of the time from the first to the last.
     fn part(&self) -> f64 {
-        let own = self.own_ns();
-        let for_others = self.busy_ns - own;
-        own as f64 / (self.last_at_ns - self.first_at_ns - for_others).max(1) as f64
+        self.own_ns() as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
     }
 
     fn cost(&self) -> i64 {
