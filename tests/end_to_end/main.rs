@@ -47,6 +47,7 @@ mod queries;
 mod reconciled;
 mod record_only;
 mod running;
+mod session_names;
 mod stacks;
 mod starved;
 mod stored;

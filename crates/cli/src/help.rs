@@ -90,6 +90,8 @@ pub use analyse::*;
 
 #[cfg(feature = "analyse")]
 mod analyse {
+    use fathom_query::escape::wrap;
+
     use super::list;
 
     /// Below the help of `query`.
@@ -104,24 +106,10 @@ The statement can read this session only and write nothing.",
         text
     }
 
-    /// Names behind a title, in lines that fit a terminal, with a full stop.
+    /// Names behind a title, in lines that fit a terminal.
     fn wrapped<'a>(title: &str, names: impl Iterator<Item = &'a str>) -> String {
-        const WIDTH: usize = 80;
-        let (mut text, mut width) = (title.to_string(), title.len());
-        let mut names = names.peekable();
-        while let Some(name) = names.next() {
-            let behind = if names.peek().is_some() { "," } else { ".\n" };
-            width += 1 + name.len() + 1;
-            if width > WIDTH {
-                text.push('\n');
-                width = name.len() + 1;
-            } else {
-                text.push(' ');
-            }
-            text.push_str(name);
-            text.push_str(behind);
-        }
-        text
+        let names: Vec<&str> = names.collect();
+        wrap(&format!("{title} {}.", names.join(", ")), 80).join("\n") + "\n"
     }
 
     /// Help of `--format` of `query` and `zoom`.

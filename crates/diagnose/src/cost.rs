@@ -2,10 +2,8 @@
 //!
 //! 100 million calls are to take seconds: once a file, a path and a thread are known, further
 //! calls on them have to get by with few.
-#![allow(unsafe_code)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use fathom_testkit::{Counting, allocations};
 
 use crate::engine::{Diagnosis, Engine};
 use crate::rules;
@@ -13,33 +11,6 @@ use crate::scenario::Scenario;
 use crate::workers::Workers;
 
 /// The allocator of all tests of this crate.
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the allocator of the system.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Not while the thread ends.
-        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
@@ -74,12 +45,12 @@ fn known_files_and_threads_cost_little_memory() {
     let batches = busy().batches();
     let mut engine = Engine::default();
     engine.feed_together(&batches);
-    let before = COUNT.get();
+    let before = allocations();
     engine.feed_together(&batches);
-    let allocations = COUNT.get() - before;
+    let allocated = allocations() - before;
     let calls = engine.diagnosis().calls / 2;
     assert!(calls > 10_000);
-    let each = allocations as f64 / calls as f64;
+    let each = allocated as f64 / calls as f64;
     // One, mostly for the sets of bytes that rules begin anew at each read or sync.
     assert!(each < 1.5, "{each} allocations a call");
 }

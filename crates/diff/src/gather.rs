@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fathom_diagnose::Diagnosis;
 use fathom_model::meta::{SessionMeta, State};
 use fathom_query::fetch::{Row, rows};
-use fathom_query::{Db, QueryError};
+use fathom_query::{Db, QueryError, read_row};
 use fathom_session::Session;
 
 use crate::DiffError;
@@ -90,7 +90,8 @@ impl Profile {
             "SELECT min(ts_ns) AS first, max(ts_ns + coalesce(dur_ns, 0)) AS last,
                 count(dur_ns) AS timed, count(*) AS calls FROM syscalls",
             |row| {
-                let (first, last) = (row.maybe_int("first")?, row.maybe_int("last")?);
+                let first: Option<i64> = row.get("first")?;
+                let last: Option<i64> = row.get("last")?;
                 Ok((first, last, row.int("timed")?, row.int("calls")?))
             },
         )?;
@@ -114,13 +115,11 @@ impl Profile {
                     operation: operation(row)?,
                 })
             })?,
-            errors: rows(db, "FROM by_error", |row| {
-                Ok(Failure {
-                    syscall: row.text("syscall")?,
-                    errno: row.text("errno")?,
-                    calls: row.int("calls")?,
-                })
-            })?,
+            errors: rows(
+                db,
+                "FROM by_error",
+                |row| read_row!(row => Failure { syscall errno calls }),
+            )?,
             layers: rows(
                 db,
                 "SELECT call, layer, name, count(*) AS visits, bounded(sum(self_ns)) AS self_ns
@@ -128,24 +127,11 @@ impl Profile {
                  LEFT JOIN (SELECT rid, any_value(name) AS call FROM slices
                             WHERE layer = 'syscall' AND depth = 0 GROUP BY rid) USING (rid)
                  WHERE layer <> 'syscall' GROUP BY ALL",
-                |row| {
-                    Ok(LayerVisit {
-                        call: row.maybe_text("call")?,
-                        layer: row.text("layer")?,
-                        name: row.text("name")?,
-                        visits: row.int("visits")?,
-                        self_ns: row.int("self_ns")?,
-                    })
-                },
+                |row| read_row!(row => LayerVisit { call layer name visits self_ns }),
             )?,
             devices: rows(db, "FROM by_device", |row| {
-                Ok(Device {
-                    device: row.text("device")?,
-                    op: row.text("op")?,
-                    requests: row.int("requests")?,
-                    errors: row.int("errors")?,
-                    bytes: row.int("bytes")?,
-                    time_ns: row.int("device_ns")?,
+                read_row!(row => Device {
+                    device op requests errors bytes time_ns = "device_ns"
                 })
             })?,
             findings: None,
@@ -168,15 +154,8 @@ impl Profile {
 }
 
 fn operation(row: Row<'_>) -> Result<Operation, QueryError> {
-    Ok(Operation {
-        syscall: row.text("syscall")?,
-        class: row.text("class")?,
-        path: row.maybe_text("path")?,
-        calls: row.int("calls")?,
-        errors: row.int("errors")?,
-        asked: row.int("asked")?,
-        bytes: row.int("bytes")?,
-        time_ns: row.int("total_ns")?,
+    read_row!(row => Operation {
+        syscall class path calls errors asked bytes time_ns = "total_ns"
     })
 }
 
@@ -188,9 +167,9 @@ fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
         "SELECT syscall, p50_ns, p90_ns, p99_ns FROM by_syscall",
         |row| {
             let latency = latencies.entry(row.text("syscall")?).or_default();
-            latency.p50_ns = row.maybe_int("p50_ns")?;
-            latency.p90_ns = row.maybe_int("p90_ns")?;
-            latency.p99_ns = row.maybe_int("p99_ns")?;
+            latency.p50_ns = row.get("p50_ns")?;
+            latency.p90_ns = row.get("p90_ns")?;
+            latency.p99_ns = row.get("p99_ns")?;
             latency.blocks = vec![Block::default(); BLOCKS];
             Ok(())
         },

@@ -150,21 +150,7 @@ impl Judge {
         kind: Kind,
         matters: bool,
     ) -> Draft {
-        let [before, after] = &samples;
-        let (b, a) = (stats::mean(before), stats::mean(after));
-        let figure = Figure {
-            metric,
-            before: Some(b),
-            after: Some(a),
-            change: (b > 0.0).then(|| a / b - 1.0),
-            verdict: Verdict::WithinNoise,
-            why: String::new(),
-            p: None,
-            interval: None,
-            effect: self.repeated().then(|| stats::cliffs_delta(before, after)),
-            threshold_ns: None,
-            samples,
-        };
+        let figure = self.figure(metric, samples);
         let mut draft = Draft {
             figure,
             test: None,
@@ -173,7 +159,7 @@ impl Judge {
             blind: false,
         };
         let all = || draft.figure.samples.iter().flatten();
-        if all().all(|x| *x == b) {
+        if all().all(|x| Some(*x) == draft.figure.before) {
             draft.figure.verdict = Verdict::Same;
             return draft;
         }
@@ -187,26 +173,34 @@ impl Judge {
 
     /// Calls beyond a threshold, as they were tested.
     pub fn tail(&self, tail: Tail) -> Draft {
-        let [before, after] = &tail.beyond;
-        let (b, a) = (stats::mean(before), stats::mean(after));
         Draft {
             figure: Figure {
-                metric: Metric::Tail,
-                before: Some(b),
-                after: Some(a),
-                change: (b > 0.0).then(|| a / b - 1.0),
-                verdict: Verdict::WithinNoise,
-                why: String::new(),
-                p: None,
-                interval: None,
-                effect: self.repeated().then(|| stats::cliffs_delta(before, after)),
                 threshold_ns: Some(tail.threshold_ns),
-                samples: tail.beyond,
+                ..self.figure(Metric::Tail, tail.beyond)
             },
             test: Some(tail.test),
             weight: 1.0,
             logarithmic: false,
             blind: !self.repeated() && !self.quiet,
+        }
+    }
+
+    /// The figure before it is tested.
+    fn figure(&self, metric: Metric, samples: [Vec<f64>; 2]) -> Figure {
+        let [before, after] = &samples;
+        let (b, a) = (stats::mean(before), stats::mean(after));
+        Figure {
+            metric,
+            before: Some(b),
+            after: Some(a),
+            change: (b > 0.0).then(|| a / b - 1.0),
+            verdict: Verdict::WithinNoise,
+            why: String::new(),
+            p: None,
+            interval: None,
+            effect: self.repeated().then(|| stats::cliffs_delta(before, after)),
+            threshold_ns: None,
+            samples,
         }
     }
 

@@ -14,7 +14,6 @@ pub(crate) struct Test {
     pub margin: f64,
 }
 
-/// Mean.
 pub(crate) fn mean(sample: &[f64]) -> f64 {
     if sample.is_empty() {
         return 0.0;
@@ -171,7 +170,6 @@ pub(crate) fn holm(tests: &[(f64, f64)]) -> Vec<f64> {
     out
 }
 
-/// Median.
 pub(crate) fn median(sample: &mut [f64]) -> Option<f64> {
     sample.sort_by(f64::total_cmp);
     let middle = sample.len() / 2;

@@ -1,42 +1,13 @@
 //! What a call costs in allocations, which do not depend on the machine: none, once its file
 //! and its thread are known.
-#![allow(unsafe_code, clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)]
 
 mod common;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use fathom_decode::Event;
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{CacheFacts, CallRecord};
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the allocator of the system.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Not while the thread ends.
-        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use fathom_testkit::{Counting, allocations};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -75,9 +46,9 @@ fn a_cached_read_allocates_nothing() {
     let rows = enricher.pending_rows();
     enricher.take();
     begin += CALLS * 100;
-    let before = COUNT.with(Cell::get);
+    let before = allocations();
     cached_reads(&mut enricher, begin);
-    let allocations = COUNT.with(Cell::get) - before;
+    let allocated = allocations() - before;
     assert_eq!((rows, enricher.pending_rows()), (CALLS as usize, rows));
-    assert!(allocations < 32, "{allocations} for {CALLS} calls");
+    assert!(allocated < 32, "{allocated} for {CALLS} calls");
 }

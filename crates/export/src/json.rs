@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use fathom_query::escape::is_unsafe;
+use fathom_query::escape::push_json;
 
 /// Appends `text` as a JSON string. Characters that a terminal may act on are
 /// escaped, though JSON would allow some.
@@ -16,13 +16,7 @@ pub(crate) fn string(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if is_unsafe(c) => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-            c => out.push(c),
+            c => push_json(c.encode_utf8(&mut [0; 4]), out),
         }
     }
     out.push('"');

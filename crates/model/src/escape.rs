@@ -132,6 +132,22 @@ pub fn shorten(text: &str, width: usize) -> String {
     head.into_iter().chain(['…']).chain(tail).collect()
 }
 
+/// Breaks `text` between words into lines of at most `width` characters, where words allow it.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
 fn take(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
     let mut used = 0;
     chars
@@ -178,6 +194,12 @@ mod tests {
             assert_eq!(shell_words(words), typed);
         }
         assert_eq!(shell_words([b"x\ny'\xff"]), r"$'x\ny\'\xff'");
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
     }
 
     #[test]

@@ -135,13 +135,6 @@ impl Kind {
                 | SetXattr
         )
     }
-
-    /// Whether the kind looks up a path and fails with ENOENT when it is not
-    /// there, without meaning to make it.
-    pub fn is_lookup(self) -> bool {
-        use Kind::*;
-        matches!(self, Open | Stat | Access | Readlink | GetXattr | Chdir)
-    }
 }
 
 /// A set of kinds.

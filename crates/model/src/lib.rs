@@ -22,6 +22,7 @@ pub mod syscalls;
 mod table;
 pub mod tables;
 pub mod units;
+pub mod varint;
 
 pub use batch::{Batch, ColumnData};
 pub use strings::{StrId, StringTable};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fathom_model::varint::{put, take, unzigzag, zigzag};
 use twox_hash::XxHash64;
 
 use crate::cells::{Cell, NULL, Names, REST, REST_CUT};
@@ -87,17 +88,17 @@ pub(crate) fn encode(block: &Block, cells: &[Cell], names: Option<&Names>, out: 
     keys.sort_unstable();
     keys.dedup();
     let mut sums = Vec::with_capacity(cells.len() * 12);
-    put(&mut sums, keys.len() as u64);
+    put(keys.len() as u64, &mut sums);
     for key in &keys {
         put_key(&mut sums, *key, names);
     }
     let mut before = 0;
     for cell in cells {
-        put(&mut sums, zigzag(cell.bucket.wrapping_sub(before)));
+        put(zigzag(cell.bucket.wrapping_sub(before)), &mut sums);
         before = cell.bucket;
     }
     for cell in cells {
-        put(&mut sums, keys.binary_search(&cell.key).unwrap_or(0) as u64);
+        put(keys.binary_search(&cell.key).unwrap_or(0) as u64, &mut sums);
     }
     let columns: [fn(&Sum) -> u64; 5] = [
         |s| s.count,
@@ -109,7 +110,7 @@ pub(crate) fn encode(block: &Block, cells: &[Cell], names: Option<&Names>, out: 
     ];
     for column in columns {
         for cell in cells {
-            put(&mut sums, column(&cell.sum));
+            put(column(&cell.sum), &mut sums);
         }
     }
     let mut latencies = Vec::with_capacity(cells.len() * 5);
@@ -119,7 +120,7 @@ pub(crate) fn encode(block: &Block, cells: &[Cell], names: Option<&Names>, out: 
         let end = counts.iter().rposition(|n| *n > 0).map_or(first, |i| i + 1);
         latencies.extend([first as u8, (end - first) as u8]);
         for n in &counts[first..end] {
-            put(&mut latencies, u64::from(*n));
+            put(u64::from(*n), &mut latencies);
         }
     }
     let start = out.len();
@@ -307,11 +308,11 @@ fn put_key(out: &mut Vec<u8>, key: i64, names: Option<&Names>) {
         Key::Rest { cut: true } => out.push(2),
         Key::Int(number) => {
             out.push(3);
-            put(out, zigzag(number));
+            put(zigzag(number), out);
         }
         Key::Text(name) => {
             out.push(4);
-            put(out, name.len() as u64);
+            put(name.len() as u64, out);
             out.extend_from_slice(name.as_bytes());
         }
     }
@@ -333,36 +334,6 @@ fn take_key(at: &mut &[u8]) -> Option<Key> {
         }
         _ => return None,
     })
-}
-
-/// Seven bits a byte, the lowest first, the eighth set when more follow.
-fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take(at: &mut &[u8]) -> Option<u64> {
-    let (mut value, mut shift) = (0u64, 0);
-    loop {
-        let (byte, rest) = at.split_first()?;
-        *at = rest;
-        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-        shift += 7;
-    }
-}
-
-fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-fn unzigzag(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

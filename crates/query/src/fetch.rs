@@ -13,50 +13,28 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The integer in column `name`; `None` for null.
+    /// The value in column `name`.
     ///
     /// # Errors
-    /// [`QueryError::Column`] when there is none.
-    pub fn maybe_int(&self, name: &'static str) -> Result<Option<i64>, QueryError> {
-        let column = self.column(name)?;
-        if column.is_null(self.index) {
-            return Ok(None);
-        }
-        match column.data_type() {
-            DataType::Int64 => Ok(Some(column.as_primitive::<Int64Type>().value(self.index))),
-            DataType::Int32 => Ok(Some(i64::from(
-                column.as_primitive::<Int32Type>().value(self.index),
-            ))),
-            _ => Err(QueryError::Column(name)),
-        }
+    /// [`QueryError::Column`] when there is none of that type.
+    pub fn get<T: Value>(&self, name: &'static str) -> Result<T, QueryError> {
+        T::of(self, name)
     }
 
     /// The integer in column `name`; 0 for null.
     ///
     /// # Errors
-    /// [`QueryError::Column`] when there is none.
+    /// Those of [`Row::get`].
     pub fn int(&self, name: &'static str) -> Result<i64, QueryError> {
-        Ok(self.maybe_int(name)?.unwrap_or(0))
-    }
-
-    /// The text in column `name`; `None` for null.
-    ///
-    /// # Errors
-    /// [`QueryError::Column`] when there is none.
-    pub fn maybe_text(&self, name: &'static str) -> Result<Option<String>, QueryError> {
-        let column = self.column(name)?;
-        let text = column
-            .as_string_opt::<i32>()
-            .ok_or(QueryError::Column(name))?;
-        Ok((!text.is_null(self.index)).then(|| text.value(self.index).to_string()))
+        self.get(name)
     }
 
     /// The text in column `name`; empty for null.
     ///
     /// # Errors
-    /// [`QueryError::Column`] when there is none.
+    /// Those of [`Row::get`].
     pub fn text(&self, name: &'static str) -> Result<String, QueryError> {
-        Ok(self.maybe_text(name)?.unwrap_or_default())
+        self.get(name)
     }
 
     fn column(&self, name: &'static str) -> Result<&dyn Array, QueryError> {
@@ -66,6 +44,68 @@ impl Row<'_> {
             .ok_or(QueryError::Column(name))?;
         Ok(column.as_ref())
     }
+}
+
+/// What a column can hold. Null is `None`, or else 0 or an empty text.
+pub trait Value: Sized {
+    /// The value in column `name` of `row`.
+    ///
+    /// # Errors
+    /// [`QueryError::Column`] when there is none of that type.
+    fn of(row: &Row<'_>, name: &'static str) -> Result<Self, QueryError>;
+}
+
+impl Value for Option<i64> {
+    fn of(row: &Row<'_>, name: &'static str) -> Result<Self, QueryError> {
+        let column = row.column(name)?;
+        if column.is_null(row.index) {
+            return Ok(None);
+        }
+        match column.data_type() {
+            DataType::Int64 => Ok(Some(column.as_primitive::<Int64Type>().value(row.index))),
+            DataType::Int32 => Ok(Some(i64::from(
+                column.as_primitive::<Int32Type>().value(row.index),
+            ))),
+            _ => Err(QueryError::Column(name)),
+        }
+    }
+}
+
+impl Value for i64 {
+    fn of(row: &Row<'_>, name: &'static str) -> Result<Self, QueryError> {
+        Ok(row.get::<Option<_>>(name)?.unwrap_or_default())
+    }
+}
+
+impl Value for Option<String> {
+    fn of(row: &Row<'_>, name: &'static str) -> Result<Self, QueryError> {
+        let text = row
+            .column(name)?
+            .as_string_opt::<i32>()
+            .ok_or(QueryError::Column(name))?;
+        Ok((!text.is_null(row.index)).then(|| text.value(row.index).to_string()))
+    }
+}
+
+impl Value for String {
+    fn of(row: &Row<'_>, name: &'static str) -> Result<Self, QueryError> {
+        Ok(row.get::<Option<_>>(name)?.unwrap_or_default())
+    }
+}
+
+/// `read_row!(row => Struct { field other = "column" })`: a struct whose fields are columns of the
+/// same name, or of the one that is given; the error is that of [`Row::get`].
+#[macro_export]
+macro_rules! read_row {
+    ($row:ident => $type:ident { $($field:ident $(= $column:literal)?)* }) => {
+        Ok::<_, $crate::QueryError>($type { $($field: $row.get($crate::read_row!(@ $field $($column)?))?),* })
+    };
+    (@ $field:ident) => {
+        stringify!($field)
+    };
+    (@ $field:ident $column:literal) => {
+        $column
+    };
 }
 
 /// Each row of `sql`, made into a `T`.

@@ -8,7 +8,6 @@ use crate::QueryError;
 use crate::escape::sql_name;
 use crate::place::Place;
 
-/// Type of a column in SQL.
 pub(crate) fn sql_type(ty: ColumnType) -> &'static str {
     match ty {
         ColumnType::I64 => "BIGINT",

@@ -3,6 +3,7 @@
 use fathom_model::units::{count, duration};
 use fathom_query::Db;
 use fathom_query::fetch::rows;
+use fathom_query::read_row;
 use serde::Serialize;
 
 use crate::error::ReportError;
@@ -60,20 +61,12 @@ pub(crate) fn by_call(db: &Db) -> Result<Vec<CallCounters>, ReportError> {
              FROM by_perf_counters LIMIT {TOP}"
         ),
         |row| {
-            Ok(CallCounters {
-                syscall: row.text("syscall")?,
-                requests: row.int("requests")?,
-                task_clock_ns: row.maybe_int("task_clock_ns")?,
-                cycles: row.maybe_int("cycles")?,
-                instructions: row.maybe_int("instructions")?,
-                cpi_milli: row.maybe_int("cpi")?,
-                cache_references: row.maybe_int("cache_references")?,
-                cache_misses_milli: row.maybe_int("cache_misses")?,
-                cache_misses_per_kib_milli: row.maybe_int("cache_misses_per_kib")?,
-                branch_misses_milli: row.maybe_int("branch_misses")?,
-                page_faults_milli: row.maybe_int("page_faults")?,
-                context_switches_milli: row.maybe_int("context_switches")?,
-                cpu_migrations_milli: row.maybe_int("cpu_migrations")?,
+            read_row!(row => CallCounters {
+                syscall requests task_clock_ns cycles instructions cpi_milli = "cpi"
+                cache_references cache_misses_milli = "cache_misses"
+                cache_misses_per_kib_milli = "cache_misses_per_kib"
+                branch_misses_milli = "branch_misses" page_faults_milli = "page_faults"
+                context_switches_milli = "context_switches" cpu_migrations_milli = "cpu_migrations"
             })
         },
     )?)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fathom_model::meta::{self, SessionMeta};
 use fathom_model::tables::TABLES;
 use fathom_query::escape::{shell_words, text};
-use fathom_query::{Db, QueryError};
+use fathom_query::{Db, QueryError, read_row};
 use fathom_session::Session;
 
 use crate::error::ReportError;
@@ -131,19 +131,8 @@ impl Report {
 
 fn calls(db: &Db, sql: &str) -> Result<Vec<Calls>, QueryError> {
     rows(db, sql, |row| {
-        Ok(Calls {
-            name: row.text("name")?,
-            class: row.text("class")?,
-            calls: row.int("calls")?,
-            lost: row.int("lost")?,
-            pending: row.int("pending")?,
-            errors: row.int("errors")?,
-            bytes: row.int("bytes")?,
-            total_ns: row.int("total_ns")?,
-            p50_ns: row.maybe_int("p50_ns")?,
-            p90_ns: row.maybe_int("p90_ns")?,
-            p99_ns: row.maybe_int("p99_ns")?,
-            max_ns: row.int("max_ns")?,
+        read_row!(row => Calls {
+            name class calls lost pending errors bytes total_ns p50_ns p90_ns p99_ns max_ns
         })
     })
 }
@@ -156,7 +145,7 @@ fn duration(db: &Db, meta: &SessionMeta) -> Result<i64, ReportError> {
             let last = rows(
                 db,
                 "SELECT max(ts_ns + dur_ns) AS last FROM syscalls",
-                |row| row.maybe_int("last"),
+                |row| row.get::<Option<i64>>("last"),
             )?;
             last.into_iter().flatten().next()
         }
@@ -207,14 +196,7 @@ fn loss(db: &Db, source: &Source<'_>, stored: i64, lost: i64) -> Result<Loss, Re
         db,
         "SELECT stage, cpu, syscall, bounded(sum(count)) AS calls FROM losses \
          GROUP BY stage, cpu, syscall ORDER BY calls DESC, stage, cpu, syscall",
-        |row| {
-            Ok(LossPlace {
-                stage: row.text("stage")?,
-                cpu: row.int("cpu")?,
-                syscall: row.text("syscall")?,
-                calls: row.int("calls")?,
-            })
-        },
+        |row| read_row!(row => LossPlace { stage cpu syscall calls }),
     )?;
     let (stored, lost) = (unsigned(stored), unsigned(lost));
     let meta::Totals {
@@ -408,27 +390,16 @@ fn imported(log: &meta::Source) -> Vec<String> {
 }
 
 fn errors(db: &Db) -> Result<Vec<ErrorCount>, QueryError> {
-    rows(db, &format!("FROM by_error LIMIT {TOP_ERRORS}"), |row| {
-        Ok(ErrorCount {
-            syscall: row.text("syscall")?,
-            errno: row.text("errno")?,
-            calls: row.int("calls")?,
-            example_path: row.maybe_text("example_path")?,
-        })
-    })
+    rows(
+        db,
+        &format!("FROM by_error LIMIT {TOP_ERRORS}"),
+        |row| read_row!(row => ErrorCount { syscall errno calls example_path }),
+    )
 }
 
 fn file(row: &Row<'_>) -> Result<FileActivity, QueryError> {
-    Ok(FileActivity {
-        file_id: row.maybe_int("file_id")?,
-        path: row.maybe_text("path")?,
-        file_type: row.maybe_text("file_type")?,
-        calls: row.int("calls")?,
-        errors: row.int("errors")?,
-        read_bytes: row.int("read_bytes")?,
-        written_bytes: row.int("written_bytes")?,
-        total_ns: row.int("total_ns")?,
-        max_ns: row.int("max_ns")?,
+    read_row!(row => FileActivity {
+        file_id path file_type calls errors read_bytes written_bytes total_ns max_ns
     })
 }
 
@@ -475,16 +446,8 @@ fn mapped(db: &Db, meta: &SessionMeta) -> Result<Mapped, ReportError> {
     let mut count = 0;
     let by_time = rows(db, &sql, |row| {
         count = row.int("files")?;
-        Ok(MappedFile {
-            file_id: row.maybe_int("file_id")?,
-            path: row.maybe_text("path")?,
-            faults: row.int("faults")?,
-            major: row.int("major")?,
-            failed: row.int("failed")?,
-            write_faults: row.int("write_faults")?,
-            total_ns: row.int("total_ns")?,
-            max_ns: row.maybe_int("max_ns")?,
-            written_back_bytes: row.int("written_back_bytes")?,
+        read_row!(row => MappedFile {
+            file_id path faults major failed write_faults total_ns max_ns written_back_bytes
         })
     })?;
     let totals = &meta.totals;
@@ -506,16 +469,8 @@ fn threads(db: &Db) -> Result<Threads, ReportError> {
     let mut count = 0;
     let by_time = rows(db, &sql, |row| {
         count = row.int("threads")?;
-        Ok(Thread {
-            pid: row.int("pid")?,
-            tid: row.int("tid")?,
-            comm: row.maybe_text("comm")?,
-            calls: row.int("calls")?,
-            errors: row.int("errors")?,
-            read_bytes: row.int("read_bytes")?,
-            written_bytes: row.int("written_bytes")?,
-            total_ns: row.int("total_ns")?,
-            max_ns: row.int("max_ns")?,
+        read_row!(row => Thread {
+            pid tid comm calls errors read_bytes written_bytes total_ns max_ns
         })
     })?;
     Ok(Threads { count, by_time })
@@ -545,12 +500,7 @@ fn timeline(db: &Db, meta: &SessionMeta, duration_ns: i64) -> Result<Timeline, R
     rows(db, &sql, |row| {
         let index = usize::try_from(row.int("slice")?).unwrap_or(0);
         if let Some(slice) = slices.get_mut(index) {
-            *slice = Slice {
-                calls: row.int("calls")?,
-                errors: row.int("errors")?,
-                read_bytes: row.int("read_bytes")?,
-                written_bytes: row.int("written_bytes")?,
-            };
+            *slice = read_row!(row => Slice { calls errors read_bytes written_bytes })?;
         }
         Ok(())
     })?;
@@ -561,12 +511,12 @@ fn timeline(db: &Db, meta: &SessionMeta, duration_ns: i64) -> Result<Timeline, R
 fn latency(db: &Db, syscalls: &[Calls]) -> Result<Vec<Latency>, ReportError> {
     let mut found: BTreeMap<String, Vec<Bucket>> = BTreeMap::new();
     rows(db, "FROM by_latency", |row| {
-        found.entry(row.text("syscall")?).or_default().push(Bucket {
-            bucket: row.int("bucket")?,
-            from_ns: row.int("from_ns")?,
-            below_ns: row.maybe_int("below_ns")?,
-            calls: row.int("calls")?,
-        });
+        found
+            .entry(row.text("syscall")?)
+            .or_default()
+            .push(read_row!(row => Bucket {
+                bucket from_ns below_ns calls
+            })?);
         Ok(())
     })?;
     Ok(syscalls

@@ -1,6 +1,6 @@
 //! What the layers below the calls did: numbers, and how they are laid out.
 
-use fathom_query::Db;
+use fathom_query::{Db, read_row};
 use serde::Serialize;
 
 use crate::counters::{self, CallCounters};
@@ -136,46 +136,25 @@ impl Layers {
             total_ns: total(times.iter().map(|time| time.self_ns)),
             times,
             devices: rows(db, &format!("FROM by_device LIMIT {TOP}"), |row| {
-                Ok(Device {
-                    device: row.text("device")?,
-                    op: row.text("op")?,
-                    requests: row.int("requests")?,
-                    unseen: row.int("unseen")?,
-                    recorded: row.int("recorded")?,
-                    bytes: row.int("bytes")?,
-                    queue_p50_ns: row.maybe_int("queue_p50_ns")?,
-                    device_p50_ns: row.maybe_int("device_p50_ns")?,
-                    device_p99_ns: row.maybe_int("device_p99_ns")?,
-                    device_max_ns: row.maybe_int("device_max_ns")?,
-                    max_depth: row.maybe_int("max_depth")?,
+                read_row!(row => Device {
+                    device op requests unseen recorded bytes queue_p50_ns device_p50_ns
+                    device_p99_ns device_max_ns max_depth
                 })
             })?,
             queues: queues(db)?,
             counters: counters::by_call(db)?,
             read_ahead: read_ahead(db)?,
             waits: rows(db, &format!("FROM by_wait LIMIT {TOP}"), |row| {
-                Ok(Wait {
-                    reason: row.text("reason")?,
-                    waker: row.maybe_text("waker")?,
-                    waits: row.int("waits")?,
-                    total_ns: row.int("total_ns")?,
-                    run_queue_ns: row.int("run_queue_ns")?,
-                    p99_ns: row.maybe_int("p99_ns")?,
-                    max_ns: row.maybe_int("max_ns")?,
+                read_row!(row => Wait {
+                    reason waker waits total_ns run_queue_ns p99_ns max_ns
                 })
             })?,
             cached: rows(
                 db,
                 &format!("FROM by_cached_file WHERE pages > 0 OR dirtied > 0 LIMIT {TOP}"),
                 |row| {
-                    Ok(CachedFile {
-                        file_id: row.maybe_int("file_id")?,
-                        path: row.maybe_text("path")?,
-                        pages: row.int("pages")?,
-                        hits: row.int("hits")?,
-                        misses: row.int("misses")?,
-                        readahead_pages: row.int("readahead_pages")?,
-                        dirtied: row.int("dirtied")?,
+                    read_row!(row => CachedFile {
+                        file_id path pages hits misses readahead_pages dirtied
                     })
                 },
             )?,
@@ -185,15 +164,7 @@ impl Layers {
                     "SELECT tid, comm, kind || ' ' || name AS name, interrupts, total_ns \
                      FROM by_interrupt LIMIT {TOP}"
                 ),
-                |row| {
-                    Ok(Interrupt {
-                        tid: row.int("tid")?,
-                        comm: row.maybe_text("comm")?,
-                        name: row.text("name")?,
-                        interrupts: row.int("interrupts")?,
-                        total_ns: row.int("total_ns")?,
-                    })
-                },
+                |row| read_row!(row => Interrupt { tid comm name interrupts total_ns }),
             )?,
         })
     }
@@ -412,13 +383,7 @@ fn times(db: &Db) -> Result<Vec<LayerTime>, ReportError> {
         db,
         "SELECT layer, count(*) AS visits, bounded(sum(self_ns)) AS self_ns FROM slices \
          WHERE depth > 0 GROUP BY layer ORDER BY self_ns DESC, layer",
-        |row| {
-            Ok(LayerTime {
-                layer: row.text("layer")?,
-                visits: row.maybe_int("visits")?,
-                self_ns: row.int("self_ns")?,
-            })
-        },
+        |row| read_row!(row => LayerTime { layer visits self_ns }),
     )?;
     let whole = rows(
         db,

@@ -2,6 +2,7 @@
 
 use fathom_query::Db;
 use fathom_query::fetch::rows;
+use fathom_query::read_row;
 use serde::Serialize;
 
 use crate::error::ReportError;
@@ -84,15 +85,9 @@ pub(crate) fn queues(db: &Db) -> Result<Vec<Queue>, ReportError> {
              FROM parts GROUP BY device, w ORDER BY device, w"
         ),
         |row| {
-            Ok(Piece {
-                device: row.text("device")?,
-                begin_ns: row.int("begin_ns")?,
-                window_ns: row.int("width")?,
-                window: row.int("w")?,
-                depth: row.int("depth")?,
-                waiting: row.int("waiting")?,
-                max_depth: row.int("max_depth")?,
-                max_waiting: row.int("max_waiting")?,
+            read_row!(row => Piece {
+                device begin_ns window_ns = "width" window = "w" depth waiting max_depth
+                max_waiting
             })
         },
     )?;
@@ -140,15 +135,7 @@ pub(crate) fn read_ahead(db: &Db) -> Result<Vec<ReadAhead>, ReportError> {
              FROM readahead WHERE rid IS NOT NULL GROUP BY ALL
              ORDER BY wasted_bytes DESC, bytes DESC, path LIMIT {TOP}"
         ),
-        |row| {
-            Ok(ReadAhead {
-                file_id: row.maybe_int("file_id")?,
-                path: row.maybe_text("path")?,
-                bytes: row.int("bytes")?,
-                used_bytes: row.int("used_bytes")?,
-                wasted_bytes: row.int("wasted_bytes")?,
-            })
-        },
+        |row| read_row!(row => ReadAhead { file_id path bytes used_bytes wasted_bytes }),
     )?)
 }
 

@@ -120,7 +120,6 @@ impl IntoResponse for ArrowAnswer {
     }
 }
 
-/// All rows of a result.
 pub(crate) fn collect(mut rows: Rows<'_>) -> Result<RecordBatch, ApiError> {
     let schema = rows.schema();
     let mut batches = Vec::new();

@@ -7,7 +7,6 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
 
-/// A file of the page.
 struct PageFile {
     /// Its path in the page's folder.
     path: &'static str,

@@ -7,6 +7,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod allocations;
 mod random;
 pub mod sample;
 mod workload;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use fathom_model::meta::{Clock, Cost, Host, Options, SessionMeta, State, Totals};
 use fathom_model::tables::SCHEMA_VERSION;
 
+pub use allocations::{Counting, allocations};
 pub use random::Random;
 pub use workload::{Workload, files};
 

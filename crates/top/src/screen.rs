@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use fathom_model::escape::shorten;
+use fathom_model::escape::{shorten, wrap};
 use fathom_model::units;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -337,7 +337,7 @@ fn render_help(area: Rect, to: &mut Buffer) {
     let mut lines: Vec<Text> = Vec::new();
     for (keys, what) in KEYS {
         let mut keys = keys;
-        for part in wrapped(what, room) {
+        for part in wrap(what, room) {
             lines.push(Text::from(vec![
                 Span::from(format!("  {keys:<keys_width$}  ")).bold(),
                 Span::from(part),
@@ -358,22 +358,6 @@ fn render_help(area: Rect, to: &mut Buffer) {
     Paragraph::new(lines)
         .block(Block::bordered().title(" Keys "))
         .render(place, to);
-}
-
-/// A text in lines of at most `width` columns, broken between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_string()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

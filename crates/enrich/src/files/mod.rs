@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fathom_decode::{absolute_path, append_absolute_path};
+use fathom_model::StringTable;
 use fathom_model::abi::{FILE_DELETED, FILE_PATH_PARTIAL, FileRecord, MountRecord};
 use fathom_model::batch::NULL_I64;
 use fathom_model::bytes::lossless;
-use fathom_model::tables::{FilePathRow, FilePathRows, FileRow, FileRows};
-use fathom_model::{StrId, StringTable};
+use fathom_model::tables::{FilePathRow, FilePathRows, FileRows};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
 
@@ -27,17 +27,11 @@ mod fs;
 mod mounts;
 pub(crate) mod paths;
 pub(crate) mod positions;
+mod room;
+mod rows;
 
 /// Paths of one file that are remembered as already written.
 const MAX_KNOWN_PATHS: usize = 64;
-/// Memory of a file without its paths: itself, and its entries in the maps, which are filled to a
-/// half on average.
-const FILE_BYTES: usize = size_of::<File>() + 2 * (size_of::<Identity>() + 48);
-/// Memory of a handle without its path.
-const HANDLE_BYTES: usize = 2 * (size_of::<Handle>() + 8);
-/// Of an allocation: what a reference count and the allocator take.
-const ALLOCATION_BYTES: usize = 32;
-
 /// Device (as st_dev), inode, generation; without one when the file was only
 /// described by stat.
 type Identity = (u64, u64, Option<u32>);
@@ -71,17 +65,6 @@ struct File {
     used: bool,
     /// Memory that it takes, about, as counted in [`Files`].
     bytes: usize,
-}
-
-impl File {
-    fn memory(&self) -> usize {
-        let elsewhere = self.elsewhere.as_ref().map(|(_, path)| path);
-        let paths = [self.path.as_ref(), elsewhere, self.host_path.as_ref()];
-        let paths = paths.into_iter().flatten();
-        FILE_BYTES
-            + paths.map(|p| p.len() + ALLOCATION_BYTES).sum::<usize>()
-            + self.known_paths.capacity() * size_of::<u64>()
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -138,9 +121,6 @@ pub(crate) struct Files {
     path_strings: StringTable,
     hasher: DefaultHashBuilder,
 }
-
-/// Rows of one table and their strings.
-pub(crate) type Taken<T> = (T, StringTable);
 
 impl Files {
     pub(crate) fn new(limit: Limit) -> Self {
@@ -230,7 +210,7 @@ impl Files {
         let host_path = elsewhere
             .as_ref()
             .and_then(|(dev, path)| self.mounts.path(*dev, path));
-        let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+        let Some(file) = at_mut(&mut self.slots, slot) else {
             return;
         };
         file.file_type = FileType::of(record.mode, record.fs_magic);
@@ -273,51 +253,9 @@ impl Files {
         self.write(slot);
     }
 
-    /// Counts the memory of a file anew.
-    fn count(&mut self, slot: u32) {
-        if let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) {
-            let bytes = file.memory();
-            self.file_bytes = self.file_bytes - file.bytes + bytes;
-            file.bytes = bytes;
-        }
-    }
-
-    /// Memory of a handle: its path apart from that of the file, when that is another one.
-    fn handle_memory(slots: &[Option<File>], handle: &Handle) -> usize {
-        let file = slots.get(handle.slot as usize).and_then(Option::as_ref);
-        let shared = file.and_then(|f| f.path.as_ref());
-        let own = handle
-            .path
-            .as_ref()
-            .filter(|path| !shared.is_some_and(|shared| Arc::ptr_eq(shared, path)));
-        HANDLE_BYTES + own.map_or(0, |path| path.len() + ALLOCATION_BYTES)
-    }
-
     /// Takes note of a mount of the recorder's.
     pub(crate) fn mount(&mut self, record: &MountRecord, root: &[u8], point: &[u8]) {
         self.mounts.event(record, root, point);
-    }
-
-    /// Looks for the files of other namespaces among mounts that came since.
-    fn find_on_host(&mut self) {
-        if !self.mounts.take_changed() {
-            return;
-        }
-        for slot in 0..self.slots.len() {
-            let Some(file) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
-                continue;
-            };
-            // A path that was right stays when the container goes.
-            let Some((dev, path)) = file.elsewhere.as_ref().filter(|_| file.host_path.is_none())
-            else {
-                continue;
-            };
-            file.host_path = self.mounts.path(*dev, path);
-            if file.host_path.is_some() {
-                self.count(slot as u32);
-                self.write(slot as u32);
-            }
-        }
     }
 
     /// The file behind a handle. One whose record did not arrive (yet) gets its
@@ -325,7 +263,7 @@ impl Files {
     pub(crate) fn by_handle(&mut self, handle: u32, now_ns: u64) -> FileRef {
         if let Some(known) = self.handles.get(&handle)
             && let Some(slot) = self.slot_of(known)
-            && let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut)
+            && let Some(file) = at_mut(&mut self.slots, slot)
         {
             file.used = true;
             let found = FileRef {
@@ -336,11 +274,7 @@ impl Files {
             return found;
         }
         let slot = self.add(now_ns);
-        let id = self
-            .slots
-            .get(slot as usize)
-            .and_then(Option::as_ref)
-            .map_or(0, |f| f.id);
+        let id = at(&self.slots, slot).map_or(0, |f| f.id);
         self.put_handle(
             handle,
             Handle {
@@ -352,34 +286,6 @@ impl Files {
         );
         self.write(slot);
         FileRef { id, path: None }
-    }
-
-    /// Writes the row of a file again that a row refers to at `now_ns`, and the path
-    /// by which `handle` reaches it, when that was done long ago.
-    fn refresh(&mut self, slot: u32, has_path: bool, handle: u32, now_ns: u64) {
-        let Some(age) = self.refresh_ns else { return };
-        let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
-            return;
-        };
-        if now_ns.saturating_sub(file.written_ns) <= age {
-            return;
-        }
-        file.written_ns = now_ns;
-        let mut row = FilePathRow {
-            file_id: file.id,
-            ts_ns: signed(now_ns),
-            path_complete: file.path_complete,
-            mount_namespace: nonzero(file.mnt_ns),
-            ..FilePathRow::default()
-        };
-        self.write(slot);
-        if let Some(known) = self.handles.get(&handle).filter(|_| has_path)
-            && let Some(path) = &known.path
-        {
-            row.path = self.path_strings.intern(lossless(path).as_bytes());
-            row.deleted = known.deleted;
-            self.path_rows.push(row);
-        }
     }
 
     /// Path of the file behind a handle, when it is known.
@@ -400,7 +306,7 @@ impl Files {
         now_ns: u64,
     ) -> i64 {
         if let Some(slot) = self.inodes.get(&(dev, ino)).copied()
-            && let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut)
+            && let Some(file) = at_mut(&mut self.slots, slot)
         {
             file.used = true;
             let id = file.id;
@@ -414,7 +320,7 @@ impl Files {
         let slot = self.add(now_ns);
         self.aliases.described.insert(ino, slot);
         self.identify(slot, (dev, ino, None));
-        let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+        let Some(file) = at_mut(&mut self.slots, slot) else {
             return NULL_I64;
         };
         file.path = path.map(Arc::from);
@@ -427,35 +333,20 @@ impl Files {
         id
     }
 
-    /// The rows that changed.
-    pub(crate) fn take(&mut self) -> (Taken<FileRows>, Taken<FilePathRows>) {
-        self.find_on_host();
-        self.epoch = self.epoch.wrapping_add(1);
-        let files = (
-            std::mem::take(&mut self.rows),
-            std::mem::take(&mut self.strings),
-        );
-        let paths = (
-            std::mem::take(&mut self.path_rows),
-            std::mem::take(&mut self.path_strings),
-        );
-        (files, paths)
-    }
-
     /// The slot of a handle, unless its file was forgotten.
     fn slot_of(&self, handle: &Handle) -> Option<u32> {
-        let file = self.slots.get(handle.slot as usize)?.as_ref()?;
+        let file = at(&self.slots, handle.slot)?;
         (file.id == handle.file_id).then_some(handle.slot)
     }
 
     fn is_placeholder(&self, slot: u32) -> bool {
-        let file = self.slots.get(slot as usize).and_then(Option::as_ref);
+        let file = at(&self.slots, slot);
         file.is_some_and(|f| f.identity.is_none())
     }
 
     fn adoptable(&self, dev: u64, ino: u64) -> Option<u32> {
         let slot = *self.inodes.get(&(dev, ino))?;
-        let file = self.slots.get(slot as usize)?.as_ref()?;
+        let file = at(&self.slots, slot)?;
         file.identity
             .is_some_and(|(_, _, generation)| generation.is_none())
             .then_some(slot)
@@ -469,7 +360,7 @@ impl Files {
             .described
             .get(&record.ino)
             .filter(|_| aliases::stat_shows_other_devices(record.fs_magic))?;
-        let file = self.slots.get(slot as usize)?.as_ref()?;
+        let file = at(&self.slots, slot)?;
         let (_, ino, generation) = file.identity?;
         (ino == record.ino
             && generation.is_none()
@@ -481,14 +372,14 @@ impl Files {
     /// gave inode `ino` under a device that is not known.
     fn opened_elsewhere(&self, ino: u64, path: &[u8]) -> Option<u32> {
         let slot = *self.aliases.opened.get(&ino)?;
-        let file = self.slots.get(slot as usize)?.as_ref()?;
+        let file = at(&self.slots, slot)?;
         let (_, known, _) = file.identity?;
         (known == ino && file.path.as_deref() == Some(path)).then_some(slot)
     }
 
     /// Device and inode under which stat shows the file in `slot`, too.
     fn add_alias(&mut self, slot: u32, inode: (u64, u64)) {
-        let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+        let Some(file) = at_mut(&mut self.slots, slot) else {
             return;
         };
         if let Some(before) = file.alias.replace(inode)
@@ -501,12 +392,12 @@ impl Files {
     }
 
     fn id_of(&self, slot: u32) -> i64 {
-        let file = self.slots.get(slot as usize).and_then(Option::as_ref);
+        let file = at(&self.slots, slot);
         file.map_or(NULL_I64, |f| f.id)
     }
 
     fn identify(&mut self, slot: u32, identity: Identity) {
-        let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+        let Some(file) = at_mut(&mut self.slots, slot) else {
             return;
         };
         if file.identity == Some(identity) {
@@ -528,17 +419,13 @@ impl Files {
         if !self.is_placeholder(placeholder) {
             return;
         }
-        let Some(known) = self.slots.get(slot as usize).and_then(Option::as_ref) else {
+        let Some(known) = at(&self.slots, slot) else {
             return;
         };
         let (identity, path, path_complete) =
             (known.identity, known.path.clone(), known.path_complete);
         let (file_type, fs_magic, size) = (known.file_type, known.fs_magic, known.size);
-        if let Some(file) = self
-            .slots
-            .get_mut(placeholder as usize)
-            .and_then(Option::as_mut)
-        {
+        if let Some(file) = at_mut(&mut self.slots, placeholder) {
             (file.identity, file.path, file.path_complete) = (identity, path, path_complete);
             (file.file_type, file.fs_magic, file.size) = (file_type, fs_magic, size);
         }
@@ -546,210 +433,15 @@ impl Files {
         // Nothing refers to it any longer.
         self.forget(placeholder);
     }
+}
 
-    fn add(&mut self, now_ns: u64) -> u32 {
-        self.make_room();
-        self.last_id += 1;
-        let file = File {
-            id: self.last_id,
-            identity: None,
-            first_seen_at_ns: now_ns,
-            path: None,
-            path_complete: false,
-            file_type: FileType::Unknown,
-            fs_magic: None,
-            size: None,
-            alias: None,
-            mnt_ns: 0,
-            elsewhere: None,
-            host_path: None,
-            known_paths: Vec::new(),
-            row: None,
-            written_ns: now_ns,
-            used: false,
-            bytes: 0,
-        };
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.slots.push(None);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        if let Some(place) = self.slots.get_mut(slot as usize) {
-            *place = Some(file);
-        }
-        self.count(slot);
-        self.order.push_back((slot, self.last_id));
-        // Ids that were given twice leave their entries behind.
-        if self.order.len() > 2 * self.slots.len() + 1024 {
-            let slots = &self.slots;
-            self.order.retain(|(slot, id)| {
-                let file = slots.get(*slot as usize).and_then(Option::as_ref);
-                file.is_some_and(|f| f.id == *id)
-            });
-        }
-        slot
-    }
+/// The file in a slot.
+fn at(slots: &[Option<File>], slot: u32) -> Option<&File> {
+    slots.get(slot as usize).and_then(Option::as_ref)
+}
 
-    fn remembered(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
-    /// Forgets the oldest files that were not used lately, and their handles: an eighth at a
-    /// time, as looking for the handles takes as long as there are handles.
-    fn make_room(&mut self) {
-        let bytes = self.file_bytes + self.handle_bytes;
-        if self.remembered() < self.limit.files && bytes <= self.limit.bytes {
-            return;
-        }
-        let files = self.limit.files - self.limit.files.div_ceil(8);
-        let bytes = self.limit.bytes - self.limit.bytes / 8;
-        while self.remembered() > files || self.file_bytes + self.handle_bytes > bytes {
-            let before = self.remembered();
-            while self.remembered() > files || self.file_bytes + self.handle_bytes > bytes {
-                if !self.forget_oldest() {
-                    break;
-                }
-            }
-            self.forget_handles();
-            if self.remembered() == before {
-                break;
-            }
-        }
-    }
-
-    /// Forgets the oldest file that was not used lately; false when there is none.
-    fn forget_oldest(&mut self) -> bool {
-        while let Some((slot, id)) = self.order.pop_front() {
-            let Some(place) = self.slots.get_mut(slot as usize) else {
-                continue;
-            };
-            let Some(file) = place.as_mut().filter(|f| f.id == id) else {
-                continue;
-            };
-            if std::mem::take(&mut file.used) {
-                self.order.push_back((slot, id));
-                continue;
-            }
-            if let Some(identity) = file.identity {
-                self.identities.remove(&identity);
-                self.aliases.forget(identity.1, slot);
-                let inode = (identity.0, identity.1);
-                for inode in [Some(inode), file.alias].into_iter().flatten() {
-                    if self.inodes.get(&inode) == Some(&slot) {
-                        self.inodes.remove(&inode);
-                    }
-                }
-            }
-            // Its handles go later: about as much as all have on average.
-            self.handle_bytes -= self.handle_bytes / self.remembered().max(1);
-            self.forget(slot);
-            return true;
-        }
-        false
-    }
-
-    fn forget(&mut self, slot: u32) {
-        if let Some(file) = self.slots.get_mut(slot as usize).and_then(Option::take) {
-            self.file_bytes -= file.bytes;
-            self.free.push(slot);
-        }
-    }
-
-    /// Forgets the handles of forgotten files.
-    fn forget_handles(&mut self) {
-        let slots = &self.slots;
-        let mut bytes = 0;
-        self.handles.retain(|_, h| {
-            let file = slots.get(h.slot as usize).and_then(Option::as_ref);
-            let stays = file.is_some_and(|f| f.id == h.file_id);
-            if stays {
-                bytes += Self::handle_memory(slots, h);
-            }
-            stays
-        });
-        self.handle_bytes = bytes;
-    }
-
-    fn put_handle(&mut self, handle: u32, to: Handle) {
-        // Many handles of one file.
-        let many =
-            self.handles.len() >= 2 * self.limit.files || self.handle_bytes > self.limit.bytes / 2;
-        if many && !self.handles.contains_key(&handle) {
-            self.forget_handles();
-            if self.handles.len() >= 2 * self.limit.files
-                || self.handle_bytes > self.limit.bytes / 2
-            {
-                self.handles.clear();
-                self.handle_bytes = 0;
-            }
-        }
-        self.handle_bytes += Self::handle_memory(&self.slots, &to);
-        if let Some(before) = self.handles.insert(handle, to) {
-            let bytes = Self::handle_memory(&self.slots, &before);
-            self.handle_bytes = self.handle_bytes.saturating_sub(bytes);
-        }
-    }
-
-    /// Memory of the rows that were not taken: their strings.
-    pub(crate) fn pending_bytes(&self) -> usize {
-        self.strings.bytes() + self.path_strings.bytes()
-    }
-
-    /// Brings the row of a file up to date.
-    fn write(&mut self, slot: u32) {
-        let Self {
-            slots,
-            rows,
-            strings,
-            epoch,
-            ..
-        } = self;
-        let Some(file) = slots.get_mut(slot as usize).and_then(Option::as_mut) else {
-            return;
-        };
-        let (dev, ino, generation) = file.identity.unwrap_or((0, 0, None));
-        let at = match file.row {
-            Some((of, at)) if of == *epoch => at,
-            _ => {
-                let at = rows.len();
-                file.row = Some((*epoch, at));
-                at
-            }
-        };
-        let tag = format!("{dev}|{ino}|{}", file.first_seen_at_ns);
-        let (mut path, mut raw) = (StrId::NULL, StrId::NULL);
-        if let Some(bytes) = &file.path {
-            path = strings.intern(lossless(bytes).as_bytes());
-            if std::str::from_utf8(bytes).is_err() {
-                raw = strings.intern(bytes);
-            }
-        }
-        rows.put(
-            at,
-            FileRow {
-                file_id: file.id,
-                dev: signed(dev),
-                ino: ino as i64,
-                generation: generation.map_or(NULL_I64, i64::from),
-                file_tag: strings.intern(tag.as_bytes()),
-                path,
-                path_raw: raw,
-                file_type: strings.intern(file.file_type.name().as_bytes()),
-                fs_type: file
-                    .fs_magic
-                    .map_or(StrId::NULL, |m| strings.intern(fs::fs_type(m).as_bytes())),
-                size: file.size.map_or(NULL_I64, signed),
-                first_seen_at_ns: signed(file.first_seen_at_ns),
-                path_complete: file.path_complete,
-                mount_namespace: nonzero(file.mnt_ns),
-                host_path: file.host_path.as_ref().map_or(StrId::NULL, |path| {
-                    strings.intern(lossless(path).as_bytes())
-                }),
-            },
-        );
-    }
+fn at_mut(slots: &mut [Option<File>], slot: u32) -> Option<&mut File> {
+    slots.get_mut(slot as usize).and_then(Option::as_mut)
 }
 
 /// The path of a file as /proc/PID/fd shows it, from its components.

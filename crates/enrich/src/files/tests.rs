@@ -1,3 +1,4 @@
+use fathom_model::StrId;
 use fathom_model::abi::MOUNT_FIRST;
 
 use super::*;

@@ -70,8 +70,8 @@ pub(crate) fn result(command: &str, value: u64) -> Option<String> {
 }
 
 fn signal(number: u64, out: &mut String) {
-    match SIGNALS.get(number as usize) {
-        Some(name) => out.push_str(name),
+    match tables::SIGNALS.iter().find(|(n, _)| *n == number) {
+        Some((_, name)) => out.push_str(name),
         None if (FIRST_RT..=LAST_RT).contains(&number) => {
             super::append(out, format_args!("SIGRT_{}", number - FIRST_RT));
         }
@@ -87,41 +87,6 @@ pub(crate) fn write_lock_type(value: u64, out: &mut String) {
 fn notify(value: u64, out: &mut String) {
     bits(tables::NOTIFY, value, "0", "DN_???", out);
 }
-
-static SIGNALS: &[&str] = &[
-    "0",
-    "SIGHUP",
-    "SIGINT",
-    "SIGQUIT",
-    "SIGILL",
-    "SIGTRAP",
-    "SIGABRT",
-    "SIGBUS",
-    "SIGFPE",
-    "SIGKILL",
-    "SIGUSR1",
-    "SIGSEGV",
-    "SIGUSR2",
-    "SIGPIPE",
-    "SIGALRM",
-    "SIGTERM",
-    "SIGSTKFLT",
-    "SIGCHLD",
-    "SIGCONT",
-    "SIGSTOP",
-    "SIGTSTP",
-    "SIGTTIN",
-    "SIGTTOU",
-    "SIGURG",
-    "SIGXCPU",
-    "SIGXFSZ",
-    "SIGVTALRM",
-    "SIGPROF",
-    "SIGWINCH",
-    "SIGIO",
-    "SIGPWR",
-    "SIGSYS",
-];
 
 #[cfg(test)]
 mod tests {

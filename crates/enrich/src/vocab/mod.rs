@@ -19,9 +19,9 @@ pub(crate) use fcntl::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Open,
-    /// Flags of open without an access mode: dup3.
     /// Flags of open with an access mode, in 32 bits.
     OpenMode,
+    /// Flags of open without an access mode: dup3.
     OpenFlags,
     At,
     /// AT_ flags of statx, which say how to synchronise as well.
@@ -338,7 +338,6 @@ fn known_bits(names: Names, value: u64, start: usize, out: &mut String) -> u64 {
     rest
 }
 
-/// The name of `value`.
 fn one(names: Names, value: u64, unknown: &str, out: &mut String) {
     match names.iter().find(|(v, _)| *v == value) {
         Some((_, name)) => out.push_str(name),

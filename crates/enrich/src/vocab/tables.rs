@@ -1,386 +1,184 @@
 //! Names of bits and of values, in the order in which strace prints them.
+//!
+//! The numbers are the kernel's, from its headers (crate linux-raw-sys) where these know the name.
+//! Which names belong together, and in which order, is strace's decision: headers do not have it,
+//! so that the lists are written and not generated.
+
+use linux_raw_sys::general;
 
 /// A value and its name.
 pub(super) type Names = &'static [(u64, &'static str)];
 
-// The four that differ between the architectures.
-#[cfg(target_arch = "aarch64")]
-mod open {
-    pub(super) const DIRECT: u64 = 0o200000;
-    pub(super) const LARGEFILE: u64 = 0o400000;
-    pub(super) const DIRECTORY: u64 = 0o40000;
-    pub(super) const NOFOLLOW: u64 = 0o100000;
+/// `LIST module { NAME, NAME = number }`: the numbers are constants of the module of linux-raw-sys.
+macro_rules! names {
+    ($($(#[$doc:meta])* $list:ident $module:ident {
+        $($(#[$cfg:meta])* $name:ident $(= $value:expr)?),* $(,)?
+    })*) => {
+        $($(#[$doc])* pub(super) static $list: $crate::vocab::tables::Names = &[
+            $($(#[$cfg])* ($crate::vocab::tables::number!($module $name $($value)?), stringify!($name))),*
+        ];)*
+    };
 }
-#[cfg(not(target_arch = "aarch64"))]
-mod open {
-    pub(super) const DIRECT: u64 = 0o40000;
-    pub(super) const LARGEFILE: u64 = 0o100000;
-    pub(super) const DIRECTORY: u64 = 0o200000;
-    pub(super) const NOFOLLOW: u64 = 0o400000;
+macro_rules! number {
+    ($module:ident $name:ident) => {
+        linux_raw_sys::$module::$name as u64
+    };
+    ($module:ident $name:ident $value:expr) => {
+        $value
+    };
 }
+pub(super) use {names, number};
 
-pub(super) const O_CREAT: u64 = 0o100;
+pub(super) const O_CREAT: u64 = general::O_CREAT as u64;
 /// The bit of its own that O_TMPFILE has.
-pub(super) const O_TMPFILE_BIT: u64 = 0o20000000;
+pub(super) const O_TMPFILE_BIT: u64 = general::__O_TMPFILE as u64;
 
-pub(super) static OPEN: Names = &[
-    (O_CREAT, "O_CREAT"),
-    (0o200, "O_EXCL"),
-    (0o400, "O_NOCTTY"),
-    (0o1000, "O_TRUNC"),
-    (0o2000, "O_APPEND"),
-    (0o4000, "O_NONBLOCK"),
-    (0o4010000, "O_SYNC"),
-    (0o10000, "O_DSYNC"),
-    (0o4000000, "__O_SYNC"),
-    (open::DIRECT, "O_DIRECT"),
-    (open::LARGEFILE, "O_LARGEFILE"),
-    (open::NOFOLLOW, "O_NOFOLLOW"),
-    (0o1000000, "O_NOATIME"),
-    (0o2000000, "O_CLOEXEC"),
-    (0o10000000, "O_PATH"),
-    (O_TMPFILE_BIT | open::DIRECTORY, "O_TMPFILE"),
-    (O_TMPFILE_BIT, "__O_TMPFILE"),
-    (open::DIRECTORY, "O_DIRECTORY"),
-    (0o20000, "FASYNC"),
-];
+names! {
+    OPEN general {
+        O_CREAT, O_EXCL, O_NOCTTY, O_TRUNC, O_APPEND, O_NONBLOCK, O_SYNC, O_DSYNC, __O_SYNC,
+        O_DIRECT, O_LARGEFILE, O_NOFOLLOW, O_NOATIME, O_CLOEXEC, O_PATH, O_TMPFILE, __O_TMPFILE,
+        O_DIRECTORY, FASYNC,
+    }
 
-pub(super) static AT: Names = &[
-    (0x100, "AT_SYMLINK_NOFOLLOW"),
-    (0x200, "AT_REMOVEDIR"),
-    (0x400, "AT_SYMLINK_FOLLOW"),
-    (0x800, "AT_NO_AUTOMOUNT"),
-    (0x1000, "AT_EMPTY_PATH"),
-    (0x8000, "AT_RECURSIVE"),
-];
+    AT general {
+        AT_SYMLINK_NOFOLLOW, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_NO_AUTOMOUNT, AT_EMPTY_PATH,
+        AT_RECURSIVE,
+    }
 
-pub(super) static AT_ACCESS: Names = &[
-    (0x100, "AT_SYMLINK_NOFOLLOW"),
-    (0x200, "AT_EACCESS"),
-    (0x1000, "AT_EMPTY_PATH"),
-];
+    AT_ACCESS general { AT_SYMLINK_NOFOLLOW, AT_EACCESS, AT_EMPTY_PATH }
 
-pub(super) static RWF: Names = &[
-    (1, "RWF_HIPRI"),
-    (2, "RWF_DSYNC"),
-    (4, "RWF_SYNC"),
-    (8, "RWF_NOWAIT"),
-    (0x10, "RWF_APPEND"),
-    (0x20, "RWF_NOAPPEND"),
-    (0x40, "RWF_ATOMIC"),
-    (0x80, "RWF_DONTCACHE"),
-];
+    RWF general {
+        RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_NOWAIT, RWF_APPEND, RWF_NOAPPEND = 0x20,
+        RWF_ATOMIC = 0x40, RWF_DONTCACHE = 0x80,
+    }
 
-pub(super) static SYNC_FILE_RANGE: Names = &[
-    (1, "SYNC_FILE_RANGE_WAIT_BEFORE"),
-    (2, "SYNC_FILE_RANGE_WRITE"),
-    (4, "SYNC_FILE_RANGE_WAIT_AFTER"),
-];
+    SYNC_FILE_RANGE general {
+        SYNC_FILE_RANGE_WAIT_BEFORE, SYNC_FILE_RANGE_WRITE, SYNC_FILE_RANGE_WAIT_AFTER,
+    }
 
-pub(super) static SPLICE: Names = &[
-    (1, "SPLICE_F_MOVE"),
-    (2, "SPLICE_F_NONBLOCK"),
-    (4, "SPLICE_F_MORE"),
-    (8, "SPLICE_F_GIFT"),
-];
+    SPLICE general { SPLICE_F_MOVE, SPLICE_F_NONBLOCK, SPLICE_F_MORE, SPLICE_F_GIFT }
 
-pub(super) static FALLOCATE: Names = &[
-    (1, "FALLOC_FL_KEEP_SIZE"),
-    (2, "FALLOC_FL_PUNCH_HOLE"),
-    (4, "FALLOC_FL_NO_HIDE_STALE"),
-    (8, "FALLOC_FL_COLLAPSE_RANGE"),
-    (0x10, "FALLOC_FL_ZERO_RANGE"),
-    (0x20, "FALLOC_FL_INSERT_RANGE"),
-    (0x40, "FALLOC_FL_UNSHARE_RANGE"),
-];
+    FALLOCATE general {
+        FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_NO_HIDE_STALE,
+        FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_ZERO_RANGE, FALLOC_FL_INSERT_RANGE,
+        FALLOC_FL_UNSHARE_RANGE,
+    }
 
-pub(super) static FADVISE: Names = &[
-    (0, "POSIX_FADV_NORMAL"),
-    (1, "POSIX_FADV_RANDOM"),
-    (2, "POSIX_FADV_SEQUENTIAL"),
-    (3, "POSIX_FADV_WILLNEED"),
-    (4, "POSIX_FADV_DONTNEED"),
-    (5, "POSIX_FADV_NOREUSE"),
-];
+    FADVISE general {
+        POSIX_FADV_NORMAL, POSIX_FADV_RANDOM, POSIX_FADV_SEQUENTIAL, POSIX_FADV_WILLNEED,
+        POSIX_FADV_DONTNEED, POSIX_FADV_NOREUSE,
+    }
 
-pub(super) static CLOSE_RANGE: Names = &[(2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC")];
+    CLOSE_RANGE general { CLOSE_RANGE_UNSHARE = 2, CLOSE_RANGE_CLOEXEC = 4 }
 
-pub(super) static SEEK: Names = &[
-    (0, "SEEK_SET"),
-    (1, "SEEK_CUR"),
-    (2, "SEEK_END"),
-    (3, "SEEK_DATA"),
-    (4, "SEEK_HOLE"),
-];
+    SEEK general { SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE }
 
-pub(super) static RENAME: Names = &[
-    (1, "RENAME_NOREPLACE"),
-    (2, "RENAME_EXCHANGE"),
-    (4, "RENAME_WHITEOUT"),
-];
+    RENAME general { RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT }
 
-pub(super) static STATX: Names = &[
-    (0xfff, "STATX_ALL"),
-    (0x7ff, "STATX_BASIC_STATS"),
-    (0x1, "STATX_TYPE"),
-    (0x2, "STATX_MODE"),
-    (0x4, "STATX_NLINK"),
-    (0x8, "STATX_UID"),
-    (0x10, "STATX_GID"),
-    (0x20, "STATX_ATIME"),
-    (0x40, "STATX_MTIME"),
-    (0x80, "STATX_CTIME"),
-    (0x100, "STATX_INO"),
-    (0x200, "STATX_SIZE"),
-    (0x400, "STATX_BLOCKS"),
-    (0x800, "STATX_BTIME"),
-    (0x1000, "STATX_MNT_ID"),
-    (0x2000, "STATX_DIOALIGN"),
-    (0x4000, "STATX_MNT_ID_UNIQUE"),
-    (0x8000, "STATX_SUBVOL"),
-    (0x10000, "STATX_WRITE_ATOMIC"),
-    (0x20000, "STATX_DIO_READ_ALIGN"),
-];
+    STATX general {
+        STATX_ALL, STATX_BASIC_STATS, STATX_TYPE, STATX_MODE, STATX_NLINK, STATX_UID, STATX_GID,
+        STATX_ATIME, STATX_MTIME, STATX_CTIME, STATX_INO, STATX_SIZE, STATX_BLOCKS, STATX_BTIME,
+        STATX_MNT_ID, STATX_DIOALIGN, STATX_MNT_ID_UNIQUE, STATX_SUBVOL, STATX_WRITE_ATOMIC,
+        STATX_DIO_READ_ALIGN,
+    }
 
-pub(super) static ACCESS: Names = &[(4, "R_OK"), (2, "W_OK"), (1, "X_OK")];
+    ACCESS general { R_OK, W_OK, X_OK }
 
-pub(super) static LOCK: Names = &[
-    (1, "LOCK_SH"),
-    (2, "LOCK_EX"),
-    (4, "LOCK_NB"),
-    (8, "LOCK_UN"),
-    (0x20, "LOCK_MAND"),
-    (0xc0, "LOCK_RW"),
-    (0x40, "LOCK_READ"),
-    (0x80, "LOCK_WRITE"),
-];
+    LOCK general { LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN, LOCK_MAND, LOCK_RW, LOCK_READ, LOCK_WRITE }
 
-pub(super) static XATTR: Names = &[(1, "XATTR_CREATE"), (2, "XATTR_REPLACE")];
+    XATTR general { XATTR_CREATE, XATTR_REPLACE }
 
-pub(super) static PROT: Names = &[
-    (1, "PROT_READ"),
-    (2, "PROT_WRITE"),
-    (4, "PROT_EXEC"),
-    (8, "PROT_SEM"),
-    (0x1000000, "PROT_GROWSDOWN"),
-    (0x2000000, "PROT_GROWSUP"),
-];
+    PROT general { PROT_READ, PROT_WRITE, PROT_EXEC, PROT_SEM, PROT_GROWSDOWN, PROT_GROWSUP }
 
-/// The low four bits of the flags of mmap.
-pub(super) static MAP_TYPE: Names = &[
-    (0, "MAP_FILE"),
-    (1, "MAP_SHARED"),
-    (2, "MAP_PRIVATE"),
-    (3, "MAP_SHARED_VALIDATE"),
-];
+    /// The low four bits of the flags of mmap.
+    MAP_TYPE general { MAP_FILE, MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE }
 
-pub(super) static MAP: Names = &[
-    (0x10, "MAP_FIXED"),
-    (0x20, "MAP_ANONYMOUS"),
-    #[cfg(target_arch = "x86_64")]
-    (0x40, "MAP_32BIT"),
-    (0x4000, "MAP_NORESERVE"),
-    (0x8000, "MAP_POPULATE"),
-    (0x10000, "MAP_NONBLOCK"),
-    (0x100, "MAP_GROWSDOWN"),
-    (0x800, "MAP_DENYWRITE"),
-    (0x1000, "MAP_EXECUTABLE"),
-    (0x2000, "MAP_LOCKED"),
-    (0x20000, "MAP_STACK"),
-    (0x40000, "MAP_HUGETLB"),
-    (0x80000, "MAP_SYNC"),
-    (0x100000, "MAP_FIXED_NOREPLACE"),
-];
+    MAP general {
+        MAP_FIXED, MAP_ANONYMOUS, #[cfg(target_arch = "x86_64")] MAP_32BIT = 0x40, MAP_NORESERVE,
+        MAP_POPULATE, MAP_NONBLOCK, MAP_GROWSDOWN, MAP_DENYWRITE, MAP_EXECUTABLE, MAP_LOCKED,
+        MAP_STACK, MAP_HUGETLB, MAP_SYNC, MAP_FIXED_NOREPLACE,
+    }
 
-pub(super) static MSYNC: Names = &[(4, "MS_SYNC"), (1, "MS_ASYNC"), (2, "MS_INVALIDATE")];
+    MSYNC general { MS_SYNC, MS_ASYNC, MS_INVALIDATE }
 
-pub(super) static MADVISE: Names = &[
-    (0, "MADV_NORMAL"),
-    (1, "MADV_RANDOM"),
-    (2, "MADV_SEQUENTIAL"),
-    (3, "MADV_WILLNEED"),
-    (4, "MADV_DONTNEED"),
-    (8, "MADV_FREE"),
-    (9, "MADV_REMOVE"),
-    (10, "MADV_DONTFORK"),
-    (11, "MADV_DOFORK"),
-    (12, "MADV_MERGEABLE"),
-    (13, "MADV_UNMERGEABLE"),
-    (14, "MADV_HUGEPAGE"),
-    (15, "MADV_NOHUGEPAGE"),
-    (16, "MADV_DONTDUMP"),
-    (17, "MADV_DODUMP"),
-    (18, "MADV_WIPEONFORK"),
-    (19, "MADV_KEEPONFORK"),
-    (20, "MADV_COLD"),
-    (21, "MADV_PAGEOUT"),
-    (22, "MADV_POPULATE_READ"),
-    (23, "MADV_POPULATE_WRITE"),
-    (24, "MADV_DONTNEED_LOCKED"),
-    (25, "MADV_COLLAPSE"),
-    (100, "MADV_HWPOISON"),
-    (101, "MADV_SOFT_OFFLINE"),
-    (102, "MADV_GUARD_INSTALL"),
-    (103, "MADV_GUARD_REMOVE"),
-];
+    MADVISE general {
+        MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FREE,
+        MADV_REMOVE, MADV_DONTFORK, MADV_DOFORK, MADV_MERGEABLE, MADV_UNMERGEABLE, MADV_HUGEPAGE,
+        MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP, MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_COLD,
+        MADV_PAGEOUT, MADV_POPULATE_READ, MADV_POPULATE_WRITE, MADV_DONTNEED_LOCKED, MADV_COLLAPSE,
+        MADV_HWPOISON, MADV_SOFT_OFFLINE, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE,
+    }
 
-pub(super) static IORING_ENTER: Names = &[
-    (1, "IORING_ENTER_GETEVENTS"),
-    (2, "IORING_ENTER_SQ_WAKEUP"),
-    (4, "IORING_ENTER_SQ_WAIT"),
-    (8, "IORING_ENTER_EXT_ARG"),
-    (0x10, "IORING_ENTER_REGISTERED_RING"),
-];
+    IORING_ENTER io_uring {
+        IORING_ENTER_GETEVENTS, IORING_ENTER_SQ_WAKEUP, IORING_ENTER_SQ_WAIT, IORING_ENTER_EXT_ARG,
+        IORING_ENTER_REGISTERED_RING,
+    }
 
-pub(super) static IORING_FSYNC: Names = &[(1, "IORING_FSYNC_DATASYNC")];
+    IORING_FSYNC io_uring { IORING_FSYNC_DATASYNC }
 
-pub(super) static MESSAGE: Names = &[
-    (1, "MSG_OOB"),
-    (2, "MSG_PEEK"),
-    (4, "MSG_DONTROUTE"),
-    (0x20, "MSG_TRUNC"),
-    (0x40, "MSG_DONTWAIT"),
-    (0x80, "MSG_EOR"),
-    (0x100, "MSG_WAITALL"),
-    (0x2000, "MSG_ERRQUEUE"),
-    (0x4000, "MSG_NOSIGNAL"),
-    (0x8000, "MSG_MORE"),
-    (0x0400_0000, "MSG_ZEROCOPY"),
-    (0x4000_0000, "MSG_CMSG_CLOEXEC"),
-];
+    MESSAGE net {
+        MSG_OOB, MSG_PEEK, MSG_DONTROUTE, MSG_TRUNC, MSG_DONTWAIT, MSG_EOR, MSG_WAITALL,
+        MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_MORE, MSG_ZEROCOPY = 0x0400_0000, MSG_CMSG_CLOEXEC,
+    }
 
-/// The numbers are those of O_NONBLOCK and O_CLOEXEC.
-pub(super) static SOCKET: Names = &[(0o4000, "SOCK_NONBLOCK"), (0o2000000, "SOCK_CLOEXEC")];
+    /// The numbers are those of O_NONBLOCK and O_CLOEXEC.
+    SOCKET general { SOCK_NONBLOCK = 0o4000, SOCK_CLOEXEC = 0o2000000 }
 
-pub(super) static IORING_REGISTER: Names = &[
-    (0, "IORING_REGISTER_BUFFERS"),
-    (1, "IORING_UNREGISTER_BUFFERS"),
-    (2, "IORING_REGISTER_FILES"),
-    (3, "IORING_UNREGISTER_FILES"),
-    (4, "IORING_REGISTER_EVENTFD"),
-    (5, "IORING_UNREGISTER_EVENTFD"),
-    (6, "IORING_REGISTER_FILES_UPDATE"),
-    (7, "IORING_REGISTER_EVENTFD_ASYNC"),
-    (8, "IORING_REGISTER_PROBE"),
-    (9, "IORING_REGISTER_PERSONALITY"),
-    (10, "IORING_UNREGISTER_PERSONALITY"),
-    (11, "IORING_REGISTER_RESTRICTIONS"),
-    (12, "IORING_REGISTER_ENABLE_RINGS"),
-    (13, "IORING_REGISTER_FILES2"),
-    (14, "IORING_REGISTER_FILES_UPDATE2"),
-    (15, "IORING_REGISTER_BUFFERS2"),
-    (16, "IORING_REGISTER_BUFFERS_UPDATE"),
-    (17, "IORING_REGISTER_IOWQ_AFF"),
-    (18, "IORING_UNREGISTER_IOWQ_AFF"),
-    (19, "IORING_REGISTER_IOWQ_MAX_WORKERS"),
-    (20, "IORING_REGISTER_RING_FDS"),
-    (21, "IORING_UNREGISTER_RING_FDS"),
-    (22, "IORING_REGISTER_PBUF_RING"),
-    (23, "IORING_UNREGISTER_PBUF_RING"),
-    (24, "IORING_REGISTER_SYNC_CANCEL"),
-    (25, "IORING_REGISTER_FILE_ALLOC_RANGE"),
-    (26, "IORING_REGISTER_PBUF_STATUS"),
-    (27, "IORING_REGISTER_NAPI"),
-    (28, "IORING_UNREGISTER_NAPI"),
-    (29, "IORING_REGISTER_CLOCK"),
-    (30, "IORING_REGISTER_CLONE_BUFFERS"),
-    (31, "IORING_REGISTER_SEND_MSG_RING"),
-    (32, "IORING_REGISTER_ZCRX_IFQ"),
-    (33, "IORING_REGISTER_RESIZE_RINGS"),
-    (34, "IORING_REGISTER_MEM_REGION"),
-];
+    IORING_REGISTER general {
+        IORING_REGISTER_BUFFERS = 0, IORING_UNREGISTER_BUFFERS = 1, IORING_REGISTER_FILES = 2,
+        IORING_UNREGISTER_FILES = 3, IORING_REGISTER_EVENTFD = 4, IORING_UNREGISTER_EVENTFD = 5,
+        IORING_REGISTER_FILES_UPDATE = 6, IORING_REGISTER_EVENTFD_ASYNC = 7,
+        IORING_REGISTER_PROBE = 8, IORING_REGISTER_PERSONALITY = 9,
+        IORING_UNREGISTER_PERSONALITY = 10, IORING_REGISTER_RESTRICTIONS = 11,
+        IORING_REGISTER_ENABLE_RINGS = 12, IORING_REGISTER_FILES2 = 13,
+        IORING_REGISTER_FILES_UPDATE2 = 14, IORING_REGISTER_BUFFERS2 = 15,
+        IORING_REGISTER_BUFFERS_UPDATE = 16, IORING_REGISTER_IOWQ_AFF = 17,
+        IORING_UNREGISTER_IOWQ_AFF = 18, IORING_REGISTER_IOWQ_MAX_WORKERS = 19,
+        IORING_REGISTER_RING_FDS = 20, IORING_UNREGISTER_RING_FDS = 21,
+        IORING_REGISTER_PBUF_RING = 22, IORING_UNREGISTER_PBUF_RING = 23,
+        IORING_REGISTER_SYNC_CANCEL = 24, IORING_REGISTER_FILE_ALLOC_RANGE = 25,
+        IORING_REGISTER_PBUF_STATUS = 26, IORING_REGISTER_NAPI = 27, IORING_UNREGISTER_NAPI = 28,
+        IORING_REGISTER_CLOCK = 29, IORING_REGISTER_CLONE_BUFFERS = 30,
+        IORING_REGISTER_SEND_MSG_RING = 31, IORING_REGISTER_ZCRX_IFQ = 32,
+        IORING_REGISTER_RESIZE_RINGS = 33, IORING_REGISTER_MEM_REGION = 34,
+    }
 
-pub(super) static RESOLVE: Names = &[
-    (1, "RESOLVE_NO_XDEV"),
-    (2, "RESOLVE_NO_MAGICLINKS"),
-    (4, "RESOLVE_NO_SYMLINKS"),
-    (8, "RESOLVE_BENEATH"),
-    (0x10, "RESOLVE_IN_ROOT"),
-    (0x20, "RESOLVE_CACHED"),
-];
+    RESOLVE general {
+        RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH,
+        RESOLVE_IN_ROOT, RESOLVE_CACHED,
+    }
 
-pub(super) static FCNTL: Names = &[
-    (0, "F_DUPFD"),
-    (1, "F_GETFD"),
-    (2, "F_SETFD"),
-    (3, "F_GETFL"),
-    (4, "F_SETFL"),
-    (5, "F_GETLK"),
-    (6, "F_SETLK"),
-    (7, "F_SETLKW"),
-    (8, "F_SETOWN"),
-    (9, "F_GETOWN"),
-    (10, "F_SETSIG"),
-    (11, "F_GETSIG"),
-    (12, "F_GETLK64"),
-    (13, "F_SETLK64"),
-    (14, "F_SETLKW64"),
-    (15, "F_SETOWN_EX"),
-    (16, "F_GETOWN_EX"),
-    (17, "F_GETOWNER_UIDS"),
-    (36, "F_OFD_GETLK"),
-    (37, "F_OFD_SETLK"),
-    (38, "F_OFD_SETLKW"),
-    (1024, "F_SETLEASE"),
-    (1025, "F_GETLEASE"),
-    (1026, "F_NOTIFY"),
-    (1027, "F_DUPFD_QUERY"),
-    (1028, "F_CREATED_QUERY"),
-    (1029, "F_CANCELLK"),
-    (1030, "F_DUPFD_CLOEXEC"),
-    (1031, "F_SETPIPE_SZ"),
-    (1032, "F_GETPIPE_SZ"),
-    (1033, "F_ADD_SEALS"),
-    (1034, "F_GET_SEALS"),
-    (1035, "F_GET_RW_HINT"),
-    (1036, "F_SET_RW_HINT"),
-    (1037, "F_GET_FILE_RW_HINT"),
-    (1038, "F_SET_FILE_RW_HINT"),
-];
+    FCNTL general {
+        F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_SETOWN, F_GETOWN,
+        F_SETSIG, F_GETSIG, F_GETLK64 = 12, F_SETLK64 = 13, F_SETLKW64 = 14, F_SETOWN_EX,
+        F_GETOWN_EX, F_GETOWNER_UIDS, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE,
+        F_GETLEASE, F_NOTIFY, F_DUPFD_QUERY, F_CREATED_QUERY, F_CANCELLK, F_DUPFD_CLOEXEC,
+        F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS, F_GET_RW_HINT, F_SET_RW_HINT,
+        F_GET_FILE_RW_HINT, F_SET_FILE_RW_HINT,
+    }
 
-pub(super) static FD_FLAGS: Names = &[(1, "FD_CLOEXEC")];
+    FD_FLAGS general { FD_CLOEXEC }
 
-pub(super) static LEASE: Names = &[
-    (0, "F_RDLCK"),
-    (1, "F_WRLCK"),
-    (2, "F_UNLCK"),
-    (4, "F_EXLCK"),
-    (8, "F_SHLCK"),
-];
+    LEASE general { F_RDLCK, F_WRLCK, F_UNLCK, F_EXLCK, F_SHLCK }
 
-pub(super) static SEALS: Names = &[
-    (1, "F_SEAL_SEAL"),
-    (2, "F_SEAL_SHRINK"),
-    (4, "F_SEAL_GROW"),
-    (8, "F_SEAL_WRITE"),
-    (0x10, "F_SEAL_FUTURE_WRITE"),
-    (0x20, "F_SEAL_EXEC"),
-];
+    SEALS general {
+        F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_FUTURE_WRITE, F_SEAL_EXEC,
+    }
 
-pub(super) static NOTIFY: Names = &[
-    (1, "DN_ACCESS"),
-    (2, "DN_MODIFY"),
-    (4, "DN_CREATE"),
-    (8, "DN_DELETE"),
-    (0x10, "DN_RENAME"),
-    (0x20, "DN_ATTRIB"),
-    (0x80000000, "DN_MULTISHOT"),
-];
+    NOTIFY general {
+        DN_ACCESS, DN_MODIFY, DN_CREATE, DN_DELETE, DN_RENAME, DN_ATTRIB, DN_MULTISHOT,
+    }
 
-/// The bits above permissions.
-pub(super) static MODE_BITS: Names = &[
-    (0o4000, "S_ISUID"),
-    (0o2000, "S_ISGID"),
-    (0o1000, "S_ISVTX"),
-];
+    /// The bits above permissions.
+    MODE_BITS general { S_ISUID, S_ISGID, S_ISVTX }
 
-/// The type in st_mode.
-pub(super) static FILE_TYPE: Names = &[
-    (0o140000, "S_IFSOCK"),
-    (0o120000, "S_IFLNK"),
-    (0o100000, "S_IFREG"),
-    (0o060000, "S_IFBLK"),
-    (0o040000, "S_IFDIR"),
-    (0o020000, "S_IFCHR"),
-    (0o010000, "S_IFIFO"),
-];
+    /// The type in st_mode.
+    FILE_TYPE general { S_IFSOCK, S_IFLNK, S_IFREG, S_IFBLK, S_IFDIR, S_IFCHR, S_IFIFO }
+
+    SIGNALS general {
+        SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGUSR1,
+        SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP,
+        SIGTTIN, SIGTTOU, SIGURG, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO, SIGPWR,
+        SIGSYS,
+    }
+}

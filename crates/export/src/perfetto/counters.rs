@@ -14,7 +14,6 @@ const MIN_SLICE_NS: i64 = 1_000_000;
 /// When the end of the recording is not known.
 const DEFAULT_SLICE_NS: i64 = 10_000_000;
 
-/// A counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Counter {
     /// Bytes that calls read, a second.

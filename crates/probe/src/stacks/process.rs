@@ -24,7 +24,6 @@ struct Mapping {
     object: Option<u32>,
 }
 
-/// A process.
 pub(crate) struct Process {
     /// In order of their addresses.
     mappings: Vec<Mapping>,

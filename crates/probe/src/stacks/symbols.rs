@@ -9,7 +9,6 @@ use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use super::Place;
 use super::objects::Objects;
 
-/// A function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Function {
     pub(crate) name: String,

@@ -16,7 +16,7 @@ pub(super) fn write(
     out.write_all(b"[")?;
     objects(rows, out, count, |text, first, line| {
         text.push_str(if first { "\n" } else { ",\n" });
-        push_escaped(text, line);
+        escape::push_json(line, text);
     })?;
     out.write_all(if *count == 0 { b"]\n" } else { b"\n]\n" })?;
     Ok(())
@@ -29,7 +29,7 @@ pub(super) fn write_lines(
     count: &mut u64,
 ) -> Result<(), QueryError> {
     objects(rows, out, count, |text, _, line| {
-        push_escaped(text, line);
+        escape::push_json(line, text);
         text.push('\n');
     })
 }
@@ -57,31 +57,4 @@ fn objects(
         out.write_all(text.as_bytes())?;
     }
     Ok(())
-}
-
-/// Outside of strings JSON has no such characters, so that they can be replaced
-/// wherever they stand.
-fn push_escaped(out: &mut String, line: &str) {
-    for c in line.chars() {
-        if escape::is_unsafe(c) {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            out.push(c);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sequences_of_one_character_are_escaped() {
-        let mut out = String::new();
-        push_escaped(&mut out, "\"a\u{9b}\u{7f}ü\"");
-        assert_eq!(out, "\"a\\u009b\\u007fü\"");
-    }
 }

@@ -21,7 +21,6 @@ pub(super) struct Entry {
     pub(super) bytes: Bytes,
 }
 
-/// A row.
 pub(super) struct Row {
     /// Beginning, CLOCK_MONOTONIC nanoseconds.
     pub(super) time: i64,

@@ -66,7 +66,6 @@ impl Summed {
         })
     }
 
-    /// All parts.
     pub(super) fn parts(&self) -> impl Iterator<Item = &PartTimes> {
         self.parts.iter().map(|part| &**part)
     }
@@ -84,7 +83,6 @@ impl Summed {
         }
     }
 
-    /// The pyramid.
     pub(super) fn pyramid(&self) -> Option<&Pyramid> {
         self.pyramid.as_deref().map(|(pyramid, _)| pyramid)
     }

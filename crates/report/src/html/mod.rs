@@ -1,4 +1,7 @@
 //! The report as one HTML file: no script, nothing loaded from elsewhere.
+//!
+//! Written with format strings: what a template (maud) escapes by itself leaves characters that
+//! reorder or hide text, so each text would have to go through [`escape_html`] all the same.
 
 mod findings;
 mod page;

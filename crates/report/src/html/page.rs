@@ -142,7 +142,7 @@ fn timeline(out: &mut String, report: &Report) {
         plots::over_time(
             &report.timeline,
             |s| (s.read_bytes, s.written_bytes),
-            plots::axis_bytes,
+            bytes,
             "bytes a second over time"
         )
     );

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::escape_html;
 use crate::report::{Latency, Slice, Timeline};
-use fathom_model::units::{bytes, count, duration};
+use fathom_model::units::{count, duration};
 
 const WIDTH: f64 = 1040.0;
 const LEFT: f64 = 96.0;
@@ -161,9 +161,4 @@ pub(super) fn bar(first: i64, second: i64, most: i64) -> String {
          <rect class=\"a\" width=\"{a:.2}\" height=\"10\"/>\
          <rect class=\"b\" x=\"{a:.2}\" width=\"{b:.2}\" height=\"10\"/></svg>"
     )
-}
-
-/// Bytes for an axis.
-pub(super) fn axis_bytes(n: i64) -> String {
-    bytes(n)
 }

@@ -2,9 +2,8 @@
 
 use fathom_diagnose::{Diagnosis, Finding, Group, Severity};
 use fathom_model::units::{count, duration, percent, share};
-use fathom_query::escape::{self, shell_words};
+use fathom_query::escape::{self, shell_words, wrap};
 
-use super::lines::wrap;
 use super::style::Style;
 use super::{MAX_WIDTH, MIN_WIDTH};
 

@@ -2,9 +2,8 @@
 
 use fathom_diff::{Change, Diff, Figure, Metric, Outcome, Row, Side, Status, Verdict};
 use fathom_model::units::{bytes, count, duration, percent};
-use fathom_query::escape::{self, shell_words};
+use fathom_query::escape::{self, shell_words, wrap};
 
-use super::lines::wrap;
 use super::style::Style;
 use super::table::{Column, render};
 use super::{MAX_WIDTH, MIN_WIDTH};

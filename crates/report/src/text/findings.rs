@@ -2,10 +2,9 @@
 
 use fathom_diagnose::{Severity, Summary};
 use fathom_model::units::count;
-use fathom_query::escape::{self, shell_words};
+use fathom_query::escape::{self, shell_words, wrap};
 
 use super::Page;
-use super::lines::wrap;
 
 /// Width of the column of severities.
 const LABEL: usize = 8;

@@ -4,16 +4,14 @@ mod diagnosis;
 mod diff;
 mod findings;
 mod layers;
-mod lines;
 mod mapped;
 mod style;
 mod table;
 
 pub use self::diagnosis::diagnosis_to_text;
 pub use self::diff::diff_to_text;
-use fathom_query::escape::{self, shell_words, shorten};
+use fathom_query::escape::{self, shell_words, shorten, wrap};
 
-use self::lines::{blank_zero, wrap};
 use self::style::Style;
 use self::table::{Column, render};
 use crate::report::{Calls, FileActivity, Report, State};
@@ -28,6 +26,11 @@ const MAX_WIDTH: usize = 140;
 const MAX_CALLS: usize = 16;
 /// Places of loss that are listed.
 const MAX_PLACES: usize = 5;
+
+/// Zeros would hide the numbers that matter.
+fn blank_zero(n: i64, format: fn(i64) -> String) -> String {
+    if n == 0 { "·".into() } else { format(n) }
+}
 
 /// The report as text, at most `width` characters wide (80 at least), with
 /// colours when `color` is set. Nothing that the recorded program controls

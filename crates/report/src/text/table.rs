@@ -6,7 +6,6 @@ use unicode_width::UnicodeWidthStr;
 
 use super::style::Style;
 
-/// A column.
 pub(super) struct Column {
     /// Heading.
     pub title: &'static str,

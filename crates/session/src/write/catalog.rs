@@ -9,7 +9,6 @@ use fathom_model::tables::{TABLES, Table};
 use crate::format::layout::PartInfo;
 use crate::threads::lock;
 
-/// The parts of one table.
 #[derive(Debug, Default)]
 pub(crate) struct TableParts {
     /// In order.

@@ -1,5 +1,7 @@
 //! Bit packing and Parquet's hybrid of run lengths and bit packing.
 
+use fathom_model::varint;
+
 /// Bits that `max` takes.
 pub(crate) fn width_of(max: u64) -> u32 {
     64 - max.leading_zeros()
@@ -37,20 +39,6 @@ pub(crate) fn pack_iter(values: impl Iterator<Item = u64>, width: u32, out: &mut
     out.extend_from_slice(&word.to_le_bytes()[..rest]);
 }
 
-/// Appends `value` in groups of seven bits, the low ones first.
-pub(crate) fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Maps signed to unsigned so that small magnitudes stay small.
-pub(crate) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
 /// Equal values from which a run takes less room than packed bits, whatever
 /// the width, and the unit in which packed groups come.
 const RUN: usize = 16;
@@ -72,7 +60,7 @@ pub(crate) fn hybrid(values: &[u32], width: u32, out: &mut Vec<u8>) {
             end += GROUP;
         }
         let groups = (end - at) / GROUP;
-        varint(((groups as u64) << 1) | 1, out);
+        varint::put(((groups as u64) << 1) | 1, out);
         let packed = &values[at..end.min(values.len())];
         let padding = groups * GROUP - packed.len();
         let zeros = std::iter::repeat_n(0, padding);
@@ -88,7 +76,7 @@ pub(crate) fn hybrid(values: &[u32], width: u32, out: &mut Vec<u8>) {
 /// Appends one run of the hybrid encoding.
 pub(crate) fn hybrid_run(value: u32, count: usize, width: u32, out: &mut Vec<u8>) {
     if count > 0 {
-        varint((count as u64) << 1, out);
+        varint::put((count as u64) << 1, out);
         out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
     }
 }

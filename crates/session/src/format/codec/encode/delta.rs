@@ -1,6 +1,8 @@
 //! Parquet's DELTA_BINARY_PACKED: differences, packed in miniblocks.
 
-use super::bits::{pack, varint, width_of, zigzag};
+use fathom_model::varint::{self, zigzag};
+
+use super::bits::{pack, width_of};
 
 /// Values a block and a miniblock.
 const BLOCK: usize = 128;
@@ -10,14 +12,14 @@ const MINIS: usize = BLOCK / MINI;
 /// Appends `values`. With `NARROW` they are 32-bit integers, whose differences
 /// wrap at 32 bits.
 pub(crate) fn encode<const NARROW: bool>(values: &[i64], out: &mut Vec<u8>) {
-    varint(BLOCK as u64, out);
-    varint(MINIS as u64, out);
-    varint(values.len() as u64, out);
+    varint::put(BLOCK as u64, out);
+    varint::put(MINIS as u64, out);
+    varint::put(values.len() as u64, out);
     let Some((&first, rest)) = values.split_first() else {
         out.push(0);
         return;
     };
-    varint(zigzag(first), out);
+    varint::put(zigzag(first), out);
     let mut previous = first;
     for block in rest.chunks(BLOCK) {
         let mut deltas = [0i64; BLOCK];
@@ -32,7 +34,7 @@ pub(crate) fn encode<const NARROW: bool>(values: &[i64], out: &mut Vec<u8>) {
 }
 
 fn encode_block<const NARROW: bool>(deltas: &[i64], least: i64, out: &mut Vec<u8>) {
-    varint(zigzag(least), out);
+    varint::put(zigzag(least), out);
     let widths = out.len();
     out.extend_from_slice(&[0; MINIS]);
     for (i, mini) in deltas.chunks(MINI).enumerate() {

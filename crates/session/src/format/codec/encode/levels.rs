@@ -1,6 +1,8 @@
 //! Definition levels of columns whose values can be null.
 
-use super::bits::{hybrid_run, pack_iter, varint};
+use fathom_model::varint;
+
+use super::bits::{hybrid_run, pack_iter};
 
 /// Bytes of equal bits that are written as a run: a run and the header of packed bits
 /// behind it take up to six.
@@ -42,7 +44,7 @@ fn runs(bits: &[u8], count: usize, out: &mut Vec<u8>) {
     let (mut at, mut packed) = (0, 0);
     let pack = |from: usize, to: usize, out: &mut Vec<u8>| {
         if from < to {
-            varint((((to - from) as u64) << 1) | 1, out);
+            varint::put((((to - from) as u64) << 1) | 1, out);
             out.extend_from_slice(&bits[from..to]);
         }
     };

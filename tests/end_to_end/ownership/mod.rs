@@ -1,6 +1,8 @@
 //! Sessions belong to whoever made them, from the first moment and for good: what another user
 //! has put in their way is neither followed nor waited for.
 
+mod readers;
+
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +23,7 @@ const NOBODY: u32 = 65534;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A log of a few calls, from which sessions are made without any right.
-const LOG: &str = "\
+pub(crate) const LOG: &str = "\
 7 1700000000.000001 openat(AT_FDCWD</>, \"/data/a\", O_RDWR|O_CREAT, 0644) = 3</data/a> <0.000002>
 7 1700000000.000002 write(3</data/a>, \"\"..., 10) = 10 <0.000002>
 7 1700000000.000003 close(3</data/a>) = 0 <0.000002>
@@ -29,7 +31,7 @@ const LOG: &str = "\
 ";
 
 /// fathom as root itself, not by sudo.
-fn plain() -> Command {
+pub(crate) fn plain() -> Command {
     let mut command = Command::new(fathom());
     command
         .env_remove("SUDO_UID")
@@ -69,7 +71,7 @@ fn for_every_user(scratch: &Scratch) -> PathBuf {
 }
 
 /// Runs it to its end, which must come.
-fn ended(command: &mut Command) -> Output {
+pub(crate) fn ended(command: &mut Command) -> Output {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -102,12 +104,12 @@ fn ended(command: &mut Command) -> Output {
     }
 }
 
-fn errors(output: &Output) -> String {
+pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[track_caller]
-fn must(output: Output) -> String {
+pub(crate) fn must(output: Output) -> String {
     assert!(output.status.success(), "{}", errors(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -134,7 +136,7 @@ fn log(scratch: &Scratch) -> PathBuf {
 }
 
 /// A session of a few calls; `import` is fathom as whoever is to own it.
-fn imported(scratch: &Scratch, mut import: Command, session: &Path) {
+pub(crate) fn imported(scratch: &Scratch, mut import: Command, session: &Path) {
     let log = log(scratch);
     must(ended(import.arg("import").arg(log).arg("-o").arg(session)));
 }
@@ -464,262 +466,6 @@ fn pipes_are_not_waited_for() {
 
 /// At no moment may another user open what is made: by the calls with which it is made.
 #[test]
-fn nothing_is_made_for_other_users() {
-    need_root!();
-    need_program!("strace");
-    let scratch = Scratch::new();
-    let trace = scratch.root().join("trace");
-    let session = scratch.session("session");
-    let raw = scratch.root().join("session.raw");
-    let mut command = Command::new("sh");
-    command
-        .args([
-            "-c",
-            "umask 0; exec \"$@\"",
-            "sh",
-            "strace",
-            "-f",
-            "-s",
-            "300",
-            "-o",
-        ])
-        .arg(&trace)
-        .args([
-            "-e",
-            "trace=open,openat,openat2,creat,mkdir,mkdirat,chmod,fchmod,fchmodat,linkat,link",
-        ])
-        .arg(fathom())
-        .args(["record", "--content", "plain", "-o"])
-        .arg(&session)
-        .arg("--raw")
-        .arg(&raw)
-        .args(["--", "cat", "/etc/passwd"])
-        .env_remove("SUDO_UID")
-        .env_remove("LD_LIBRARY_PATH");
-    must(ended(&mut command));
-    must_be(&session, 0, 0o700, 0o600);
-    must_be(&raw, 0, 0o700, 0o600);
-    let text = fs::read_to_string(&trace).unwrap();
-    let mut made = 0;
-    for line in text.lines().filter(|line| !line.contains(" = -1 ")) {
-        let mode = if line.contains("O_CREAT") {
-            "0600"
-        } else if line.contains("mkdirat(") {
-            "0700"
-        } else {
-            assert!(!line.contains("chmod"), "{line}");
-            continue;
-        };
-        made += 1;
-        // A call that another thread interrupts ends in another line.
-        let call = line.split_once(" <unfinished").map(|(call, _)| call);
-        let call = call.or(line.rsplit_once(')').map(|(call, _)| call));
-        assert!(call.unwrap().ends_with(&format!(", {mode}")), "{line}");
-    }
-    // The session, the capture, folders, parts.
-    assert!(made > 40, "{made}\n{text}");
-}
-
-#[test]
-fn under_sudo_everything_is_of_the_user_who_called_it() {
-    need_root!();
-    let scratch = Scratch::new();
-    let program = for_every_user(&scratch);
-    let nobodys = || {
-        let mut command = Command::new(&program);
-        command.stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
-        command.env_remove("LD_LIBRARY_PATH");
-        command
-    };
-    let dir = scratch.root().join("home");
-    fs::create_dir(&dir).unwrap();
-    chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
-    let session = dir.join("mine.fathom");
-    let raw = dir.join("mine.raw");
-    let mut record = by_sudo();
-    record
-        .args(["record", "-q", "-o"])
-        .arg(&session)
-        .arg("--raw")
-        .arg(&raw);
-    must(ended(record.args(["--", "cat", "/etc/passwd"])));
-    must_be(&session, NOBODY, 0o700, 0o600);
-    must_be(&raw, NOBODY, 0o700, 0o600);
-    for arguments in [
-        &["report"][..],
-        &["query", "SELECT count(*) FROM syscalls"],
-        &["diagnose"],
-        &["zoom", "--rebuild"],
-        &["repair"],
-        &["export", "--format", "csv"],
-    ] {
-        let mut command = nobodys();
-        command
-            .arg(arguments[0])
-            .arg(&session)
-            .args(&arguments[1..]);
-        let output = ended(&mut command);
-        assert!(
-            matches!(output.status.code(), Some(0 | 1)),
-            "{arguments:?}: {}",
-            errors(&output)
-        );
-    }
-    let replayed = dir.join("replayed.fathom");
-    must(ended(
-        nobodys().arg("replay").arg(&raw).arg("-o").arg(&replayed),
-    ));
-    // Root by sudo works on it, and leaves it the user's.
-    fs::write(session.join("session.json.tmp"), "left").unwrap();
-    must(ended(by_sudo().arg("repair").arg(&session)));
-    must(ended(by_sudo().arg("zoom").arg(&session).arg("--rebuild")));
-    let csv = dir.join("out.csv");
-    must(ended(
-        by_sudo()
-            .args(["export", "--format", "csv", "-o"])
-            .arg(&csv)
-            .arg(&session),
-    ));
-    let log = log(&scratch);
-    let imported = dir.join("imported.fathom");
-    must(ended(
-        by_sudo().arg("import").arg(&log).arg("-o").arg(&imported),
-    ));
-    for made in [&session, &csv, &imported] {
-        must_be(made, NOBODY, 0o700, 0o600);
-    }
-    // Root without sudo does not.
-    must_refuse(
-        &ended(plain().arg("repair").arg(&session)),
-        "sudo -u '#65534'",
-    );
-    must_refuse(
-        &ended(plain().arg("zoom").arg(&session).arg("--rebuild")),
-        "belongs to user",
-    );
-    must(ended(plain().arg("report").arg(&session)));
-}
-
-/// A copy is for those who may read the recording.
-#[test]
-fn copies_of_a_recording_are_as_private_as_that() {
-    need_root!();
-    let scratch = Scratch::new();
-    for (name, options, dir_mode, file_mode) in [
-        ("private", &[][..], 0o700, 0o600),
-        ("shared", &["--share", "all"], 0o755, 0o644),
-    ] {
-        let mut running = Record::named(&scratch, name)
-            .env("SUDO_UID", NOBODY.to_string())
-            .env("SUDO_GID", NOBODY.to_string())
-            .options(options)
-            .options(["--keep", "60s"])
-            .command([
-                "sh",
-                "-c",
-                "cat /etc/passwd >/dev/null; echo ready; read line",
-            ])
-            .interactive()
-            .spawn();
-        assert_eq!(running.line(), "ready");
-        let copy = scratch.session(&format!("{name}-copy"));
-        must(ended(
-            by_sudo()
-                .arg("snapshot")
-                .arg(running.session())
-                .arg("-o")
-                .arg(&copy),
-        ));
-        // To another file system.
-        let far = tempfile_on("/dev/shm");
-        let beside = far.path().join("copy.fathom");
-        must(ended(
-            by_sudo()
-                .arg("snapshot")
-                .arg(running.session())
-                .arg("-o")
-                .arg(&beside),
-        ));
-        running.say("\n");
-        let recording = running.wait().must_exit(0);
-        for session in [&recording.session, &copy, &beside] {
-            must_be(session, NOBODY, dir_mode, file_mode);
-            let reads = query(
-                session,
-                "SELECT count(*) AS n FROM syscalls WHERE path = '/etc/passwd'",
-            );
-            assert!(reads[0].int("n") > Some(0), "{}", session.display());
-        }
-    }
-}
-
-fn tempfile_on(dir: &str) -> tempfile::TempDir {
-    let root = if Path::new(dir).is_dir() {
-        dir.into()
-    } else {
-        std::env::temp_dir()
-    };
-    tempfile::Builder::new()
-        .prefix("fathom-test-")
-        .tempdir_in(root)
-        .unwrap()
-}
-
-#[test]
-fn sessions_are_shared_when_that_is_asked_for() {
-    let scratch = Scratch::new();
-    let log = log(&scratch);
-    let me = rustix::process::geteuid().as_raw();
-    let import = |name: &str, share: &[&str]| {
-        let session = scratch.session(name);
-        let mut command = plain();
-        command
-            .arg("import")
-            .arg(&log)
-            .arg("-o")
-            .arg(&session)
-            .args(share);
-        (session, ended(&mut command))
-    };
-    let (private, _) = import("private", &[]);
-    must_be(&private, me, 0o700, 0o600);
-    let (all, _) = import("all", &["--share", "all"]);
-    must_be(&all, me, 0o755, 0o644);
-    let group = rustix::process::getegid().as_raw();
-    let group = if me == 0 { NOBODY } else { group };
-    let (shared, output) = import("group", &["--share", &group.to_string()]);
-    must(output);
-    must_be(&shared, me, 0o750, 0o640);
-    assert!(
-        tree(&shared)
-            .iter()
-            .all(|path| path.metadata().unwrap().gid() == group)
-    );
-    // What is added later is for the same users.
-    must(ended(plain().arg("zoom").arg(&shared).arg("--rebuild")));
-    must_be(&shared, me, 0o750, 0o640);
-    assert!(
-        tree(&shared)
-            .iter()
-            .all(|path| path.metadata().unwrap().gid() == group)
-    );
-    must_refuse(
-        &import("none", &["--share", "no-such-group-here"]).1,
-        "no such group",
-    );
-    // What took the place of one that was shared is not.
-    must(ended(
-        plain()
-            .arg("import")
-            .arg(&log)
-            .arg("-o")
-            .arg(&all)
-            .arg("--force"),
-    ));
-    must_be(&all, me, 0o700, 0o600);
-}
-
-#[test]
 fn an_export_replaces_a_link_and_goes_into_no_pipe_of_another_user() {
     let scratch = Scratch::new();
     let session = scratch.session("session");
@@ -767,86 +513,4 @@ fn an_export_replaces_a_link_and_goes_into_no_pipe_of_another_user() {
     symlink("/dev/null", &link).unwrap();
     std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).unwrap();
     must_refuse(&ended(&mut export(&link)), "belongs to user 65534");
-}
-
-/// DuckDB takes paths as patterns of text.
-#[test]
-fn sessions_have_any_name() {
-    use std::ffi::OsStr;
-
-    let scratch = Scratch::new();
-    let root = scratch.root().join("sessions");
-    fs::create_dir(&root).unwrap();
-    // What the patterns would find.
-    let other = root.join("z.fathom");
-    let longer = format!(
-        "{LOG}{}",
-        LOG.replace("+++ exited with 0 +++\n", "close(9) = 0\n")
-    );
-    let others = scratch.root().join("other.log");
-    fs::write(&others, longer).unwrap();
-    must(ended(
-        plain().arg("import").arg(&others).arg("-o").arg(&other),
-    ));
-    let names: [&[u8]; 9] = [
-        b"[z].fathom",
-        b"?.fathom",
-        b"*.fathom",
-        b"[a-z]*.fathom",
-        b"a\\b.fathom",
-        b"\xff\xfe.fathom",
-        b"~.fathom",
-        b"12:00.fathom",
-        b"it's \"new\"\n.fathom",
-    ];
-    for name in names {
-        let name = OsStr::from_bytes(name);
-        let session = root.join(name);
-        imported(&scratch, plain(), &session);
-        // By its name alone, too, as a user in that directory gives it.
-        for named in [session.as_os_str(), name] {
-            let count = ended(plain().current_dir(&root).arg("query").arg(named).args([
-                "SELECT count(*) AS n FROM syscalls",
-                "--format",
-                "csv",
-            ]));
-            assert_eq!(must(count), "n\n3\n", "{name:?}");
-        }
-        for arguments in [
-            &["report"][..],
-            &["diagnose"],
-            &["zoom", "--rebuild"],
-            &["zoom", "--events"],
-            &["zoom", "--by", "layer"],
-            &["repair"],
-            &["export", "--format", "csv"],
-            &["report", "--sizes"],
-        ] {
-            let mut command = plain();
-            command
-                .current_dir(&root)
-                .arg(arguments[0])
-                .arg(name)
-                .args(&arguments[1..]);
-            let output = ended(&mut command);
-            assert!(
-                matches!(output.status.code(), Some(0 | 1)),
-                "{name:?} {arguments:?}: {}",
-                errors(&output)
-            );
-        }
-        let diff = ended(plain().current_dir(&root).arg("diff").arg(name).arg(name));
-        assert_eq!(diff.status.code(), Some(0), "{name:?}: {}", errors(&diff));
-    }
-    let page = Page::serve(&root);
-    let list = page.json("/sessions");
-    let listed = list.as_array().unwrap();
-    assert_eq!(listed.len(), names.len() + 1, "{list}");
-    for session in listed {
-        let id = session["id"].as_str().unwrap();
-        let escaped: String = id.bytes().map(|b| format!("%{b:02X}")).collect();
-        let described = page.json(&format!("/sessions/{escaped}"));
-        let stored = if id == "z.fathom" { 7 } else { 3 };
-        assert_eq!(described["stored"], stored, "{id}");
-    }
 }
