@@ -11,7 +11,8 @@ apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-se
   fio stress-ng sqlite3 git strace tdb-tools bup liblmdb-dev libaio-dev libleveldb-dev \
   beanstalkd cpio libimage-exiftool-perl php-cli ripgrep rrdtool ruby unzip zip gawk curl e2fsprogs procps \
   liburing-dev subversion qemu-utils aria2 apache2 apache2-utils rcs squashfs-tools pv mercurial etcd-server \
-  rocksdb-tools ccache ninja-build logtail file nodejs npm default-jdk-headless lua5.4 || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
+  rocksdb-tools ccache ninja-build logtail file default-jdk-headless lua5.4 \
+  $(command -v npm >/dev/null || echo nodejs npm) || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
 for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd; do
   update-rc.d "$s" disable >/dev/null 2>&1 || :
