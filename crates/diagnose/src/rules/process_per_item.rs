@@ -14,7 +14,7 @@ use crate::state::{Context, State};
 use crate::text::list;
 
 /// Processes that one starts.
-const MIN_PROCESSES: usize = 50;
+const MIN_PROCESSES: usize = 20;
 /// Share of its time, and of theirs, until their programs are loaded.
 const MIN_PART: f64 = 0.2;
 /// Names among them: a build or a configure script starts more different programs.
@@ -32,9 +32,9 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "A script or program starts a program for each line or file. The kernel has to copy the process and replace it, and the loader has to find, open and map its libraries each time: \
            that takes longer than the work.",
-    when: "50 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries and the settings of the system (/etc, locales) were loaded adds up to 20 % or more \
+    when: "20 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries, its interpreter's modules and the settings of the system (/etc, locales) were loaded adds up to 20 % or more \
            of the time of the process that started them, and to 20 % or more of theirs: one process for all items saves this part only. Fewer processes are steps of a script rather than items, and more names those of a build. When they ran at the same time, the sums are divided by how many did on average.",
-    cost: "from the start of each process to the last call on a library or on a setting of the system before it read or wrote another file",
+    cost: "from the start of each process to the last call on a library, a module or a setting of the system before it read or wrote another file",
     advice: "Start one process for all items: one awk or sed program in place of a loop, `xargs` or `find -exec ... {} +` with many arguments, or what the shell itself has (`${x%.*}`, `read`, `[[ ]]`, `$((...))`).",
     not_when: "Not when the items come one at a time and are waited for.",
     bad: "while read -r line; do\n    echo \"$line\" | cut -d, -f2\ndone < table",
@@ -90,6 +90,17 @@ fn is_setting(path: &str) -> bool {
     places.into_iter().any(|place| path.starts_with(place)) || path.contains("/gconv/")
 }
 
+/// Whether a path is a program of the system or a module of an interpreter's library, which an
+/// interpreter loads as others load libraries.
+fn is_module(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let endings = ["py", "pyc", "pm", "rb", "js", "cjs", "mjs", "jar"];
+    let places = ["/lib/python", "/site-packages/", "/node_modules/", "/lib/ruby/"];
+    let programs = ["/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/bin/"];
+    programs.into_iter().any(|place| path.starts_with(place))
+        || endings.contains(&ending) && (path.starts_with("/usr/") || places.into_iter().any(|place| path.contains(place)))
+}
+
 /// The process that started another one, past subshells: copies of the shell that have its name.
 fn starter(state: &State, pid: i32) -> Option<i32> {
     let mut by = state.process(pid)?.ppid?;
@@ -115,7 +126,7 @@ impl Rule for ProcessPerItem {
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
-        let library = call.path.is_some_and(|path| is_library(path) || is_setting(path));
+        let library = call.path.is_some_and(|path| is_library(path) || is_setting(path) || is_module(path));
         if library && call.kind != Kind::Write {
             let load = self.processes.entry(call.pid);
             if !load.works {
@@ -242,8 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn modules_of_an_interpreter_are_loaded_too() {
+        for path in ["/usr/lib/python3/dist-packages/mercurial/ui.pyc", "/opt/py/lib/python3.11/os.py", "/srv/node_modules/a/index.js", "/usr/bin/hg"] {
+            assert!(super::is_module(path), "{path}");
+        }
+        for path in ["/home/u/work/main.py", "/usr/include/stdio.h", "/usr/share/doc/a.gz"] {
+            assert!(!super::is_module(path), "{path}");
+        }
+    }
+
+    #[test]
     fn silent_on_few_on_those_that_work_and_on_rare_ones() {
-        silent("process-per-item", script(30, 100, 50));
+        silent("process-per-item", script(15, 100, 50));
         silent("process-per-item", script(200, 3000, 50));
         silent("process-per-item", script(200, 100, 5000));
     }

@@ -25,7 +25,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A program writes a little, waits with sync_file_range until it is written, and goes on as if it were durable. It is not: sync_file_range writes neither the file's length nor \
            where its blocks are, and does not flush the device's cache. After a crash records that were confirmed can be missing.",
     when: "10 or more calls of sync_file_range with SYNC_FILE_RANGE_WAIT_AFTER by one process on a file that it writes less than 64 KiB to between two of them on average, where no fsync, fdatasync, sync, syncfs or \
-           O_SYNC made the file durable until the end of the recording. Who writes more between two waits evens out the load of the device, and calls without WAIT_AFTER only start writing.",
+           O_SYNC made the file durable from the first of them to the end of the recording. Who writes more between two waits evens out the load of the device, and calls without WAIT_AFTER only start writing.",
     cost: "",
     advice: "Call fdatasync after the writes that have to survive a crash. sync_file_range is for starting to write early, so that a later fdatasync takes less time.",
     not_when: "Not when an earlier state after a crash is fine.",
@@ -39,6 +39,7 @@ static INFO: RuleInfo = RuleInfo {
 struct Commits {
     comm: Text,
     calls: u64,
+    first_at_ns: i64,
     bytes: i64,
     examples: Examples,
 }
@@ -78,6 +79,7 @@ impl Rule for RangeSyncAsCommit {
         let commits = self.files.entry((call.pid, id));
         if commits.calls == 0 {
             commits.comm = call.comm_text();
+            commits.first_at_ns = call.ts_ns;
         }
         commits.calls += 1;
         commits.bytes = commits.bytes.saturating_add(file.unwaited);
@@ -89,7 +91,11 @@ impl Rule for RangeSyncAsCommit {
             let calls = i64::try_from(commits.calls).unwrap_or(i64::MAX);
             let mean = commits.bytes / calls.max(1);
             let Some(file) = run.state.files.get(*id) else { continue };
-            if commits.calls < MIN_CALLS || mean >= MAX_MEAN || file.last_sync.is_some() || file.unlinked {
+            // A sync of the file before, when it was made, makes none of the records durable.
+            if file.last_sync.is_some_and(|(at_ns, _)| at_ns > commits.first_at_ns) {
+                continue;
+            }
+            if commits.calls < MIN_CALLS || mean >= MAX_MEAN || file.unlinked {
                 continue;
             }
             out.push(Found {
@@ -133,6 +139,18 @@ mod tests {
         let found = fires("range-sync-as-commit", records(200, COMMIT).0);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].evidence[0].value, found[0].evidence[1].value), (40.0, 200.0));
+    }
+
+    #[test]
+    fn fires_when_only_the_new_file_was_made_durable() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT");
+        s.fsync(fd);
+        for _ in 0..40 {
+            s.write(fd, 200);
+            s.sync_range(fd, COMMIT);
+        }
+        fires("range-sync-as-commit", s);
     }
 
     #[test]

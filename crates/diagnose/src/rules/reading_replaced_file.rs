@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A log was rotated (renamed or removed, and a new one created under its path), or a table was replaced by a new one, and a reader goes on with the old \
            file: what is in the new one is not seen.",
     when: "A process read a file under a path that names another file now, with bytes in it, and never opened that one. After the bytes were written it \
-           read the old file three times or more and got nothing. Or it went back or skipped in the old file in 10 or more reads, over half a second or more: whoever reads on to the end \
+           read the old file (or sent it: sendfile) three times or more and got nothing. Or it went back or skipped in the old file in 10 or more reads, over half a second or more: whoever reads on to the end \
            of a file wants its old contents. Or it had followed the old file (three times or more it found more behind the end), has it open still, and read nothing \
            for the last half second or more in which the new one was written.",
     cost: "",
@@ -96,7 +96,7 @@ impl Rule for ReadingReplacedFile {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Read])
+        Kinds::of(&[Kind::Open, Kind::Read, Kind::Transfer])
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
@@ -252,6 +252,18 @@ mod tests {
         s.rename("/data/rates.tmp", "/data/rates");
         s.process(200);
         table
+    }
+
+    #[test]
+    fn fires_on_a_server_that_keeps_sending_it() {
+        let mut s = Scenario::new();
+        let table = replaced(&mut s);
+        for _ in 0..20 {
+            s.lseek(table, 0);
+            s.sendfile(table, 4096);
+            s.wait_ms(50);
+        }
+        fires("reading-replaced-file", s);
     }
 
     #[test]

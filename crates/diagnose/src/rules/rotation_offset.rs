@@ -24,7 +24,7 @@ static INFO: RuleInfo = RuleInfo {
            begins to read the new one at the offset where it had stopped in the old one. What lies before is never read; \
            if the new file is shorter, every read returns nothing.",
     when: "A process opens a path that names another file than when it opened the path before (or when the process before it, which \
-           had read the old file to its end, opened it: a shipper that was restarted, or is started anew each time), and its first read of \
+           had read the old file to the end that it had then, opened it: a shipper that was restarted, or is started anew each time), and its first read of \
            the new file begins at an offset other than 0 that is the end of what it had read of the old one, or \
            beyond the end of the new one (two or more empty reads there, while the file has bytes that it has not read). Files that the process writes itself do not count.",
     cost: "",
@@ -43,8 +43,9 @@ struct Reader {
     comm: Text,
     path: Text,
     file: Option<FileId>,
-    /// End of what it has read of the file.
+    /// End of what it has read of the file, and whether that was all that there was.
     end: i64,
+    all: bool,
     /// The file before, and the end of what was read of it.
     before: Option<(FileId, i64)>,
     /// Reads of the new file so far, and of these how many gave nothing.
@@ -106,13 +107,13 @@ impl Rule for RotationOffset {
             let known = self.readers.get(&(call.pid, key)).is_some_and(|r| r.file.is_some());
             let inherited = before.filter(|_| !known).and_then(|pid| {
                 let other = self.readers.get(&(pid, key)).filter(|r| !r.own)?;
-                Some((other.file?, other.end))
+                Some((other.file?, other.end, other.all))
             });
             let reader = self.readers.entry((call.pid, key));
-            if let Some((old, end)) = inherited {
+            if let Some((old, end, all)) = inherited {
                 if old == file {
-                    reader.end = end;
-                } else if end > 0 && context.state.files.get(old).and_then(|f| f.size) == Some(end) {
+                    (reader.end, reader.all) = (end, all);
+                } else if end > 0 && (all || context.state.files.get(old).and_then(|f| f.size) == Some(end)) {
                     // Only who had read all of it knows where to go on.
                     (reader.file, reader.end) = (Some(old), end);
                     reader.comm = call.comm_text();
@@ -145,6 +146,7 @@ impl Rule for RotationOffset {
             return;
         }
         reader.end = reader.end.max(offset + call.moved());
+        reader.all = context.file(call).and_then(|file| file.size) == Some(reader.end);
         let Some((_, old_end)) = reader.before else { return };
         reader.reads += 1;
         reader.first_examples.add_first(call);
@@ -265,6 +267,29 @@ mod tests {
         s.write(log, 40);
         s.close(log);
         s.process(400);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 40);
+        s.lseek(fd, 26);
+        s.read(fd, 14);
+        fires("rotation-offset", s);
+    }
+
+    #[test]
+    fn fires_when_the_old_file_has_grown_since() {
+        let mut s = Scenario::new();
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, 26);
+        s.process(200);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 26);
+        s.read(fd, 26);
+        s.close(fd);
+        s.process(100);
+        s.write(log, 30);
+        s.close(log);
+        s.rename("/var/log/app", "/var/log/app.1");
+        s.new_file("/var/log/app");
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, 40);
+        s.process(300);
         let fd = s.open_existing("/var/log/app", "O_RDONLY", 40);
         s.lseek(fd, 26);
         s.read(fd, 14);

@@ -18,10 +18,13 @@ use crate::text::Text;
 
 /// Syncs of a process on a file from which on they count.
 const MIN_SYNCS: u64 = 16;
-/// Median of what is dirty before a sync below which it is little, bytes.
+/// What is dirty before a sync below which it is little, bytes.
 const LITTLE: i64 = 16 << 10;
+/// Share of the syncs before which it is little: of a commit the data are synced first, and then a
+/// page that names them.
+const MOST: f64 = 0.75;
 /// Share of the time, from the first of them to the last, that goes into them.
-const MIN_PART: f64 = 0.3;
+const MIN_PART: f64 = 0.1;
 /// What a group commit would put together.
 const GROUP: i64 = 8;
 /// Syncs of one name from which on it is one of those that are synced in turn: what is written once and
@@ -45,10 +48,10 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process makes a file durable after every few bytes, and waits for the device most of its time; or it \
+    what: "A process makes a file durable after every few bytes, and waits for the device each time; or it \
            calls fsync on a file in which nothing has changed since the last one.",
-    when: "16 or more syncs by one process on one file, with a median of less than 16 KiB \
-           written before each, and for 30 % or more of the time from the first to the last of them one is under way; 16 KiB is what devices write in about \
+    when: "16 or more syncs by one process on one file, with less than 16 KiB \
+           written before three in four of them or more, and for 10 % or more of the time from the first to the last of them one is under way; 16 KiB is what devices write in about \
            the same time as one sector. A sync is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each write to a \
            file that was opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. What was stored through a mapping before an msync is at most the \
            length of the range, and at most what the device was given. Before a sync the writes with O_DIRECT since the one before count as part of it. \
@@ -150,7 +153,7 @@ impl Syncs {
 
     fn is_storm(&self, run: &Run) -> bool {
         self.dirty.count >= MIN_SYNCS
-            && self.amounts.median_ns() < LITTLE
+            && self.amounts.quantile_ns(MOST) < LITTLE
             && self.part() >= MIN_PART
             && run.matters(self.cost())
     }

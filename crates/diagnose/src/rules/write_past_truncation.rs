@@ -17,13 +17,13 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process truncates a file that another process has open, and the writer goes on at the position that it had: its next write leaves a hole \
+    what: "A process truncates a file that it or another process has open, and the writer goes on at the position that it had: its next write leaves a hole \
            from the new end to this position, which reads as zero bytes. Log files that are rotated by copy and truncate (logrotate's `copytruncate`) become so: \
            they have their old length again, and tools take them for binary.",
-    when: "A process cut a regular file (truncate, ftruncate, O_TRUNC), and the next write of another process, at the position where its last read or write had ended and without O_APPEND, began behind the \
+    when: "A process cut a regular file (truncate, ftruncate, O_TRUNC), and the next write of any process, at the position where its last read or write had ended and without O_APPEND, began behind the \
            end that the file then had. A process that moves (lseek) or gives the offset itself (pwrite) means that place.",
     cost: "",
-    advice: "Open log files with O_APPEND, so that each write goes to the end that the file has; or rotate them by rename, and have the writer open the new file on a signal.",
+    advice: "Truncating a file does not move positions in it: move to its beginning as well (`seek(0)`). Open log files with O_APPEND, so that each write goes to the end that the file has; or rotate them by rename, and have the writer open the new file on a signal.",
     not_when: "",
     bad: "fd = open(\"log\", O_WRONLY | O_CREAT, 0644);\nwrite(fd, line, n);\n/* logrotate: ftruncate(\"log\", 0) */\nwrite(fd, line, n);",
     good: "fd = open(\"log\", O_WRONLY | O_CREAT | O_APPEND, 0644);\nwrite(fd, line, n);\n/* logrotate: ftruncate(\"log\", 0) */\nwrite(fd, line, n);",
@@ -36,6 +36,9 @@ struct Cut {
     /// The process that cut it last, and the call.
     by: i32,
     by_comm: Text,
+    /// The one before the first hole.
+    first_by: i32,
+    first_by_comm: Text,
     example: Option<Example>,
     pid: i32,
     comm: Text,
@@ -78,7 +81,7 @@ impl Rule for WritePastTruncation {
         if call.kind != Kind::Write || call.positional {
             return;
         }
-        let Some(cut) = self.files.get_mut(&id).filter(|cut| cut.by != call.pid) else { return };
+        let Some(cut) = self.files.get_mut(&id) else { return };
         let Some((start, _)) = call.range() else { return };
         let stays = context.open().is_some_and(|open| open.end == Some(start) && open.opened_with("O_APPEND") != Some(true));
         let Some(file) = context.file(call).filter(|file| file.is_regular()) else { return };
@@ -90,6 +93,7 @@ impl Rule for WritePastTruncation {
         let Some(example) = cut.example.take() else { return };
         if cut.holes == 0 {
             (cut.pid, cut.comm) = (call.pid, call.comm_text());
+            (cut.first_by, cut.first_by_comm) = (cut.by, cut.by_comm.clone());
             cut.examples.keep(example);
         }
         cut.holes += 1;
@@ -105,9 +109,10 @@ impl Rule for WritePastTruncation {
                 title: format!(
                     "{} goes on to write to {path} at its old position after {} truncated it, {}: that leaves {} of zero bytes",
                     cut.comm,
-                    match *cut.by_comm == *cut.comm {
-                        true => format!("process {}", cut.by),
-                        false => cut.by_comm.to_string(),
+                    match *cut.first_by_comm == *cut.comm {
+                        _ if cut.first_by == cut.pid => "it".to_owned(),
+                        true => format!("process {}", cut.first_by),
+                        false => cut.first_by_comm.to_string(),
                     },
                     times(cut.holes as i64),
                     units::bytes(cut.bytes),
@@ -161,15 +166,29 @@ mod tests {
     }
 
     #[test]
-    fn silent_when_it_moves_gives_the_offset_or_truncates_itself() {
+    fn fires_on_what_the_writer_truncates_itself() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/state", "O_WRONLY|O_CREAT");
+        for _ in 0..3 {
+            s.write(fd, 100);
+            s.truncate(fd, 0);
+        }
+        s.write(fd, 100);
+        let found = fires("write-past-truncation", s);
+        assert_eq!(
+            found[0].title,
+            "program goes on to write to /data/state at its old position after it truncated it, 3 times: that leaves 600 B of zero bytes"
+        );
+    }
+
+    #[test]
+    fn silent_when_it_moves_gives_the_offset_or_appends() {
         silent("write-past-truncation", rotated("O_WRONLY|O_CREAT", 200, |s, fd| {
             s.lseek(fd, 0);
             s.write(fd, 100);
         }));
         silent("write-past-truncation", rotated("O_WRONLY|O_CREAT", 200, |s, fd| s.pwrite(fd, 100, 1000)));
         silent("write-past-truncation", rotated("O_WRONLY|O_CREAT|O_APPEND", 200, |s, fd| s.write(fd, 100)));
-        let own = rotated("O_WRONLY|O_CREAT", 100, |s, fd| s.write(fd, 100));
-        silent("write-past-truncation", own);
     }
 
     #[test]
