@@ -65,7 +65,7 @@ static __always_inline bool fits_cached_call(struct call_record *call, struct ca
 }
 
 /* Sends them; false when there is no room. */
-__noinline int cached_call_output(struct call_record *call, struct cache_facts *cache)
+VERIFIED_ONCE int cached_call_output(struct call_record *call, struct cache_facts *cache)
 {
 	if (!call || !cache)
 		return false;

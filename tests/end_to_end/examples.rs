@@ -326,7 +326,7 @@ fn sqlite_journals() {
     assert!(syncs("wal-normal") < 20.0, "{modes:?}");
     assert_eq!(cell(modes, "mode", "delete", "unlinks"), "41", "{modes:?}");
     assert_eq!(cell(modes, "mode", "truncate", "unlinks"), "0", "{modes:?}");
-    assert!(rules(&sections["delete"]).contains(&"temp-churn"));
+    assert!(rules(&sections["delete"]).contains(&"sync-storm"));
     assert!(rules(&sections["wal-normal"]).is_empty());
     assert!(rules(&sections["One transaction around all rows"]).is_empty());
 }
