@@ -271,6 +271,46 @@ fn cached(recording: &Recording) {
     assert_eq!(warm.int("hits"), Some(100), "{rows:?}");
 }
 
+/// What a call did in the page cache stands in its slot, or in its wide record where a number
+/// is too large for that, with the number of its segments either way.
+#[test]
+fn numbers_that_fit_no_slot() {
+    need_root!();
+    need_program!("python3");
+    let scratch = Scratch::new();
+    let script = "import os, mmap\n\
+        fd = os.open('large', os.O_RDWR | os.O_CREAT)\n\
+        memory = mmap.mmap(-1, 66000 * 4096)\n\
+        os.write(fd, memory)\n\
+        os.preadv(fd, [memory], 0)\n\
+        os.preadv(fd, [memoryview(memory)[:4096], memoryview(memory)[4096:8192]], 4096)\n";
+    let script = format!("import os\nos.chdir({:?})\n{script}", scratch.work());
+    let recording = Record::new(&scratch)
+        .command(["python3", "-c", &script])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let rows = recording.rows(
+        "SELECT file_offset, size, args, cache_pages, cache_misses, added_pages FROM syscalls
+         WHERE path LIKE '%/large' AND bytes > 0 ORDER BY ts_ns",
+    );
+    let [written, whole, two] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(written.int("added_pages"), Some(66_000));
+    for (row, offset, pages, segments) in [(whole, 0, 66_000, 1), (two, 4096, 2, 2)] {
+        assert_eq!(row.int("file_offset"), Some(offset), "{row:?}");
+        assert_eq!(row.int("size"), Some(pages * 4096), "{row:?}");
+        assert_eq!(row.int("cache_pages"), Some(pages), "{row:?}");
+        assert_eq!(row.int("cache_misses"), Some(0), "{row:?}");
+        let args = row.text("args").unwrap();
+        assert!(args.contains(&format!("iovcnt={segments}")), "{row:?}");
+    }
+    let counts = &meta(&recording.session)["totals"]["layers"];
+    let rows = recording.rows("SELECT count(*) AS n FROM pagecache");
+    assert_eq!(rows[0].int("n"), counts["pagecache"].as_i64());
+}
+
 /// Pages that were read ahead are told apart by whether anybody read them later.
 #[test]
 fn readahead_is_used_or_wasted() {
