@@ -26,7 +26,7 @@
 
 use fathom_model::units::{count, percent};
 
-use crate::errors::ErrorKind;
+use fathom_model::failure::ErrorKind;
 use crate::result::{Figure, Metric, Verdict};
 use crate::stats::{self, Test};
 use crate::tail::Tail;

@@ -22,7 +22,6 @@
 
 mod compare;
 mod direction;
-mod errors;
 mod findings;
 mod gaps;
 mod gather;
