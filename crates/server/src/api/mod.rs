@@ -155,7 +155,7 @@ pub(crate) mod types {
             glance::PurposeLine::decl(),
             glance::Worst::decl(),
             glance::Glance::decl(),
-            request::Neighbours::decl(),
+            request::Neighbors::decl(),
             request::Ahead::decl(),
             request::BlockRequest::decl(),
             request::RequestAnswer::decl(),

@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use fathom_diagnose::Group;
+use fathom_model::failure::{ErrorKind, error_kind};
 
 use crate::direction;
-use fathom_model::failure::{ErrorKind, error_kind};
-use crate::judge::ALPHA;
 use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, Verdict};
+use crate::verdict::ALPHA;
 
 /// Part of the whole below which a difference is not too much whatever its factor: of
 /// counts and of times.
