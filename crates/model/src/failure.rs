@@ -66,7 +66,11 @@ pub fn error_kind(syscall: &str, errno: &str) -> ErrorKind {
         "EINVAL" => begins(&["readlink"]),
         "ESPIPE" => begins(&["lseek", "fadvise"]),
         // The end of the data, or of the holes.
-        "ENXIO" => syscall == "lseek",
+        "ENXIO" if syscall == "lseek" => true,
+        // There is no terminal, or no program has the other end of the pipe open.
+        "ENXIO" => begins(&["open"]),
+        // Shells ask in this way whether a descriptor is open.
+        "EBADF" => syscall == "fcntl",
         _ => false,
     };
     match (answer, FAULTS.contains(&errno)) {
@@ -90,6 +94,8 @@ mod tests {
             ("read", "EAGAIN", ErrorKind::Answer),
             ("IORING_OP_OPENAT", "ENOENT", ErrorKind::Answer),
             ("IORING_OP_READ", "EIO", ErrorKind::Fault),
+            ("openat", "ENXIO", ErrorKind::Answer),
+            ("fcntl", "EBADF", ErrorKind::Answer),
             ("rename", "ENOENT", ErrorKind::Other),
             ("write", "EBADF", ErrorKind::Other),
             ("pread64", "EINVAL", ErrorKind::Other),
