@@ -104,7 +104,10 @@ fn layers() -> String {
 /// What calls do to stored data, as `fathom_model::kind` has it.
 fn purposes() -> String {
     use fathom_model::kind::Purpose;
-    let names: Vec<String> = Purpose::ALL.iter().map(|p| format!("{:?}", p.name())).collect();
+    let names: Vec<String> = Purpose::ALL
+        .iter()
+        .map(|p| format!("{:?}", p.name()))
+        .collect();
     let mut rows = String::new();
     for purpose in Purpose::ALL.into_iter().filter(|p| *p != Purpose::Other) {
         let calls: Vec<&str> = fathom_model::syscalls::SYSCALLS

@@ -67,10 +67,16 @@ pub(super) fn spread_calls(
     let (window, shift) = (gathered.window, gathered.shift);
     let gather = &mut gathered.gather;
     gather.start(window.0, shift);
-    long_calls(zoom, request, request.by, (window, shift), |begin, ns, key| {
-        let whole = [(begin, begin.saturating_add(ns))];
-        gather.spread(key, begin, (ns, ns), &whole, window.1);
-    })
+    long_calls(
+        zoom,
+        request,
+        request.by,
+        (window, shift),
+        |begin, ns, key| {
+            let whole = [(begin, begin.saturating_add(ns))];
+            gather.spread(key, begin, (ns, ns), &whole, window.1);
+        },
+    )
 }
 
 /// Gives `each` the calls that pass the filter and last through a part of the window for longer
@@ -122,10 +128,16 @@ pub(super) fn spread_visits(
         }
     }
     // All calls, as time of their own layer; those that have visits are taken away below.
-    long_calls(zoom, request, By::Nothing, (window, shift), |begin, ns, _| {
-        let whole = [(begin, begin.saturating_add(ns))];
-        gather.spread(syscall, begin, (ns, ns), &whole, window.1);
-    })?;
+    long_calls(
+        zoom,
+        request,
+        By::Nothing,
+        (window, shift),
+        |begin, ns, _| {
+            let whole = [(begin, begin.saturating_add(ns))];
+            gather.spread(syscall, begin, (ns, ns), &whole, window.1);
+        },
+    )?;
     visits.sort_unstable_by_key(|v| (v.rid, v.begin, v.depth));
     for request in visits.chunk_by(|a, b| a.rid == b.rid) {
         for visit in request {
@@ -137,7 +149,13 @@ pub(super) fn spread_visits(
             }
             let own = own_intervals(visit, request);
             let length: i64 = own.iter().map(|(a, b)| b - a).sum();
-            gather.spread(&visit.layer, visit.begin, (length, visit.self_ns), &own, window.1);
+            gather.spread(
+                &visit.layer,
+                visit.begin,
+                (length, visit.self_ns),
+                &own,
+                window.1,
+            );
         }
     }
     Ok(())
@@ -186,7 +204,12 @@ mod tests {
 
     #[test]
     fn time_in_inner_visits_is_not_the_outer_ones() {
-        let all = [visit(0, 100, 0), visit(10, 20, 1), visit(12, 5, 2), visit(50, 50, 1)];
+        let all = [
+            visit(0, 100, 0),
+            visit(10, 20, 1),
+            visit(12, 5, 2),
+            visit(50, 50, 1),
+        ];
         assert_eq!(own_intervals(&all[0], &all), [(0, 10), (30, 50)]);
         assert_eq!(own_intervals(&all[1], &all), [(10, 12), (17, 30)]);
         assert_eq!(own_intervals(&all[3], &all), [(50, 100)]);
@@ -197,7 +220,10 @@ mod tests {
     #[test]
     fn ranges_reach_back_to_the_beginning() {
         let ranges = ranges((5_000_000_000, 6_000_000_000), 20);
-        assert_eq!(ranges.first().map(|r| (r.begin, r.longer_ns)), Some((5_000_000_000, 1 << 18)));
+        assert_eq!(
+            ranges.first().map(|r| (r.begin, r.longer_ns)),
+            Some((5_000_000_000, 1 << 18))
+        );
         for pair in ranges.windows(2).skip(1) {
             assert_eq!(pair[1].end, pair[0].begin.max(0), "no gap");
         }

@@ -313,7 +313,8 @@ impl<'a> Gather<'a> {
     ) {
         let line = self.line_of(key);
         let width = 1i64 << self.shift;
-        let share = |ns: i64| (i128::from(ns) * i128::from(time) / i128::from(length.max(1))) as i64;
+        let share =
+            |ns: i64| (i128::from(ns) * i128::from(time) / i128::from(length.max(1))) as i64;
         let mut more = 0;
         for (from, to) in intervals {
             let (mut at, until) = ((*from).max(self.from), (*to).min(end));

@@ -194,7 +194,9 @@ pub(super) fn long_visits(
                 dur_ns: value(took, row),
                 self_ns: value(own, row),
                 depth: depth.value(row),
-                layer: layers.key(number).map_or(Key::Null, |name| Key::Text(name.clone())),
+                layer: layers
+                    .key(number)
+                    .map_or(Key::Null, |name| Key::Text(name.clone())),
             });
         }
     }

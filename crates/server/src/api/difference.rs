@@ -244,7 +244,10 @@ impl Shares {
     /// The values whose shares differ most, with names.
     fn dimension(self, reader: &Reader) -> Result<BoxDimension, ApiError> {
         let total = |side: usize| self.sums.iter().map(|s| s[side]).sum::<f64>();
-        let totals = [total(0).max(f64::MIN_POSITIVE), total(1).max(f64::MIN_POSITIVE)];
+        let totals = [
+            total(0).max(f64::MIN_POSITIVE),
+            total(1).max(f64::MIN_POSITIVE),
+        ];
         let mut values: Vec<(Option<String>, f64, f64)> = self
             .keys
             .into_iter()

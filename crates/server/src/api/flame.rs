@@ -92,7 +92,10 @@ fn answer(reader: &Reader, stop: &Stop, selection: &Selection) -> Result<ArrowAn
     rows.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let other_files = share(&mut rows);
     let mut columns = Columns::default();
-    for (i, name) in ["process", "file", "syscall", "layer", "ahead"].into_iter().enumerate() {
+    for (i, name) in ["process", "file", "syscall", "layer", "ahead"]
+        .into_iter()
+        .enumerate()
+    {
         columns.words(name, rows.iter().map(|row| row.0[i].as_deref()));
     }
     columns.numbers("ns", rows.iter().map(|row| row.1));
@@ -155,7 +158,9 @@ fn by_layer(
             false => Some(numbers(&rows, "rid")?),
         };
         for (i, caller) in callers(&rows)?.into_iter().enumerate() {
-            let owner = rid.as_ref().and_then(|rid| ahead.get(&(rid.value(i) as i64)));
+            let owner = rid
+                .as_ref()
+                .and_then(|rid| ahead.get(&(rid.value(i) as i64)));
             let frame = Frame {
                 caller,
                 layer: layer.value(i).to_string(),
@@ -170,7 +175,10 @@ fn by_layer(
     if ahead.is_empty() {
         return add(&visits("true", ""), &ahead);
     }
-    add(&visits("layer NOT IN ('block', 'device')", ""), &HashMap::new())?;
+    add(
+        &visits("layer NOT IN ('block', 'device')", ""),
+        &HashMap::new(),
+    )?;
     stop.check()?;
     add(&visits("layer IN ('block', 'device')", ", rid"), &ahead)
 }
@@ -191,7 +199,10 @@ fn ahead(reader: &Reader, window: Window) -> Result<HashMap<i64, String>, ApiErr
     ))?)?;
     let (id, bytes) = (numbers(&rows, "block_id")?, numbers(&rows, "bytes")?);
     let (device, comm) = (texts(&rows, "device")?, texts(&rows, "comm")?);
-    let (queued, completed) = (numbers(&rows, "queued_at_ns")?, numbers(&rows, "completed_at_ns")?);
+    let (queued, completed) = (
+        numbers(&rows, "queued_at_ns")?,
+        numbers(&rows, "completed_at_ns")?,
+    );
     let rid = numbers(&rows, "rid")?;
     let mut devices: HashMap<&str, Outstanding<'_>> = HashMap::new();
     let mut longest: HashMap<i64, (i64, String)> = HashMap::new();
@@ -213,7 +224,10 @@ fn ahead(reader: &Reader, window: Window) -> Result<HashMap<i64, String>, ApiErr
             }
         }
     }
-    Ok(longest.into_iter().map(|(rid, found)| (rid, found.1)).collect())
+    Ok(longest
+        .into_iter()
+        .map(|(rid, found)| (rid, found.1))
+        .collect())
 }
 
 /// What a device still has to do.
@@ -334,7 +348,13 @@ impl Names {
             let id = id.to_string();
             self.files.get(&id).cloned().unwrap_or(id)
         });
-        [Some(process), file, Some(call), Some(frame.layer), frame.ahead]
+        [
+            Some(process),
+            file,
+            Some(call),
+            Some(frame.layer),
+            frame.ahead,
+        ]
     }
 }
 
