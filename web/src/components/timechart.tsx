@@ -247,7 +247,12 @@ function options(
 		padding: [8, RIGHT, times ? 0 : 8, 0],
 		legend: { show: false },
 		cursor: {
-			sync: { key: props.axis ? (props.axis.sync ?? "none") : "time", setSeries: false },
+			sync: {
+				key: props.axis ? (props.axis.sync ?? "none") : "time",
+				setSeries: false,
+				// Other plots take part in a drag along the time; a box is of this plot alone.
+				filters: { pub: (kind) => props.onBrush === undefined || !/^mouse(down|up)$/.test(kind) },
+			},
 			drag: {
 				x: props.axis === undefined || props.axis.brush !== undefined,
 				y: props.onBrush !== undefined,
