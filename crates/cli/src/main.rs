@@ -26,6 +26,8 @@ mod sizes;
 #[cfg(feature = "analyse")]
 mod ui;
 #[cfg(feature = "analyse")]
+mod why;
+#[cfg(feature = "analyse")]
 mod zoom;
 
 use std::process::ExitCode;
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         Action::Doctor(options) => doctor::run(&options),
         #[cfg(feature = "analyse")]
         Action::Report(options) => analyse::report(&options),
+        #[cfg(feature = "analyse")]
+        Action::Why(options) => why::run(&options),
         #[cfg(feature = "analyse")]
         Action::Diagnose(options) => analyse::diagnose(&options),
         #[cfg(feature = "analyse")]

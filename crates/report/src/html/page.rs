@@ -90,9 +90,9 @@ fn head(out: &mut String, report: &Report, what: &str) {
         bytes(signed(session.memory_bytes)),
         esc(&session.distribution)
     );
-    if !report.problems.is_empty() {
+    if !report.problems.is_empty() || !report.limits.is_empty() {
         out.push_str("<ul class=\"problems\">\n");
-        for problem in &report.problems {
+        for problem in report.problems.iter().chain(&report.limits) {
             let _ = writeln!(out, "<li>{}</li>", esc(problem));
         }
         out.push_str("</ul>\n");
