@@ -9,22 +9,22 @@ use fathom_report::diagnosis_in_passing;
 use fathom_session::{Session, on_latest};
 use fathom_why::{File, Named, Scope, Story};
 
-use crate::analyse;
+use crate::analysis;
 use crate::args::{WhyArgs, WhyFormat};
 use crate::exit::Failure;
 
 /// Runs `why` and returns the exit status.
 pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
-    let mut session = analyse::open(&args.session)?;
+    let mut session = analysis::open(&args.session)?;
     let story = on_latest(&mut session, |session| story(session, args)).map_err(Failure::input)?;
     let stdout = std::io::stdout();
     let width = match stdout.is_terminal() {
-        true => analyse::width(),
-        false => analyse::DEFAULT_WIDTH,
+        true => analysis::width(),
+        false => analysis::DEFAULT_WIDTH,
     };
     let answer = match args.format {
         WhyFormat::Text => fathom_report::story_to_text(&story, width),
-        WhyFormat::Json => analyse::json(&story)?,
+        WhyFormat::Json => analysis::json(&story)?,
     };
     let mut out = stdout.lock();
     out.write_all(answer.as_bytes())
@@ -58,7 +58,11 @@ fn scope(db: &Db, session: &Session, args: &WhyArgs) -> Result<Scope, anyhow::Er
     {
         anyhow::bail!("the window ends before it begins: --until must be later than --from");
     }
-    let file = args.file.as_deref().map(|name| file(db, name)).transpose()?;
+    let file = args
+        .file
+        .as_deref()
+        .map(|name| file(db, name))
+        .transpose()?;
     Ok(Scope {
         request: args.request,
         file,

@@ -1,6 +1,8 @@
 //! Findings of the diagnosis in a report, and as rows of table `findings`.
 
-use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group, Kept, Summary, kept};
+use fathom_diagnose::{
+    CachedDiagnosis, Confidence, DiagnoseError, Diagnosis, Finding, Group, Summary, cached,
+};
 use fathom_model::units::count;
 use fathom_query::FindingRow;
 use fathom_session::Session;
@@ -72,10 +74,10 @@ pub fn diagnosis_in_passing(session: &Session) -> Result<Result<Diagnosis, Strin
     if calls <= MAX_CALLS {
         return fathom_diagnose::diagnose(session).map(Ok);
     }
-    let notice = match kept(session) {
-        Kept::Findings(diagnosis) => return Ok(Ok(diagnosis)),
-        Kept::Nothing => String::new(),
-        Kept::Unusable(why) => format!(" ({why})"),
+    let notice = match cached(session) {
+        CachedDiagnosis::Findings(diagnosis) => return Ok(Ok(diagnosis)),
+        CachedDiagnosis::Nothing => String::new(),
+        CachedDiagnosis::Unusable(why) => format!(" ({why})"),
     };
     let calls = count(i64::try_from(calls).unwrap_or(i64::MAX));
     Ok(Err(format!(

@@ -27,7 +27,10 @@ fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Opt
         let cost = finding.cost_ns.unwrap_or(0);
         file && program && activity && cost as f64 >= total_ns as f64 * EXPLAINS && cost > 0
     };
-    findings.iter().filter(about).max_by_key(|finding| finding.cost_ns)
+    findings
+        .iter()
+        .filter(about)
+        .max_by_key(|finding| finding.cost_ns)
 }
 
 /// What to change: the advice of the finding that explains the time, or else that for the cause
@@ -46,10 +49,15 @@ pub(crate) fn advice(
     if let Some(finding) = finding {
         sentence.push(first_sentence(&finding.advice)).push(" (");
         let rule = finding.rule.to_owned();
-        sentence.link(rule.clone(), Link::Finding { rule }).push(").");
+        sentence
+            .link(rule.clone(), Link::Finding { rule })
+            .push(").");
         return Some(sentence);
     }
-    let data = matches!(group.activity, Activity::Read | Activity::Write | Activity::Transfer);
+    let data = matches!(
+        group.activity,
+        Activity::Read | Activity::Write | Activity::Transfer
+    );
     match cause {
         Cause::Queue { device } | Cause::Device { device } if other.is_some() => {
             let name = other.map(|ahead| ahead.comm.as_str()).unwrap_or_default();
@@ -77,9 +85,11 @@ pub(crate) fn advice(
                 Activity::Write => {
                     "Write in larger pieces, or with more requests under way at once.".to_owned()
                 }
-                Activity::Find => "Keep files open, look up and list less, or read the directories \
+                Activity::Find => {
+                    "Keep files open, look up and list less, or read the directories \
                                    into memory before."
-                    .to_owned(),
+                        .to_owned()
+                }
                 _ => return None,
             };
             sentence.push(text);

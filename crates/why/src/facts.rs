@@ -388,14 +388,16 @@ fn groups(db: &Db, selected: &str) -> Result<Vec<Group>, QueryError> {
     let mut groups: BTreeMap<(String, String, i64), Group> = BTreeMap::new();
     for sum in sums {
         let key = (sum.comm, sum.activity, sum.asynchronous);
-        let group = groups.entry(key).or_insert_with_key(|(comm, activity, asynchronous)| Group {
-            comm: comm.clone(),
-            activity: activity_of(activity),
-            asynchronous: *asynchronous != 0,
-            file_ns: -1,
-            longest_ns: -1,
-            ..Group::default()
-        });
+        let group = groups
+            .entry(key)
+            .or_insert_with_key(|(comm, activity, asynchronous)| Group {
+                comm: comm.clone(),
+                activity: activity_of(activity),
+                asynchronous: *asynchronous != 0,
+                file_ns: -1,
+                longest_ns: -1,
+                ..Group::default()
+            });
         group.requests += sum.requests;
         group.bytes = group.bytes.saturating_add(sum.bytes);
         group.total_ns = group.total_ns.saturating_add(sum.total_ns);
@@ -517,7 +519,10 @@ fn causes(db: &Db, focus: &str, total_ns: i64) -> Result<Vec<Share>, QueryError>
         }
     }
     let layer = "syscall".to_owned();
-    add(Cause::Kernel { layer }, total_ns.saturating_sub(below_ns).max(0));
+    add(
+        Cause::Kernel { layer },
+        total_ns.saturating_sub(below_ns).max(0),
+    );
     if asleep_ns > 0 {
         let (cpu_ns, waker) = sleeps(db, focus, asleep_ns)?;
         add(Cause::Cpu, cpu_ns);

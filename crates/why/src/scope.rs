@@ -130,7 +130,9 @@ impl File {
             })),
             several => {
                 let listed = several.iter().take(LISTED);
-                Ok(Named::Several(listed.map(|path| (*path).to_owned()).collect()))
+                Ok(Named::Several(
+                    listed.map(|path| (*path).to_owned()).collect(),
+                ))
             }
         }
     }

@@ -75,7 +75,10 @@ pub enum Link {
 impl Sentence {
     /// Its text: paths and names are not escaped.
     pub fn text(&self) -> String {
-        self.pieces.iter().map(|piece| piece.text.as_str()).collect()
+        self.pieces
+            .iter()
+            .map(|piece| piece.text.as_str())
+            .collect()
     }
 
     /// Appends text.

@@ -79,7 +79,11 @@ pub fn tell(
         return out;
     };
     let other = other_ahead(facts, &first.cause);
-    let recorded = |layer| meta.layers.iter().any(|known| known.name == layer && known.recorded);
+    let recorded = |layer| {
+        meta.layers
+            .iter()
+            .any(|known| known.name == layer && known.recorded)
+    };
     if !recorded(Layer::Block) && !recorded(Layer::Sched) {
         let mut unknown = Sentence::default();
         unknown.push("What these requests waited for was not recorded (--layers block,sched).");
@@ -101,8 +105,12 @@ fn nothing(meta: &SessionMeta, scope: &Scope) -> String {
     match scope {
         Scope {
             request: Some(rid), ..
-        } => format!("There is no request {rid} in this session: it may have been lost or dropped."),
-        Scope { file: Some(file), .. } => {
+        } => {
+            format!("There is no request {rid} in this session: it may have been lost or dropped.")
+        }
+        Scope {
+            file: Some(file), ..
+        } => {
             format!("No requests on {} are in this session.", file.path)
         }
         scope if scope.is_whole() => "No requests to storage were recorded.".to_owned(),
@@ -148,7 +156,11 @@ fn doing(group: &Group, sentence: &mut Sentence) {
     let mut how = match group.activity {
         Activity::Fault => counted(group.requests, "page fault", "page faults"),
         _ => {
-            let noun = if group.asynchronous { "operation" } else { "call" };
+            let noun = if group.asynchronous {
+                "operation"
+            } else {
+                "call"
+            };
             let several = format!("{noun}s");
             counted(group.requests, noun, &several)
         }
@@ -261,7 +273,9 @@ fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sent
     let second = facts.groups.get(1);
     let second = second.filter(|second| {
         second.total_ns as f64 >= facts.total_ns as f64 * SECOND
-            && second.wall_ns.is_none_or(|wall| wall as f64 >= span as f64 * LITTLE)
+            && second
+                .wall_ns
+                .is_none_or(|wall| wall as f64 >= span as f64 * LITTLE)
     });
     if let Some(second) = second {
         sentence.push("; ");
@@ -315,7 +329,11 @@ fn one(facts: &Facts, group: &Group, rid: i64) -> Sentence {
                 duration(usual)
             ));
         } else {
-            sentence.push(format!("; the median of {} is {}", counted_calls(&syscall), duration(usual)));
+            sentence.push(format!(
+                "; the median of {} is {}",
+                counted_calls(&syscall),
+                duration(usual)
+            ));
         }
     }
     if let Some(errno) = &single.errno {
@@ -373,7 +391,11 @@ fn cause_sentence(
         }
         sentence.push(" ");
         // A device and its queue have the same block requests: once is enough.
-        let detail = i == 0 || facts.causes.first().is_some_and(|first| !is_disk(&first.cause));
+        let detail = i == 0
+            || facts
+                .causes
+                .first()
+                .is_some_and(|first| !is_disk(&first.cause));
         explain(facts, group, &share.cause, other, detail, &mut sentence);
     }
     sentence.push(".");
@@ -440,7 +462,11 @@ fn explain(
         }
         Cause::Cpu => {
             sentence.push("passed while ");
-            sentence.push(if group.threads > 1 { "threads were" } else { "the thread was" });
+            sentence.push(if group.threads > 1 {
+                "threads were"
+            } else {
+                "the thread was"
+            });
             sentence.push(" ready to run, but other threads had the CPUs");
         }
         Cause::Sleep { waker } => {
@@ -448,15 +474,27 @@ fn explain(
             match waker {
                 Some(waker) if waker.starts_with("jbd2/") => {
                     sentence.push(" until ");
-                    sentence.link(waker.clone(), Link::Comm { comm: waker.clone() });
-                    sentence.push(", the kernel's thread that commits the file system's journal, was done");
+                    sentence.link(
+                        waker.clone(),
+                        Link::Comm {
+                            comm: waker.clone(),
+                        },
+                    );
+                    sentence.push(
+                        ", the kernel's thread that commits the file system's journal, was done",
+                    );
                 }
                 Some(waker) if waker.starts_with("kworker/") => {
                     sentence.push(format!(", mostly until a kernel worker ({waker}) was done"));
                 }
                 Some(waker) => {
                     sentence.push(", mostly until ");
-                    sentence.link(waker.clone(), Link::Comm { comm: waker.clone() });
+                    sentence.link(
+                        waker.clone(),
+                        Link::Comm {
+                            comm: waker.clone(),
+                        },
+                    );
                     sentence.push(" woke it, as the holder of a lock does");
                 }
                 None => {
@@ -492,7 +530,10 @@ fn explain(
 /// Who was ahead of the block requests.
 fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sentence) {
     let own = || {
-        let mut own = facts.ahead.iter().filter(|ahead| ahead.own && ahead.device == device);
+        let mut own = facts
+            .ahead
+            .iter()
+            .filter(|ahead| ahead.own && ahead.device == device);
         own.find(|ahead| ahead.requests_milli >= SOME_AHEAD)
     };
     let (ahead, own) = match (other, own()) {
@@ -505,13 +546,15 @@ fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sen
         true => format!("{number:.1}"),
         false => count(number.round() as i64),
     };
-    sentence.push(format!(", with {number} requests ({}) of ", bytes(ahead.bytes)));
+    sentence.push(format!(
+        ", with {number} requests ({}) of ",
+        bytes(ahead.bytes)
+    ));
     match (own, ahead.pid) {
         (true, _) => sentence.push("its own"),
-        (false, Some(pid)) => sentence.link(
-            format!("{} (PID {pid})", ahead.comm),
-            Link::Process { pid },
-        ),
+        (false, Some(pid)) => {
+            sentence.link(format!("{} (PID {pid})", ahead.comm), Link::Process { pid })
+        }
         (false, None) => sentence.push(&ahead.comm),
     };
     sentence.push(" ahead of each on average");

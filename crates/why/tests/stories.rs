@@ -97,16 +97,36 @@ fn text(story: &Story) -> String {
 fn starved(dir: &std::path::Path) -> Files {
     let syncs: Vec<Call> = (0..10)
         .map(|i| Call::new("fdatasync", i * 400 * MS, 200 * MS).on(1))
-        .chain((0..100).map(|i| Call::new("pread64", 3_900 * MS + i * 1000, 700).on(2).moves(512)))
+        .chain((0..100).map(|i| {
+            Call::new("pread64", 3_900 * MS + i * 1000, 700)
+                .on(2)
+                .moves(512)
+        }))
         .collect();
     let mut requests: Vec<Request> = Vec::new();
     let mut slices = Vec::new();
     for i in 0..10 {
         let at = i * 400 * MS;
         for n in 0..16 {
-            requests.push((900, "fio", None, at - (16 - n) * 1000, 1000, 190 * MS, 1 << 20));
+            requests.push((
+                900,
+                "fio",
+                None,
+                at - (16 - n) * 1000,
+                1000,
+                190 * MS,
+                1 << 20,
+            ));
         }
-        requests.push((100, "redis-server", Some(i + 1), at + 10, 190 * MS, MS, 4096));
+        requests.push((
+            100,
+            "redis-server",
+            Some(i + 1),
+            at + 10,
+            190 * MS,
+            MS,
+            4096,
+        ));
         slices.push((i + 1, "block", "vda", at + 10, 190 * MS, 1));
         slices.push((i + 1, "device", "vda", at + 10 + 190 * MS, MS, 1));
     }
@@ -203,21 +223,37 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = Files::new(dir.path());
     files
-        .add(&sample::syscalls(1, &[Call::new("fsync", 0, 1000 * MS).on(1)]))
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("fsync", 0, 1000 * MS).on(1)],
+        ))
         .add(&sample::files(&[(1, "/srv/log")]))
         .add(&sample::slices(&[(1, "sched", "io", 10, 900 * MS, 1)]))
         .add(&waits(&[(1, "io", 900 * MS, 880 * MS, "softirq:BLOCK")]));
     let story = story(&files, &Scope::default());
     assert_eq!(
-        story.facts.causes.iter().map(|share| (share.cause.clone(), share.self_ns)).collect::<Vec<_>>(),
+        story
+            .facts
+            .causes
+            .iter()
+            .map(|share| (share.cause.clone(), share.self_ns))
+            .collect::<Vec<_>>(),
         [
             (Cause::Cpu, 880 * MS),
-            (Cause::Kernel { layer: "syscall".into() }, 100 * MS),
+            (
+                Cause::Kernel {
+                    layer: "syscall".into()
+                },
+                100 * MS
+            ),
             (Cause::Sleep { waker: None }, 20 * MS),
         ]
     );
     let text = text(&story);
-    assert!(text.contains("88 % of that time passed while the thread was ready to run"), "{text}");
+    assert!(
+        text.contains("88 % of that time passed while the thread was ready to run"),
+        "{text}"
+    );
     assert!(text.contains("The storage is not the cause"), "{text}");
 }
 

@@ -1,12 +1,12 @@
 //! The options: declared here and nowhere else.
 
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod diff;
 mod keep;
 mod top;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod ui;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod why;
 
 use std::ffi::OsString;
@@ -20,13 +20,13 @@ use fathom_session::Share;
 
 use crate::help;
 
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
 pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 pub use why::{WhyArgs, WhyFormat};
 
 /// What an application really asks of storage.
@@ -65,30 +65,30 @@ pub enum Action {
     /// Record a command and its children, running processes, or everything
     Record(Box<RecordArgs>),
     /// Summary of a session: who, which files, how much, how slow, lost or not
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Report(ReportArgs),
     /// Explain where the time went: which requests took it, what they waited for, what to change
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Why(WhyArgs),
     /// What is wrong with the I/O, what it costs and what to do instead; exit status
     /// 1 when there is something
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Diagnose(DiagnoseArgs),
     /// What changed between two sessions, or two sets of them, and whether it is more than
     /// noise; exit status 1 when it is worse
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Diff(DiffArgs),
     /// SQL over a session
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Query(QueryArgs),
     /// Sums over any window of a session, by any number of buckets; or its single calls
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Zoom(ZoomArgs),
     /// The page: sessions in the browser, those that are being recorded live
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Ui(UiArgs),
     /// A session in the format of another tool: perfetto, strace, dio, csv, ...
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Export(ExportArgs),
     /// A log of strace or DIO as a session
     Import(ImportArgs),
@@ -104,7 +104,7 @@ pub enum Action {
     /// Make a session from a raw capture (record --raw); needs no privilege
     Replay(ReplayArgs),
     /// What runs a user's SQL for another fathom
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[command(name = fathom_query::worker::ARGUMENT, hide = true)]
     SqlWorker,
 }
@@ -222,7 +222,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub keep: KeepOptions,
     /// The page.
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[command(flatten)]
     pub page: RecordUiOptions,
     /// Which tasks, files and calls. Last, as its heading would go on.
@@ -337,7 +337,7 @@ pub struct ReplayArgs {
 }
 
 /// Form of a report.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ReportFormat {
     /// For a terminal
@@ -349,7 +349,7 @@ pub enum ReportFormat {
 }
 
 /// Options of `report`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Directory of the session
@@ -366,7 +366,7 @@ pub struct ReportArgs {
 }
 
 /// Form of a diagnosis.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DiagnosisFormat {
     /// For a terminal
@@ -378,7 +378,7 @@ pub enum DiagnosisFormat {
 }
 
 /// Options of `diagnose`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 pub struct DiagnoseArgs {
     /// Directory of the session
@@ -392,7 +392,7 @@ pub struct DiagnoseArgs {
 }
 
 /// Options of `query`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(after_help = help::relations())]
 pub struct QueryArgs {
@@ -419,7 +419,7 @@ pub struct QueryArgs {
 }
 
 /// By what sums are split.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ByArg {
     /// Not at all
@@ -439,7 +439,7 @@ pub enum ByArg {
 }
 
 /// Options of `zoom`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(
     after_help = help::TIMES.to_owned() + "
@@ -455,7 +455,7 @@ pub struct ZoomArgs {
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// End of the window [default: after the last call]
-    #[arg(long, alias = "to", value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Buckets of time, at least
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -499,14 +499,14 @@ pub struct ZoomArgs {
 }
 
 /// Options of `export`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(after_help = help::export_formats())]
 pub struct ExportArgs {
     /// Directory of the session
     pub session: PathBuf,
     /// The format
-    #[arg(long, alias = "to", value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     pub format: fathom_export::Format,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]

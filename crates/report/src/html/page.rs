@@ -45,6 +45,7 @@ pub fn to_html(report: &Report) -> String {
         esc(&what)
     );
     head(&mut out, report, &what);
+    why(&mut out, report);
     tiles(&mut out, report);
     super::findings::section(&mut out, report);
     timeline(&mut out, report);
@@ -97,6 +98,15 @@ fn head(out: &mut String, report: &Report, what: &str) {
         }
         out.push_str("</ul>\n");
     }
+}
+
+/// Where the time went.
+fn why(out: &mut String, report: &Report) {
+    out.push_str("<section>\n<h2>Why</h2>\n");
+    for sentence in &report.why.sentences {
+        let _ = writeln!(out, "<p>{}</p>", esc(&sentence.text()));
+    }
+    out.push_str("</section>\n");
 }
 
 fn signed(n: u64) -> i64 {

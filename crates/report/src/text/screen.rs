@@ -192,7 +192,10 @@ impl Page<'_> {
         };
         let mut facts = vec![line];
         if let Some(share) = cost.probe_share {
-            facts.push(format!("probes {} of the program's CPU time", percent(share)));
+            facts.push(format!(
+                "probes {} of the program's CPU time",
+                percent(share)
+            ));
         }
         if let Some(share) = cost.recorder_share {
             facts.push(format!("recorder {} of one CPU", percent(share)));

@@ -32,10 +32,17 @@ pub(crate) async fn story(
         _ => Some(app.diagnoses.of(&app.library, &id).await?),
     };
     let query = move |reader: &Reader, _: &Stop| {
-        let findings = diagnosis.as_ref().map(|told| told.diagnosis.findings.as_slice());
+        let findings = diagnosis
+            .as_ref()
+            .map(|told| told.diagnosis.findings.as_slice());
         let scope = scope(reader, &selection, params.rid);
         let meta = reader.session.meta();
-        Ok(why(reader.db(), meta, &scope, findings.unwrap_or_default())?)
+        Ok(why(
+            reader.db(),
+            meta,
+            &scope,
+            findings.unwrap_or_default(),
+        )?)
     };
     app.jobs.query(id, Lane::Slow, query).await.map(Json)
 }
