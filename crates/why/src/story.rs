@@ -228,7 +228,7 @@ fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sent
     let span = facts.span_ns;
     let of_span = |ns: i64| percent(ns as f64 / span.max(1) as f64);
     let run = match (scope.has_window(), meta.command.is_empty()) {
-        (true, _) => format!("these {}", duration(span)),
+        (true, _) => format!("this window of {}", duration(span)),
         (false, false) => format!("the {} run", duration(span)),
         (false, true) => format!("the {} recording", duration(span)),
     };
