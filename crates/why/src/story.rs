@@ -90,7 +90,7 @@ pub fn tell(
         out.push(unknown);
         return out;
     }
-    out.push(cause_sentence(facts, group, total_ns, other, scope));
+    out.push(cause_sentence(facts, group, total_ns, scope));
     out.extend(advice(findings, group, &first.cause, other, total_ns));
     out
 }
@@ -361,13 +361,7 @@ fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
 }
 
 /// What the requests waited for.
-fn cause_sentence(
-    facts: &Facts,
-    group: &Group,
-    total_ns: i64,
-    other: Option<&Ahead>,
-    scope: &Scope,
-) -> Sentence {
+fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) -> Sentence {
     let mut sentence = Sentence::default();
     let share_of = |share: &Share| share.self_ns as f64 / total_ns as f64;
     let whole = match (scope.request.is_some(), facts.first_only) {
@@ -396,6 +390,7 @@ fn cause_sentence(
                 .causes
                 .first()
                 .is_some_and(|first| !is_disk(&first.cause));
+        let other = other_ahead(facts, &share.cause);
         explain(facts, group, &share.cause, other, detail, &mut sentence);
     }
     sentence.push(".");
