@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, FileId};
-use crate::claims::Scope;
-use crate::code::Site;
+use crate::scope::Scope;
+use crate::site::Site;
 use crate::text::Text;
 
 /// How bad a finding is.
@@ -31,7 +31,20 @@ impl Severity {
             Severity::High => "high",
         }
     }
+
+    /// How bad a loss of time is.
+    pub(crate) fn by_share(cost_ns: i64, span_ns: i64) -> Self {
+        match cost_ns as f64 / span_ns.max(1) as f64 {
+            s if s >= HIGH_SHARE => Severity::High,
+            s if s >= MEDIUM_SHARE => Severity::Medium,
+            _ => Severity::Low,
+        }
+    }
 }
+
+/// Loss from which on a finding is high, and medium, as shares of the recording.
+const HIGH_SHARE: f64 = 0.10;
+const MEDIUM_SHARE: f64 = 0.03;
 
 /// Which of the two kinds of rule a finding comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -4,7 +4,7 @@
 //! to set. To add a program: an entry in [`PROGRAMS`].
 
 use crate::finding::{Example, Subject};
-use crate::rule::Run;
+use crate::run::Run;
 
 /// A program, or a library in any program.
 struct Program {
