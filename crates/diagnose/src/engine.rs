@@ -115,7 +115,6 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An engine with these rules.
     pub fn new(rules: Vec<Box<dyn Rule>>) -> Self {
         let mut of_kind = vec![Vec::new(); Kind::COUNT];
         for (i, rule) in rules.iter().enumerate() {

@@ -23,7 +23,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Name in column severity.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Low => "low",
@@ -116,7 +115,6 @@ impl Subject {
         }
     }
 
-    /// A process.
     pub fn process(pid: i32, comm: &str) -> Self {
         Self {
             pid: Some(pid),
@@ -125,14 +123,12 @@ impl Subject {
         }
     }
 
-    /// The same with a file.
     pub fn with_file(mut self, file: FileId, path: &str) -> Self {
         self.file_id = Some(file.0);
         self.path = Some(path.to_owned());
         self
     }
 
-    /// The same with a path.
     pub fn with_path(mut self, path: &str) -> Self {
         self.path = Some(path.to_owned());
         self
@@ -195,7 +191,6 @@ pub struct Example {
 }
 
 impl Example {
-    /// A call as an example.
     pub fn of(call: &Call) -> Self {
         Self {
             rid: call.rid,

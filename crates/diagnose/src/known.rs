@@ -464,7 +464,6 @@ const PROGRAMS: &[Program] = &[
 /// What to say to people who run a program of which this was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Name of the program.
     pub(crate) name: &'static str,
     /// What to set.
     pub(crate) text: &'static str,

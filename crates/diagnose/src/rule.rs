@@ -20,20 +20,17 @@ pub enum Input {
     Content,
     /// Lookups in the page cache.
     Cache,
-    /// Page faults.
     Faults,
     /// Requests to devices.
     Block,
     /// Times off the CPU.
     Waits,
-    /// Interrupts.
     Interrupts,
 }
 
 /// What a rule says of itself: the page of the rule is made from it.
 #[derive(Debug)]
 pub struct RuleInfo {
-    /// Id.
     pub id: &'static str,
     /// What it is about, in a few words.
     pub name: &'static str,
@@ -72,13 +69,11 @@ impl RuleInfo {
 /// A rule: it sees every call of the kinds that it asks for, in the order in which
 /// they returned, before the call has its effect on the state.
 pub trait Rule: Send {
-    /// What it says of itself.
     fn info(&self) -> &'static RuleInfo;
 
     /// Kinds of calls that it looks at.
     fn kinds(&self) -> Kinds;
 
-    /// Looks at a call.
     fn call(&mut self, call: &Call, context: &Context);
 
     /// Rows below the calls that it looks at one by one.
@@ -125,7 +120,6 @@ impl Costs {
         self
     }
 
-    /// On these files.
     pub fn of_files(mut self, files: Vec<FileId>) -> Self {
         self.files = CostFiles::These(files);
         self
@@ -182,7 +176,6 @@ pub struct Found {
 }
 
 impl Found {
-    /// The whole finding.
     pub(crate) fn finish(self, info: &'static RuleInfo, kinds: Kinds, run: &Run) -> Finding {
         let by_time = Severity::by_share(self.cost_ns.unwrap_or(0), run.span_ns);
         let scopes = self.costs.scopes(&self.subject, kinds);
@@ -238,7 +231,6 @@ impl Found {
     }
 }
 
-/// One number of evidence.
 pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
     Evidence {
         name: name.into(),
@@ -246,7 +238,6 @@ pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
     }
 }
 
-/// One count of evidence.
 pub fn number(name: &'static str, value: i64) -> Evidence {
     Evidence {
         name: name.into(),

@@ -9,7 +9,6 @@ use crate::ledger::Claimable;
 pub(crate) enum Files {
     /// All, and requests without a file.
     All,
-    /// This one.
     One(FileId),
     /// Those in the directory with this number.
     In(u64),
@@ -22,9 +21,7 @@ pub(crate) struct Scope {
     pub(crate) pid: Option<i32>,
     /// Thread; `None`: all of the process.
     pub(crate) tid: Option<i32>,
-    /// Files.
     pub(crate) files: Files,
-    /// Kinds of calls.
     pub(crate) kinds: Kinds,
 }
 

@@ -10,7 +10,6 @@ pub enum Dimension {
     Files,
     /// Process.
     Processes,
-    /// Thread.
     Threads,
     /// System call or operation.
     Calls,
@@ -54,11 +53,8 @@ impl Dimension {
 pub struct Numbers {
     /// Calls; visits of a layer; requests to a device.
     pub calls: u64,
-    /// Of which failed.
     pub errors: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Sum of the durations, nanoseconds; of a layer without the layers below.
     pub time_ns: u64,
@@ -66,7 +62,6 @@ pub struct Numbers {
     pub p50_ns: Option<u64>,
     /// 99th percentile in the same way.
     pub p99_ns: Option<u64>,
-    /// Longest duration, nanoseconds.
     pub max_ns: u64,
 }
 

@@ -5,7 +5,6 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::frame::{Dimension, Frame};
 use crate::view::{Column, View};
 
-/// Lines of a page.
 const PAGE: usize = 20;
 
 /// What a key asks for beyond the view.

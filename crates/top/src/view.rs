@@ -9,23 +9,16 @@ use crate::frame::{Dimension, Frame, Line, Numbers};
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// What it is.
     Name,
-    /// Calls.
     Calls,
-    /// Calls that failed.
     Errors,
-    /// Bytes read.
     Read,
-    /// Bytes written.
     Written,
-    /// Time in calls.
     Time,
     /// Median duration.
     P50,
     /// 99th percentile.
     P99,
-    /// Longest.
     Max,
 }
 
@@ -98,7 +91,6 @@ impl Column {
 /// What the user chose to see.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// By what.
     pub dimension: Dimension,
     /// Column by which lines are sorted, the largest first, names by the alphabet.
     pub sort: Column,
@@ -110,7 +102,6 @@ pub struct View {
     pub filter: String,
     /// Whether the filter is being typed.
     pub typing: bool,
-    /// A frame that stays.
     pub frozen: Option<Box<Frame>>,
     /// Line at the top.
     pub first: usize,
@@ -174,7 +165,6 @@ impl View {
         lines
     }
 
-    /// Titles of the columns.
     pub fn title(&self, column: Column) -> &'static str {
         let rate = !self.since_start;
         match column {
