@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::queues::Holdup;
+
 /// By what is added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -104,6 +106,10 @@ pub struct Frame {
     pub total: Numbers,
     /// Calls a second in each of the latest intervals, oldest first.
     pub history: Vec<u64>,
+    /// Their 99th percentile, nanoseconds; 0 where there was no call.
+    pub p99_history: Vec<u64>,
+    /// Programs that waited for a device that served others, the longest first.
+    pub holdups: Vec<Holdup>,
     /// Lines of each of [`Dimension::ALL`]; in no order.
     #[serde(serialize_with = "by_name")]
     pub lines: [Vec<Line>; 6],
