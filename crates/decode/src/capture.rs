@@ -79,7 +79,6 @@ pub struct Losses {
     pub per_cpu: Vec<(u32, u32, ShedValue)>,
     /// The same split by process and file; may be incomplete.
     pub split: Vec<(ShedKey, ShedValue)>,
-    /// CPU and its counters.
     pub cpus: Vec<(u32, CpuStats)>,
 }
 
@@ -95,7 +94,6 @@ pub enum Frame {
     Losses(Box<Losses>),
 }
 
-/// Writes a capture.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     to: W,
@@ -201,7 +199,6 @@ enum State {
     Damaged,
 }
 
-/// Reads a capture.
 #[derive(Debug)]
 pub struct Reader<R: Read> {
     from: R,
@@ -245,7 +242,6 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The metadata of the session.
     pub fn meta(&self) -> &SessionMeta {
         &self.meta
     }

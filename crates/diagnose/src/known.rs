@@ -4,7 +4,7 @@
 //! to set. To add a program: an entry in [`PROGRAMS`].
 
 use crate::finding::{Example, Subject};
-use crate::rule::Run;
+use crate::run::Run;
 
 /// A program, or a library in any program.
 struct Program {
@@ -464,7 +464,6 @@ const PROGRAMS: &[Program] = &[
 /// What to say to people who run a program of which this was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Name of the program.
     pub(crate) name: &'static str,
     /// What to set.
     pub(crate) text: &'static str,

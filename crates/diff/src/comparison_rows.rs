@@ -23,7 +23,6 @@ struct Sums {
     asked: f64,
     bytes: f64,
     time: f64,
-    /// Variance of the time.
     variance: f64,
 }
 
@@ -92,7 +91,6 @@ pub(crate) struct DraftTables {
 }
 
 impl DraftTables {
-    /// All rows, by table.
     pub(crate) fn all(&mut self) -> [&mut Vec<DraftRow>; 8] {
         [
             &mut self.syscalls,

@@ -31,5 +31,4 @@ pub enum ExportError {
     Output(#[from] io::Error),
 }
 
-/// Results of this crate.
 pub type Result<T> = std::result::Result<T, ExportError>;

@@ -49,10 +49,8 @@ pub struct Format {
     make: Make,
 }
 
-/// What writes a format.
 #[derive(Clone, Copy, Debug)]
 enum Make {
-    /// An exporter of its own.
     Exporter(for<'a> fn(&Export<'a>) -> Result<Box<dyn Exporter + 'a>>),
     /// The writer of `fathom query`, for table syscalls.
     Table(output::Format),
@@ -66,7 +64,6 @@ struct Export<'a> {
 }
 
 impl Format {
-    /// Every format.
     pub const ALL: &[Format] = &[
         Format {
             name: "perfetto",
@@ -172,7 +169,6 @@ pub struct Outcome {
 
 /// Writes rows in one format.
 pub(crate) trait Exporter {
-    /// Which tables it wants.
     fn tables(&self) -> Tables {
         Tables::Calls
     }
@@ -183,7 +179,6 @@ pub(crate) trait Exporter {
         Ok(())
     }
 
-    /// One row.
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()>;
 
     /// What comes behind them.

@@ -18,7 +18,6 @@ pub enum ImportError {
     Io {
         /// What was tried.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
         /// Its answer.
         source: io::Error,

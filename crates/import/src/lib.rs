@@ -99,7 +99,6 @@ type ReadLogs = Box<
 pub struct Outcome {
     /// The format that was read.
     pub format: Format,
-    /// Calls in the session.
     pub calls: u64,
     /// What became of the log.
     pub source: ImportSource,

@@ -10,7 +10,7 @@ pub const NULL_I32: i32 = i32::MIN;
 
 /// A value that can be null in a row.
 pub trait Null: Sized {
-    /// What stands for null.
+    /// The value that stands for null.
     const NULL: Self;
 
     /// The value when it is known, else null.

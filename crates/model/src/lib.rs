@@ -5,6 +5,8 @@
 //!
 //! Nothing in here does I/O.
 
+#![warn(missing_docs)]
+
 pub mod abi;
 pub mod batch;
 pub mod bytes;

@@ -55,17 +55,11 @@ pub enum ProbeError {
         what: &'static str,
         /// Its size.
         bytes: usize,
-        /// Why it failed.
         source: io::Error,
     },
     /// A process to be recorded is not there.
     #[error("can't record process {pid}: {source}")]
-    NoProcess {
-        /// The process.
-        pid: u32,
-        /// Why.
-        source: io::Error,
-    },
+    NoProcess { pid: u32, source: io::Error },
     /// The recorder is to record itself.
     #[error("process {0} is fathom itself, which it does not record")]
     Itself(u32),
@@ -82,12 +76,7 @@ pub enum SpawnError {
     NotFound(String),
     /// The program cannot be executed.
     #[error("{program}: {source}")]
-    NotExecutable {
-        /// The program.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    NotExecutable { program: String, source: io::Error },
     /// The command could type into the terminal that it shares with whoever started fathom.
     #[error(
         "--user: cannot keep the command from typing into this terminal: {0}; run fathom as root \
@@ -96,12 +85,7 @@ pub enum SpawnError {
     NoFilter(io::Error),
     /// The system did not give what is needed.
     #[error("can't start {program}: {source}")]
-    System {
-        /// The program.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    System { program: String, source: io::Error },
     /// The kernel side did not take the command in.
     #[error(transparent)]
     Probe(#[from] ProbeError),

@@ -205,7 +205,6 @@ fn configure(
 pub(crate) struct Room {
     /// Processors that the machine may have.
     pub(crate) cpus: usize,
-    /// Slots a CPU.
     pub(crate) per_cpu: usize,
     /// Bytes of the wide ring of a CPU.
     pub(crate) wide_bytes: u32,

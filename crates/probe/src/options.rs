@@ -20,7 +20,6 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
-    /// Layers that are recorded.
     pub layers: LayerSet,
     /// What becomes of the bytes that calls move.
     pub content: Content,

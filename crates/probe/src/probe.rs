@@ -288,7 +288,6 @@ impl Probe {
         crossed
     }
 
-    /// Losses so far.
     pub fn losses(&self) -> Result<Losses, ProbeError> {
         Losses::read(&self.object, self.cpus, self.cpu_stats())
     }

@@ -44,7 +44,6 @@ pub const MAX_KEYS: usize = 64;
 /// What a cell is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// The column was null.
     Null,
     /// A number; of a pair of columns the first in the upper 32 bits.
     Int(i64),

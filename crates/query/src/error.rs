@@ -38,7 +38,6 @@ pub enum QueryError {
          the limit ({detail})"
     )]
     Memory {
-        /// The limit.
         limit_mib: u64,
         /// What the database says.
         detail: String,
@@ -51,13 +50,11 @@ pub enum QueryError {
     Path {
         /// The path, escaped.
         path: String,
-        /// Why, and what to do.
         reason: String,
     },
     /// The files of a table do not hold its columns.
     #[error("table {table} cannot be read: {detail}; the session is damaged or not fathom's")]
     Table {
-        /// Name of the table.
         table: &'static str,
         /// What the database says.
         detail: String,
@@ -68,7 +65,6 @@ pub enum QueryError {
     /// A result cannot be written in the format asked for.
     #[error("the result cannot be written as {format}: {detail}")]
     Format {
-        /// Name of the format.
         format: &'static str,
         /// The reason.
         detail: String,
@@ -85,7 +81,6 @@ pub enum QueryError {
     Died {
         /// The signal that ended it.
         signal: i32,
-        /// The limit.
         limit_mib: u64,
     },
     /// The result could not be written.

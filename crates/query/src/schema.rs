@@ -12,7 +12,6 @@ use crate::{QueryError, findings, session_row};
 /// A table or view, described.
 #[derive(Clone, Debug)]
 pub struct Relation {
-    /// Its name.
     pub name: &'static str,
     /// Whether it is a view.
     pub view: bool,
@@ -22,12 +21,9 @@ pub struct Relation {
     pub columns: Vec<RelationColumn>,
 }
 
-/// A column of one.
 #[derive(Clone, Debug)]
 pub struct RelationColumn {
-    /// Its name.
     pub name: String,
-    /// Its type in SQL.
     pub sql_type: String,
     /// Whether it may be null; `None` for a view's.
     pub nullable: Option<bool>,

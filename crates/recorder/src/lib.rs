@@ -36,6 +36,8 @@
 //! [`RowStream`] records without a session, [`replay`] makes a session of a raw capture, and
 //! [`snapshot`] has another process's recorder save what it has.
 
+#![warn(missing_docs)]
+
 mod backlog;
 mod call_counters;
 mod drain;

@@ -74,7 +74,6 @@ pub enum ServerError {
     /// The directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Root {
-        /// The directory.
         path: PathBuf,
         /// The answer of the operating system.
         source: io::Error,
@@ -82,7 +81,6 @@ pub enum ServerError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// The answer of the operating system.
         source: io::Error,

@@ -24,7 +24,6 @@ const CONNECTIONS: usize = 128;
 const FIRST: Duration = Duration::from_secs(5);
 /// How long it may take to send that of another, or do nothing between two.
 const NEXT: Duration = Duration::from_secs(60);
-/// Bytes of a head.
 const HEAD_BYTES: usize = 128 << 10;
 /// After a failure to take a connection, as with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);

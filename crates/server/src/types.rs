@@ -11,7 +11,6 @@ use crate::{error, filter};
 const HEAD: &str =
     "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.\n";
 
-/// What the addresses answer.
 fn answers() -> String {
     let mut all = vec![
         error::Problem::decl(),

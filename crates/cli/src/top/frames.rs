@@ -10,7 +10,6 @@ use fathom_top::{Frame, Tally};
 
 /// What is asked of the thread.
 enum Ask {
-    /// A frame.
     Frame(Sender<Frame>),
     /// The last one: with everything that the kernel has recorded.
     Last(Sender<Frame>),

@@ -63,7 +63,6 @@ struct Opened {
     again: Option<(i64, Example)>,
 }
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -100,7 +99,6 @@ struct Syncing {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct DuplicateOpen {
     threads: Bounded<i32, Thread>,

@@ -67,7 +67,6 @@ struct Mapping {
     pending: Durations,
     /// Of windows that were storms.
     storm: Durations,
-    /// All of them.
     all: Durations,
     /// Pages touched, by faults of both kinds, and bytes that were read in the course of them.
     touched: Intervals,
@@ -129,7 +128,6 @@ impl Mapping {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct FaultStorm {
     mappings: Bounded<(i32, FileId), Mapping>,

@@ -105,7 +105,6 @@ fn example(opened: &Opened, fd: i32) -> Example {
     }
 }
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -117,7 +116,6 @@ struct Process {
     closed: HashMap<u64, u64>,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct FdLeak {
     processes: Bounded<i32, Process>,

@@ -158,14 +158,12 @@ impl Lock {
     }
 }
 
-/// What a lock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Name(u64),
     File(FileId),
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct LockByPolling {
     locks: Bounded<Key, Lock>,

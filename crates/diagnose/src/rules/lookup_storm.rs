@@ -41,7 +41,6 @@ static INFO: RuleInfo = RuleInfo {
 /// Processes that look for one path and are told from each other.
 const MAX_LOOKING: usize = 4;
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -59,7 +58,6 @@ struct Misses {
     cost_ns: i64,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct LookupStorm {
     processes: Bounded<i32, Process>,

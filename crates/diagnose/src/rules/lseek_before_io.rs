@@ -61,7 +61,6 @@ struct Stream {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct LseekBeforeIo {
     streams: Bounded<(i32, FileId, i32), Stream>,

@@ -75,7 +75,6 @@ impl Repeats {
     }
 }
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -117,7 +116,6 @@ struct Last {
     as_fstat: bool,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RedundantStat {
     processes: Bounded<i32, Process>,

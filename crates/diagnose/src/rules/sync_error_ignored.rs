@@ -42,7 +42,6 @@ struct Failure {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct SyncErrorIgnored {
     failures: Bounded<(i32, FileId), Failure>,

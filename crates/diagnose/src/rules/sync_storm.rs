@@ -178,7 +178,6 @@ impl Syncs {
     }
 }
 
-/// All syncs of a process.
 #[derive(Debug, Default)]
 struct Process {
     /// The name that was synced last.
@@ -224,7 +223,6 @@ impl Process {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct SyncStorm {
     files: Bounded<(i32, FileId), Syncs>,

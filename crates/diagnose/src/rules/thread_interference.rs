@@ -54,7 +54,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "EZIOTracer, section 4.3.1: slowdown caused by thread interference (SCI)",
 };
 
-/// What calls are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Alike {
     pid: i32,
@@ -79,7 +78,6 @@ struct Overlapped {
     woken_at_ns: i64,
 }
 
-/// A thread.
 #[derive(Debug, Default)]
 struct Thread {
     pid: i32,
@@ -102,7 +100,6 @@ struct Loser<'a> {
     score: f64,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ThreadInterference {
     threads: Bounded<i32, Thread>,

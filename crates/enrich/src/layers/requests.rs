@@ -30,7 +30,6 @@ impl Key {
     }
 }
 
-/// What a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Call,

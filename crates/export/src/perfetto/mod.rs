@@ -28,7 +28,6 @@ use crate::lanes::{Ends, Lanes};
 use crate::row::{Layer, Row};
 use crate::source::Tables;
 
-/// A group of lanes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Group {
     Thread(i32, i32),
@@ -76,7 +75,6 @@ impl Perfetto {
         }
     }
 
-    /// Tells a track once.
     fn track(&mut self, uuid: u64, descriptor: impl FnOnce() -> TrackDescriptor) {
         if self.told.insert(uuid) {
             let packet = TracePacket {

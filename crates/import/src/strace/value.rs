@@ -17,7 +17,6 @@ pub struct Answer {
     pub ret: Option<i64>,
     /// What the returned descriptor leads to.
     pub path: Option<Vec<u8>>,
-    /// Nanoseconds, with -T.
     pub dur_ns: Option<i64>,
 }
 

@@ -36,7 +36,6 @@ pub struct FilterArgs {
     pub comm: Vec<OsString>,
     /// Processes.
     pub pid: Vec<String>,
-    /// Threads.
     pub tid: Vec<String>,
     /// Users, by name or number.
     pub uid: Vec<String>,
@@ -46,7 +45,6 @@ pub struct FilterArgs {
     pub container: Vec<String>,
     /// Types of files.
     pub file_type: Vec<String>,
-    /// Only calls that fail.
     pub errors_only: bool,
     /// Only calls that take at least so long.
     pub min_duration: Option<Duration>,
@@ -57,32 +55,20 @@ pub struct FilterArgs {
 pub enum FilterError {
     /// Nothing, or nothing behind `!`.
     #[error("--{option}: the value is empty")]
-    Empty {
-        /// The option.
-        option: &'static str,
-    },
-    /// The value is wrong.
+    Empty { option: &'static str },
     #[error("--{option} {value}: {problem}")]
     Value {
-        /// The option.
         option: &'static str,
-        /// The value.
         value: String,
         /// What is wrong with it, and what to do.
         problem: String,
     },
     /// One value is asked for and taken away.
     #[error("--{option}: {value} is both asked for and taken away by '!'")]
-    Contradiction {
-        /// The option.
-        option: &'static str,
-        /// The value.
-        value: String,
-    },
+    Contradiction { option: &'static str, value: String },
     /// The types asked for are all taken away.
     #[error("--file-type: no type is left to record")]
     NoType,
-    /// There are too many.
     #[error("the filters have {0} values; {MAX_RULES} are possible")]
     TooMany(usize),
     /// The system gave no random numbers.
@@ -120,7 +106,6 @@ impl Filters {
         FILE_TYPES.iter().map(|(name, _)| *name)
     }
 
-    /// No filters.
     pub fn none() -> Self {
         Self {
             config: FilterConfig {

@@ -31,7 +31,6 @@ pub(super) enum At {
     Classic,
     /// On the BTF tracepoint that its section names, when that has this form.
     Typed {
-        /// Arguments of the tracepoint.
         arguments: usize,
         /// Name of the structure that the first of them points to.
         first: Option<&'static str>,

@@ -46,7 +46,6 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
     needed.all(|n| n == first).then_some(first)
 }
 
-/// Bytes by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bytes {
     /// Out of files.
@@ -76,11 +75,9 @@ fn direction(key: &Key, bytes: u64) -> Bytes {
     }
 }
 
-/// Page faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
     pub(super) count: u64,
-    /// What they took, nanoseconds.
     pub(super) time_ns: u64,
 }
 

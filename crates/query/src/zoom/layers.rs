@@ -14,7 +14,6 @@ use super::summed::{Answers, inside, paths};
 use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, rows};
 use crate::QueryError;
 
-/// Layer of calls.
 const SYSCALL: &str = "syscall";
 /// Places of the dimensions in the pyramid of table `slices`.
 const LAYER: usize = 0;
@@ -102,7 +101,6 @@ struct Answered {
 /// Sums of table `slices`.
 struct Visits {
     layers: Numbers<Arc<str>>,
-    /// Number of layer `syscall`.
     syscall: u32,
     /// By layer, what visits took themselves.
     own: Buckets,

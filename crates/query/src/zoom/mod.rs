@@ -43,13 +43,9 @@ pub enum By {
     /// Not at all.
     #[default]
     Nothing,
-    /// Call.
     Syscall,
-    /// Class of calls.
     Class,
-    /// Thread.
     Thread,
-    /// Process.
     Process,
     /// File. Rows have the page faults on its mappings besides, which are no calls: `faults`
     /// (their number) and `fault_ns` (the time that they took). The pyramid does not hold them:
@@ -121,7 +117,6 @@ pub struct Zoom {
     db: Db,
     calls: Summed,
     visits: Summed,
-    /// Parts of table `faults`.
     faults: Arc<Vec<Arc<PartTimes>>>,
     names: answer::Names,
 }

@@ -93,7 +93,6 @@ async fn unknown() -> ApiError {
     ApiError::not_found("this address", "docs/api.md lists the addresses")
 }
 
-/// A JSON answer.
 pub(crate) struct Json<T>(pub T);
 
 impl<T: Serialize> IntoResponse for Json<T> {

@@ -110,10 +110,8 @@ pub(super) fn of_pyramid(
     Ok(Some(found))
 }
 
-/// Entries of a histogram.
 pub(super) const HISTOGRAM: usize = 40;
 
-/// Sums of a key.
 pub(super) struct Sums {
     calls: f64,
     errors: f64,
