@@ -44,7 +44,11 @@ export function FilterBar() {
 				<span className="chip" key={chip.member}>
 					<span className="chip-name">{chip.not ? `${chip.name} is not` : chip.name}</span>
 					<span className="chip-value cut">
-						<Text of={chip.values.join(", ")} />
+						{chip.member === "file" || chip.member === "not_file" ? (
+							<Files ids={chip.values} />
+						) : (
+							<Text of={chip.values.join(", ")} />
+						)}
 					</span>
 					<button
 						type="button"
@@ -66,6 +70,21 @@ export function FilterBar() {
 	);
 }
 
+/** The paths of files: their ids are of no use to readers. */
+function Files({ ids }: { ids: readonly (string | number)[] }) {
+	const known = useColumns({
+		path: "top",
+		params: { by: "file", limit: ids.length },
+		windowed: false,
+		filtered: false,
+		filter: { file: ids.map(Number) },
+	});
+	const keys = known.data?.texts("key") ?? [];
+	const labels = known.data?.texts("label") ?? [];
+	const names = ids.map((id) => labels[keys.indexOf(String(id))] ?? `file ${id}`);
+	return <Text of={names.join(", ")} />;
+}
+
 interface FieldProps {
 	input: React.RefObject<HTMLInputElement | null>;
 	open: boolean;
@@ -81,6 +100,8 @@ function Field({ input, open, setOpen }: FieldProps) {
 	const at = Math.min(chosen, entries.length - 1);
 	const add = (more: Filter | null) => {
 		if (more) setFilter(mergeFilters(filter, more));
+		// The result is what is looked at next.
+		setOpen(false);
 		setText("");
 		setChosen(0);
 	};
@@ -100,6 +121,7 @@ function Field({ input, open, setOpen }: FieldProps) {
 				value={text}
 				onChange={(event) => {
 					setText(event.target.value);
+					setOpen(true);
 					setChosen(0);
 				}}
 				onFocus={() => setOpen(true)}
