@@ -24,6 +24,7 @@ mod lock;
 mod page;
 mod selection;
 mod serve;
+mod share;
 mod tables;
 mod token;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use axum::routing::post;
 use fathom_query::Limits;
 use tokio::runtime::Runtime;
 
@@ -66,6 +68,8 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Niceness of the server's threads; `None` for that of the process.
     pub nice: Option<i32>,
+    /// Directory with files of panels and queries that the page offers; `None` for none.
+    pub panels: Option<PathBuf>,
 }
 
 /// Why the page is not served.
@@ -139,7 +143,7 @@ impl Server {
                 }
             })
             .build()?;
-        let routes = routes(App::new(library), Arc::new(guard));
+        let routes = routes(App::new(library, options.panels.clone()), Arc::new(guard));
         {
             let _entered = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -208,8 +212,13 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
 }
 
 fn routes(app: App, guard: Arc<Guard>) -> Router {
-    let api =
-        api::routes(Arc::new(app)).layer(from_fn_with_state(guard.clone(), guard::check_token));
+    let answers = api::routes(Arc::new(app));
+    let share = Router::new()
+        .route("/share", post(share::share))
+        .with_state(answers.clone());
+    let api = answers
+        .merge(share)
+        .layer(from_fn_with_state(guard.clone(), guard::check_token));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)

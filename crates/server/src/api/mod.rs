@@ -7,7 +7,9 @@ mod events;
 mod findings;
 mod layers;
 mod live;
+mod meanwhile;
 mod offsets;
+mod panels;
 mod place;
 mod request;
 mod schema;
@@ -20,6 +22,7 @@ mod timeline;
 mod top;
 mod visits;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -41,10 +44,12 @@ pub(crate) struct App {
     pub summaries: summaries::Summaries,
     pub diagnoses: Diagnoses,
     pub workers: Workers,
+    /// Directory with panels that a team keeps.
+    pub panels: Option<PathBuf>,
 }
 
 impl App {
-    pub fn new(library: Library) -> Self {
+    pub fn new(library: Library, panels: Option<PathBuf>) -> Self {
         let library = Arc::new(library);
         Self {
             jobs: Jobs::new(library.clone()),
@@ -52,6 +57,7 @@ impl App {
             summaries: summaries::Summaries::default(),
             diagnoses: Diagnoses::default(),
             workers: Workers::default(),
+            panels,
         }
     }
 }
@@ -70,6 +76,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/top", get(top::top))
         .route("/events", get(events::events))
         .route("/requests/{rid}", get(request::request))
+        .route("/requests/{rid}/meanwhile", get(meanwhile::meanwhile))
         .route("/offsets", get(offsets::offsets))
         .route("/layers", get(layers::layers))
         .route("/devices", get(devices::devices))
@@ -82,6 +89,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/sessions", get(sessions::list))
         .nest("/sessions/{id}", sessions)
         .route("/compare", get(compare::compare))
+        .route("/panels", get(panels::panels))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .with_state(app)
@@ -109,7 +117,7 @@ pub(crate) mod types {
     use ts_rs::TS;
 
     use super::{
-        cache, devices, events, layers, live, offsets, request, schema, sessions, sql, threads,
+        cache, devices, events, layers, live, meanwhile, offsets, panels, request, schema, sessions, sql, threads,
         tiles, timeline, top, visits,
     };
 
@@ -141,6 +149,10 @@ pub(crate) mod types {
             request::Ahead::decl(),
             request::BlockRequest::decl(),
             request::RequestAnswer::decl(),
+            meanwhile::Owner::decl(),
+            meanwhile::MeanwhileDevice::decl(),
+            meanwhile::MeanwhileThread::decl(),
+            meanwhile::Meanwhile::decl(),
             offsets::OffsetsMode::decl(),
             offsets::OffsetsMeta::decl(),
             layers::LayersMode::decl(),
@@ -149,10 +161,13 @@ pub(crate) mod types {
             devices::Device::decl(),
             devices::DeviceMeta::decl(),
             cache::CacheMeta::decl(),
+            panels::PanelFile::decl(),
             schema::RelationColumn::decl(),
             schema::Relation::decl(),
             sql::SqlRequest::decl(),
             sql::SqlMeta::decl(),
+            crate::share::Question::decl(),
+            crate::share::ShareRequest::decl(),
         ]
     }
 }
