@@ -203,7 +203,8 @@ mod tests {
             .unwrap();
         let mut room = 100;
         let mut asked = |path: &str| {
-            let answer = ask(&routes, &question(path), &mut room);
+            let question = question(path);
+            let answer = ask(&routes, &question, &mut room);
             runtime.block_on(answer).unwrap().is_some()
         };
         assert!(asked("/a"));

@@ -444,3 +444,18 @@ export type SqlMeta = {
   /** Whether there are more. */
   cut: boolean, elapsed_ms: number,
 };
+
+export type Owner = { comm: string | null, pid: number | null, own: boolean, requests: number, bytes: number, waiting: Array<number>, in_device: Array<number>,
+};
+
+export type MeanwhileDevice = { name: string, owners: Array<Owner>,
+};
+
+export type MeanwhileThread = { tid: number, pid: number | null, comm: string | null, calls: number, time_ns: number, rid: number, syscall: string, path: string | null, t: number, dur: number,
+};
+
+export type Meanwhile = { from: number, to: number, bucket_ns: number, devices: Array<MeanwhileDevice>, own: boolean, threads: Array<MeanwhileThread>,
+};
+
+export type PanelFile = { name: string, content: unknown, problem: string | null,
+};

@@ -59,7 +59,7 @@ pub(crate) struct Owner {
     pub comm: Option<String>,
     /// Null when it is not known, and of the sum of all others.
     pub pid: Option<f64>,
-    /// Whether these are requests that the request caused itself.
+    /// Whether the request caused or submitted these itself.
     pub own: bool,
     /// Requests that waited or were in the device at any time in between.
     pub requests: f64,
@@ -144,11 +144,12 @@ fn window_of(reader: &Reader, rid: i64) -> Result<Window, ApiError> {
     ))
 }
 
-/// The ids of the requests to devices that a request caused.
+/// The ids of the requests to devices that a request caused or submitted.
 fn own_blocks(reader: &Reader, rid: i64) -> Result<Vec<String>, ApiError> {
     let own = collect(reader.db().run(&format!(
         "SELECT block_id::VARCHAR AS id FROM block WHERE rid = {rid} \
-         UNION SELECT block_id::VARCHAR FROM bios WHERE rid = {rid} LIMIT 5000"
+         UNION SELECT block_id::VARCHAR FROM bios WHERE rid = {rid} \
+         UNION SELECT block_id::VARCHAR FROM bios WHERE submit_rid = {rid} LIMIT 5000"
     ))?)?;
     Ok(texts(&own, "id")?
         .iter()

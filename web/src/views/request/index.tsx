@@ -2,6 +2,7 @@
 
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
+import { Meanwhile } from "../../components/request/Meanwhile";
 import { Blocks, Counters, Facts, Head, Neighbours, PageCache, usedCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
@@ -19,8 +20,8 @@ export default function Request() {
 	const request = useRequest(rid);
 	const answer = request.data;
 	const step = (by: 1 | -1) => stepFrom(answer, by);
-	useShortcut([",", "ArrowUp"], "The call of the thread before", "Request", () => step(-1));
-	useShortcut([".", "ArrowDown"], "The call of the thread after", "Request", () => step(1));
+	useShortcut([",", "ArrowUp"], "Previous call of the thread", "Request", () => step(-1));
+	useShortcut([".", "ArrowDown"], "Next call of the thread", "Request", () => step(1));
 	if (rid === null) {
 		return (
 			<Empty title="No request is selected">
@@ -38,14 +39,19 @@ export default function Request() {
 						<section className="panel request-title" aria-label="Request">
 							<Head answer={data} />
 							<div className="request-links">
-								<button type="button" className="button" title="The call before (,)" onClick={() => step(-1)}>
-									‹ Before
+								<button
+									type="button"
+									className="button"
+									title="Previous call of the thread (,)"
+									onClick={() => step(-1)}
+								>
+									‹ Previous call
 								</button>
-								<button type="button" className="button" title="The call after (.)" onClick={() => step(1)}>
-									After ›
+								<button type="button" className="button" title="Next call of the thread (.)" onClick={() => step(1)}>
+									Next call ›
 								</button>
 								<Link className="button" to={{ view: "timeline", window: windowAround(data) }}>
-									In the timeline
+									Show in Timeline
 								</Link>
 							</div>
 						</section>
@@ -53,8 +59,8 @@ export default function Request() {
 							title="Through the layers"
 							note={
 								data.slices.length > 0
-									? "own times add up to the request"
-									: "nothing was seen below the call: not recorded with --layers, or it went straight through"
+									? "own times add up to the duration of the call"
+									: "no events of the layers below were recorded (--layers), or the call used none"
 							}
 							end={
 								<button
@@ -69,6 +75,7 @@ export default function Request() {
 						>
 							<Waterfall answer={data} names={260} />
 						</Panel>
+						<Meanwhile rid={rid} names={260} />
 						<div className="request-columns">
 							<div className="request-column">
 								<Panel title="Call">
@@ -77,7 +84,7 @@ export default function Request() {
 									</div>
 								</Panel>
 								{data.counters.map((row) => (
-									<Panel key={String(row["rid"])} title="Counters" note="while it was on a processor">
+									<Panel key={String(row["rid"])} title="Counters" note="while it ran on a CPU">
 										<div className="padded">
 											<Counters row={row} />
 										</div>
@@ -94,20 +101,20 @@ export default function Request() {
 							<div className="request-column">
 								{data.waits.length > 0 ? (
 									<Panel
-										title="Off the CPU"
+										title="Waits"
 										note={`${data.waits.length === 1 ? "once" : `${data.waits.length} times`}, ${duration(sum(data.waits))}`}
 									>
 										<Waits rows={data.waits} from={from} />
 									</Panel>
 								) : null}
 								{data.block.length > 0 ? (
-									<Panel title="Requests to devices" note={`${data.block.length}`}>
+									<Panel title="Device requests" note={`${data.block.length}`}>
 										<Blocks blocks={data.block} from={from} />
 									</Panel>
 								) : null}
 								<Panel
-									title="Calls of the thread around it"
-									note={Object.keys(filter).length > 0 ? "all of them, also what the filter leaves out" : undefined}
+									title="Calls before and after"
+									note={Object.keys(filter).length > 0 ? "of this thread, without the filter" : "of this thread"}
 								>
 									<Neighbours answer={data} />
 								</Panel>
