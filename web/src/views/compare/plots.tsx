@@ -129,6 +129,7 @@ export function Curves({ before, after, syscalls }: Props) {
 
 /** A share of which the small ones matter most. */
 function share(value: number): string {
+	if (value > 0.999_999) return "100 %";
 	if (value >= 0.001) return percent(value);
 	return `${Number((value * 100).toPrecision(1))} %`;
 }
