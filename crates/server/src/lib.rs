@@ -17,7 +17,7 @@ mod columns;
 mod diagnoses;
 mod error;
 mod filter;
-mod guard;
+mod auth;
 mod job;
 mod library;
 mod lock;
@@ -45,7 +45,7 @@ use fathom_query::Limits;
 use tokio::runtime::Runtime;
 
 use crate::api::App;
-use crate::guard::Guard;
+use crate::auth::Auth;
 use crate::job::AT_ONCE;
 use crate::library::Library;
 use crate::token::Token;
@@ -122,7 +122,7 @@ impl Server {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let token = Token::random()?;
-        let guard = Guard {
+        let guard = Auth {
             token: token.clone(),
             address,
             host_name: rustix::system::uname()
@@ -211,16 +211,16 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
     }
 }
 
-fn routes(app: App, guard: Arc<Guard>) -> Router {
+fn routes(app: App, guard: Arc<Auth>) -> Router {
     let answers = api::routes(Arc::new(app));
     let share = Router::new()
         .route("/share", post(share::share))
         .with_state(answers.clone());
     let api = answers
         .merge(share)
-        .layer(from_fn_with_state(guard.clone(), guard::check_token));
+        .layer(from_fn_with_state(guard.clone(), auth::check_token));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)
-        .layer(from_fn_with_state(guard, guard::check))
+        .layer(from_fn_with_state(guard, auth::check))
 }

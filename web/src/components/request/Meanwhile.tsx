@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "react";
 import type { Meanwhile as MeanwhileAnswer, MeanwhileDevice, Owner } from "../../api/types";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useJson } from "../../state/session";
 import { token, useTheme } from "../../state/theme";
@@ -85,7 +85,7 @@ function Device({ device, answer, names }: DeviceProps) {
 	return (
 		<div className="meanwhile">
 			<p className="meanwhile-said">
-				<Swatch colour={colourOf("device", device.name, theme)} /> {visible(summary)}{" "}
+				<Swatch color={colorOf("device", device.name, theme)} /> {visible(summary)}{" "}
 				<span className="faint">Solid: in the device; pale: waiting for it.</span>
 			</p>
 			<div ref={holder} className="waterfall" style={{ minHeight: height }}>
@@ -95,17 +95,17 @@ function Device({ device, answer, names }: DeviceProps) {
 						{owners.map((owner, i) => {
 							const top = HEAD + i * ROW;
 							const tall = ROW - 8;
-							const colour = owner.own ? token("--accent") : colourOf("comm", owner.comm, theme);
+							const color = owner.own ? token("--accent") : colorOf("comm", owner.comm, theme);
 							const area = (values: readonly (readonly number[])[]) =>
 								areaOf(values, { left: names, width: plot, bottom: top + ROW - 4, tall }, peak, places);
 							return (
 								<g key={`${owner.pid} ${owner.own}`}>
-									<rect x={8} y={top + 12} width={9} height={9} rx={2} fill={colour} />
+									<rect x={8} y={top + 12} width={9} height={9} rx={2} fill={color} />
 									<text x={23} y={top + 20} fill={token("--ink")} fontWeight={owner.own ? 600 : 400}>
 										{cut(visible(ownerName(owner)), Math.floor((names - 34) / 6.6))}
 									</text>
-									<path d={area([owner.waiting, owner.in_device])} fill={colour} opacity={0.38} />
-									<path d={area([owner.in_device])} fill={colour} />
+									<path d={area([owner.waiting, owner.in_device])} fill={color} opacity={0.38} />
+									<path d={area([owner.in_device])} fill={color} />
 									<line x1={names} x2={names + plot} y1={top + ROW - 4} y2={top + ROW - 4} stroke={token("--grid")} />
 									<text x={width - 76} y={top + 20} fill={token("--ink")} textAnchor="end">
 										{count(owner.requests)}
@@ -189,7 +189,7 @@ function Threads({ answer }: { answer: MeanwhileAnswer }) {
 							{one(thread.time_ns / (answer.to - answer.from))}
 						</td>
 						<td>
-							<Swatch colour={colourOf("syscall", thread.syscall, theme)} />{" "}
+							<Swatch color={colorOf("syscall", thread.syscall, theme)} />{" "}
 							<Link to={{ view: "request", rid: thread.rid }}>{visible(thread.syscall)}</Link>
 						</td>
 						<td className="number quiet">

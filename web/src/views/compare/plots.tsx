@@ -9,7 +9,7 @@ import type { Axis } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, percent, time, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { type Resource, useResource } from "../../state/resource";
@@ -46,13 +46,13 @@ export function Curves({ before, after, syscalls }: Props) {
 		return a && b ? { time: overTime(a, b, of), survival: survival(a, b) } : null;
 	}, [data[0], data[1], of]);
 	const answer = joined(tiles);
-	const colours = [colourOf("series", "before", theme), colourOf("series", "after", theme)] as const;
+	const colors = [colorOf("series", "before", theme), colorOf("series", "after", theme)] as const;
 	const labels = [before, after].map((id) => visible(id.replace(/\.fathom$/, "")));
-	const legend = labels.map((label, i) => ({ label, colour: colours[i] ?? "" }));
+	const legend = labels.map((label, i) => ({ label, color: colors[i] ?? "" }));
 	const series = (values: readonly Float64Array[]) =>
 		values.map((line, i) => ({
 			label: labels[i] ?? "",
-			colour: colours[i] ?? "",
+			color: colors[i] ?? "",
 			values: line,
 			style: "line" as const,
 		}));

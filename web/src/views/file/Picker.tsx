@@ -4,7 +4,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import type { Columns } from "../../api/arrow";
 import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
 import { useColumns } from "../../state/session";
@@ -233,8 +233,8 @@ function Line({ entry, sort, share, inside, current, choose }: LineProps) {
 					{sort === "bytes" && entry.bytes === 0 && faults ? faults : show(sort)(amountOf(entry, sort))}
 				</span>
 				<span className="picker-bar" style={{ width: `${share * 100}%` }}>
-					<span style={{ flex: reading, background: colourOf("series", split ? "read" : "calls", theme) }} />
-					<span style={{ flex: 1 - reading, background: colourOf("series", "written", theme) }} />
+					<span style={{ flex: reading, background: colorOf("series", split ? "read" : "calls", theme) }} />
+					<span style={{ flex: 1 - reading, background: colorOf("series", "written", theme) }} />
 				</span>
 			</button>
 		</li>

@@ -3,7 +3,7 @@
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Meanwhile } from "../../components/request/Meanwhile";
-import { Blocks, Counters, Facts, Head, Neighbours, PageCache, usedCache, Waits } from "../../components/request/parts";
+import { Blocks, Counters, Facts, Head, Neighbors, PageCache, usedCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
@@ -116,7 +116,7 @@ export default function Request() {
 									title="Calls before and after"
 									note={Object.keys(filter).length > 0 ? "of this thread, without the filter" : "of this thread"}
 								>
-									<Neighbours answer={data} />
+									<Neighbors answer={data} />
 								</Panel>
 							</div>
 						</div>

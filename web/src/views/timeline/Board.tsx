@@ -19,7 +19,7 @@ import { HitTip } from "./HitTip";
 import { type Hit, hitAt, longestInSight } from "./hit";
 import { Blocks, type Lane, type LaneSizes, laneSizes, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { type Below, useBelow } from "./layers";
-import { type ColourBy, completeAt, isMissing, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
+import { type ColorBy, completeAt, isMissing, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
 /** Tiles and pictures that are kept: about 100 MB at most. */
@@ -55,7 +55,7 @@ interface Props {
 	rows: readonly Lane[];
 	/** The layers below the calls have rows of their own. */
 	layers: boolean;
-	by: ColourBy;
+	by: ColorBy;
 	/** Several processes that share a lane get lanes of their own, or share one again. */
 	toggle: (group: string) => void;
 }
@@ -102,7 +102,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 		pointer: null as number | null,
 		marked: null as Span | null,
 		hovered: null as number | null,
-		colours: null as Palette | null,
+		colors: null as Palette | null,
 		scene: null as Scene | null,
 	});
 	const draw = useRef<() => void>(() => {});
@@ -143,9 +143,9 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 	const cache = tiles;
 	useEffect(() => () => tiles.clear(), [tiles]);
 
-	// biome-ignore lint/correctness/useExhaustiveDependencies: the colours are those of the theme
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the colors are those of the theme
 	useEffect(() => {
-		view.current.colours = palette();
+		view.current.colors = palette();
 	}, [theme]);
 
 	useEffect(() => {
@@ -156,7 +156,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 			view.current.frame = 0;
 			const state = now.current;
 			const context = canvas.current?.getContext("2d", { alpha: false });
-			if (!context || !canvas.current || state.size.width === 0 || !view.current.colours) return;
+			if (!context || !canvas.current || state.size.width === 0 || !view.current.colors) return;
 			const scene = makeScene(context, state, view.current, tiles, pictures, places, start);
 			resize(canvas.current, scene);
 			ask(scene, state, tiles);
@@ -287,7 +287,7 @@ function allLanes(state: Pick<State, "rows" | "sizes">): number {
 
 interface State {
 	rows: readonly Lane[];
-	by: ColourBy;
+	by: ColorBy;
 	span: Span;
 	bounds: Span;
 	revision: number;
@@ -306,7 +306,7 @@ interface View {
 	pointer: number | null;
 	marked: Span | null;
 	hovered: number | null;
-	colours: Palette | null;
+	colors: Palette | null;
 }
 
 function makeScene(
@@ -329,7 +329,7 @@ function makeScene(
 		height,
 		ratio: window.devicePixelRatio || 1,
 		theme: state.theme,
-		colours: view.colours ?? palette(),
+		colors: view.colors ?? palette(),
 		span: state.span,
 		bounds: state.bounds,
 		level: levelFor(state.span, width - NAME_WIDTH),

@@ -1,7 +1,7 @@
 import { Swatch } from "../../components/text";
-import { colourOf, ERROR } from "../../lib/colour";
+import { colorOf, ERROR } from "../../lib/color";
 import { useTheme } from "../../state/theme";
-import { type ColourBy, durationRgb, NEUTRAL } from "./paint";
+import { type ColorBy, durationRgb, NEUTRAL } from "./paint";
 
 const STEPS: readonly (readonly [number, string])[] = [
 	[1e4, "10 µs"],
@@ -12,7 +12,7 @@ const STEPS: readonly (readonly [number, string])[] = [
 const CALLS = ["read", "write", "fsync", "openat", "close", "newfstatat"];
 
 /** How to read the lanes. */
-export function Key({ layers, by }: { layers: boolean; by: ColourBy }) {
+export function Key({ layers, by }: { layers: boolean; by: ColorBy }) {
 	const theme = useTheme();
 	return (
 		<div
@@ -23,24 +23,24 @@ export function Key({ layers, by }: { layers: boolean; by: ColourBy }) {
 				<>
 					{STEPS.map(([ns, text]) => (
 						<span key={text}>
-							<Swatch colour={`rgb(${durationRgb(ns, theme).join(" ")})`} /> {text}
+							<Swatch color={`rgb(${durationRgb(ns, theme).join(" ")})`} /> {text}
 						</span>
 					))}
 				</>
 			) : (
 				<>
 					<span>
-						<Swatch colour={`rgb(${NEUTRAL[theme].join(" ")})`} /> many calls
+						<Swatch color={`rgb(${NEUTRAL[theme].join(" ")})`} /> many calls
 					</span>
 					{CALLS.map((name) => (
 						<span key={name} className="timeline-key-calls">
-							<Swatch colour={colourOf("syscall", name, theme)} /> {name}
+							<Swatch color={colorOf("syscall", name, theme)} /> {name}
 						</span>
 					))}
 				</>
 			)}
 			<span>
-				<Swatch colour={ERROR[theme]} /> errors
+				<Swatch color={ERROR[theme]} /> errors
 			</span>
 		</div>
 	);

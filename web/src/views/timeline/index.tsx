@@ -11,7 +11,7 @@ import { store, useParam, useRestedPage } from "../../state/store";
 import { Board } from "./Board";
 import { Key } from "./Key";
 import { keepPlaces, lanesOf, type Order, orderThreads } from "./lanes";
-import type { ColourBy } from "./paint";
+import type { ColorBy } from "./paint";
 import "./style.css";
 
 const ORDERS: readonly (readonly [Order, string])[] = [
@@ -26,7 +26,7 @@ const WHO = [
 	["all", "all threads"],
 ] as const;
 
-const COLOURS: readonly (readonly [ColourBy, string])[] = [
+const COLORS: readonly (readonly [ColorBy, string])[] = [
 	["duration", "duration"],
 	["kind", "system call"],
 ];
@@ -38,7 +38,7 @@ export default function Timeline() {
 	const order = ORDERS.find(([id]) => id === orderParam)?.[0] ?? "tree";
 	const [who, setWho] = useParam("who", "window");
 	const [byParam, setBy] = useParam("color", "duration");
-	const by = COLOURS.find(([id]) => id === byParam)?.[0] ?? "duration";
+	const by = COLORS.find(([id]) => id === byParam)?.[0] ?? "duration";
 	const [openParam, setOpen] = useParam("open", "");
 	const open = useMemo(() => new Set(openParam === "" ? [] : openParam.split("\n")), [openParam]);
 	const toggle = (group: string) => {
@@ -80,7 +80,7 @@ export default function Timeline() {
 				<Segmented label="Order of the lanes" value={order} options={ORDERS} onChange={setOrder} />
 				<Segmented label="Which threads" value={who === "all" ? "all" : "window"} options={WHO} onChange={setWho} />
 				<span className="faint">Color</span>
-				<Segmented label="Color by" value={by} options={COLOURS} onChange={setBy} />
+				<Segmented label="Color by" value={by} options={COLORS} onChange={setBy} />
 				<button
 					type="button"
 					className={layers ? "button on timeline-layers" : "button timeline-layers"}
