@@ -11,13 +11,13 @@
 //! `changes`).
 
 mod api;
+mod auth;
 mod calls;
 mod changes;
 mod columns;
 mod diagnoses;
 mod error;
 mod filter;
-mod auth;
 mod job;
 mod library;
 mod lock;

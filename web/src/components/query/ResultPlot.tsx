@@ -55,11 +55,7 @@ export function ResultPlot({ data, choice, title, height, follows }: Props) {
 	const kind = full.series ? KINDS[full.series] : undefined;
 	const series: PlotSeries[] = plot.series.map((s) => ({
 		label: visible(s.label),
-		color: colorOf(
-			kind ?? "series",
-			kind && s.key !== null ? s.key : s.key === null ? null : `sql ${s.label}`,
-			theme,
-		),
+		color: colorOf(kind ?? "series", kind && s.key !== null ? s.key : s.key === null ? null : `sql ${s.label}`, theme),
 		values: s.values,
 		style: full.form === "stack" ? "stack" : full.form === "dots" ? "dots" : "line",
 	}));

@@ -20,13 +20,11 @@ export function Key({ layers, by }: { layers: boolean; by: ColorBy }) {
 			title="Where calls are too many to draw each, height is the share of time in calls, and the color is that of the longest call."
 		>
 			{by === "duration" ? (
-				<>
-					{STEPS.map(([ns, text]) => (
-						<span key={text}>
-							<Swatch color={`rgb(${durationRgb(ns, theme).join(" ")})`} /> {text}
-						</span>
-					))}
-				</>
+				STEPS.map(([ns, text]) => (
+					<span key={text}>
+						<Swatch color={`rgb(${durationRgb(ns, theme).join(" ")})`} /> {text}
+					</span>
+				))
 			) : (
 				<>
 					<span>
