@@ -126,3 +126,25 @@ it("quotes", () => {
 	expect(identifier("offset")).toBe('"offset"');
 	expect(identifier('a"b')).toBe('"a""b"');
 });
+
+describe("a word of SQL where a name should be", () => {
+	const error = (sql: string, near: string) =>
+		errorIn(
+			`Parser Error: syntax error at or near "${near}"\n\nLINE 1: ${sql}\n${" ".repeat(8 + sql.indexOf(near))}^`,
+			sql,
+		);
+	it("is named, with what to write instead", () => {
+		const found = error("SELECT rid, offset, bytes FROM syscalls", ",");
+		// The parser complains about a sign behind it.
+		const behind = errorIn(
+			`Parser Error: syntax error at or near ","\n\nLINE 1: SELECT rid, offset, bytes FROM syscalls\n${" ".repeat(8 + 18)}^`,
+			"SELECT rid, offset, bytes FROM syscalls",
+		);
+		expect(behind.message).toContain("file_offset");
+		expect([behind.at, behind.length]).toEqual([12, 6]);
+		expect(found.message).toContain("syntax error");
+	});
+	it("is not seen where there is none", () => {
+		expect(error("SELECT rid FORM syscalls", "syscalls").message).toContain("syntax error");
+	});
+});

@@ -1,16 +1,23 @@
 // The devices: how deep their queues were, how fast they answered, who filled them, and what the page cache spared them.
 
+import { filterText } from "../../api/session";
 import type { Device } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
+import { useSql } from "../../components/query/useSql";
+import { Loading } from "../../components/states";
 import { Text } from "../../components/text";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
 import { useJson, useSession } from "../../state/session";
-import { useParam } from "../../state/store";
+import { usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { Cache } from "./cache";
 import { Depth, Latency, Users } from "./plots";
+import { atOnceSql } from "./series";
 import "./style.css";
+
+/** Buckets times names. */
+const MOST_ROWS = 100_000;
 
 export default function Devices() {
 	const { about } = useSession();
@@ -24,7 +31,10 @@ export default function Devices() {
 	const unrecorded = block !== undefined && !block.recorded;
 	return (
 		<div className="devices">
-			<Panel title="Devices" note="requests of everybody on the machine; with a filter those that its calls caused">
+			<Panel
+				title="Devices"
+				note="requests of all processes on this machine; with a filter, those that the filtered calls caused"
+			>
 				<Shown
 					of={devices}
 					height={64}
@@ -37,7 +47,7 @@ export default function Devices() {
 								<code>--layers all</code>.
 							</>
 						) : (
-							"What the page cache holds needs no device. Widen the window (0) or take a filter away."
+							"Data in the page cache needs no device. Widen the window (0) or remove a filter."
 						)
 					}
 				>
@@ -45,17 +55,30 @@ export default function Devices() {
 				</Shown>
 			</Panel>
 			{device !== null && list.length > 0 ? (
-				<>
-					<div className="devices-plots">
-						<Depth device={device} />
-						<Latency device={device} />
-					</div>
-					<Users device={device} />
-				</>
+				<Charts device={device} />
+			) : devices.data === undefined && !devices.error ? (
+				<div className="devices-plots" style={{ minHeight: 500 }}>
+					<Loading />
+				</div>
 			) : null}
 			{/* Behind the devices, so that it does not move when they come. */}
 			{devices.data !== undefined || devices.error ? <Cache /> : null}
 		</div>
+	);
+}
+
+/** One device over time. */
+function Charts({ device }: { device: string }) {
+	const { filter } = usePage();
+	const atOnce = useSql(atOnceSql(device, filterText(filter) !== ""), MOST_ROWS);
+	return (
+		<>
+			<div className="devices-plots">
+				<Depth device={device} atOnce={atOnce} />
+				<Latency device={device} />
+			</div>
+			<Users device={device} atOnce={atOnce} />
+		</>
 	);
 }
 

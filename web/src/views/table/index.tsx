@@ -46,9 +46,9 @@ export default function Table() {
 						{said || "click: details · drag or shift-click: select and sum up · c: copy · Ctrl+C: copy all selected"}
 					</span>
 				)}
-				<details className="column-choice">
+				<details className="menu">
 					<summary className="button">Columns</summary>
-					<div className="column-list">
+					<div className="menu-list">
 						{COLUMNS.map((column) => (
 							<label key={column.id}>
 								<input
