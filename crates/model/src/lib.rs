@@ -12,6 +12,7 @@ pub mod choice;
 pub mod container;
 pub mod errno;
 pub mod escape;
+pub mod failure;
 pub mod kind;
 pub mod layers;
 pub mod meta;

@@ -109,7 +109,9 @@ pub fn schema_markdown() -> Result<String, QueryError> {
          Times are nanoseconds of CLOCK_MONOTONIC; `wall_time(ts_ns)` gives the time of day, UTC. \
          `hash_hex(hash)` writes a hash in 16 digits, as xxh64sum does. \
          `duration_bucket(ns)` is the power of two below a duration, `call_reads(syscall)` and \
-         `call_writes(syscall)` tell whether a call moves bytes out of or into a file.\n\n\
+         `call_writes(syscall)` tell whether a call moves bytes out of or into a file. \
+         `call_failed(syscall, errno)` is true for an error that is a failure, and false for one that answers a \
+         question, such as ENOENT of a look-up or EAGAIN of a read.\n\n\
          ## Tables\n",
     );
     for table in TABLES {

@@ -306,6 +306,26 @@ export type EventsMeta = {
   offset: number,
 };
 
+export type ErrorsMeta = { from: number, to: number, bucket_ns: number, };
+
+export type FlameMeta = { from: number, to: number, total_ns: number, layers: boolean, other_files: number, };
+
+export type BoxSide = { calls: number, time_ns: number, bytes: number, };
+
+export type BoxShare = { key: string | null, label: string | null, inside: number, outside: number, };
+
+export type BoxDimension = { name: string, values: Array<BoxShare>, };
+
+export type LongCall = { rid: number, t: number, dur_ns: number, syscall: string, path: string | null, };
+
+export type DifferenceAnswer = { inside: BoxSide, outside: BoxSide, dimensions: Array<BoxDimension>, examples: Array<LongCall>, };
+
+export type PurposeLine = { purpose: string, busy_ns: Array<number>, calls: number, time_ns: number, p99_ns: number | null, max_ns: number, };
+
+export type Worst = { severity: "low" | "medium" | "high", title: string, rule: string, };
+
+export type Glance = { bucket_ns: number, from: number, busy: Array<PurposeLine>, devices: Array<string>, worst: Worst | null, findings: number, diagnosed: boolean, };
+
 export type Neighbors = { before: Row[], after: Row[],
 };
 

@@ -35,32 +35,8 @@ const SOURCES: readonly { by: TilesBy; member: ListMember; kind: string; most: n
 /** Errors are counted by reading every call, which is done up to so many. */
 const MOST_READ = 3e6;
 
-/** Files of a filter whose paths are asked for. */
-const MOST_NAMED = 50;
-
-/** The paths of files: a chip with a number says nothing to a reader. */
-function useFileNames(files: readonly number[]): ReadonlyMap<number, string> {
-	const answer = useColumns(
-		files.length === 0
-			? null
-			: {
-					path: "top",
-					params: { by: "file", sort: "calls", limit: MOST_NAMED },
-					windowed: false,
-					filtered: false,
-					filter: { file: files.slice(0, MOST_NAMED) },
-				},
-	).data;
-	return useMemo(() => {
-		const labels = answer?.texts("label") ?? [];
-		const keys = answer?.texts("key") ?? [];
-		return new Map(keys.map((key, i) => [Number(key), labels[i] ?? `file ${key}`]));
-	}, [answer]);
-}
-
 export function FilterBar() {
 	const { filter } = useRestedPage();
-	const names = useFileNames([...(filter.file ?? []), ...(filter.not_file ?? [])]);
 	const [open, setOpen] = useState(false);
 	const input = useRef<HTMLInputElement>(null);
 	useShortcut(["/"], "Filter: type a path, a call, > 1ms, error, ...", "Everywhere", () => input.current?.focus());
@@ -70,7 +46,11 @@ export function FilterBar() {
 				<span className="chip" key={chip.member}>
 					<span className="chip-name">{chip.not ? `${chip.name} is not` : chip.name}</span>
 					<span className="chip-value cut">
-						<Text of={chip.values.map((value) => chipValue(chip.member, value, names)).join(", ")} />
+						{chip.member === "file" || chip.member === "not_file" ? (
+							<Files ids={chip.values} />
+						) : (
+							<Text of={chip.values.join(", ")} />
+						)}
 					</span>
 					<button
 						type="button"
@@ -92,9 +72,19 @@ export function FilterBar() {
 	);
 }
 
-function chipValue(member: keyof Filter, value: string | number, names: ReadonlyMap<number, string>): string {
-	if (member !== "file" && member !== "not_file") return String(value);
-	return shortPath(names.get(Number(value)) ?? `file ${value}`, 48);
+/** The paths of files: their ids are of no use to readers. */
+function Files({ ids }: { ids: readonly (string | number)[] }) {
+	const known = useColumns({
+		path: "top",
+		params: { by: "file", limit: ids.length },
+		windowed: false,
+		filtered: false,
+		filter: { file: ids.map(Number) },
+	});
+	const keys = known.data?.texts("key") ?? [];
+	const labels = known.data?.texts("label") ?? [];
+	const names = ids.map((id) => labels[keys.indexOf(String(id))] ?? `file ${id}`);
+	return <Text of={names.join(", ")} />;
 }
 
 interface FieldProps {
@@ -115,6 +105,8 @@ function Field({ input, open, setOpen }: FieldProps) {
 	const [doubt, setDoubt] = useState<Doubt | null>(null);
 	const add = (more: Filter | null) => {
 		if (more) setFilter(mergeFilters(store.get().filter, more));
+		// The result is what is looked at next.
+		setOpen(false);
 		setText("");
 		setChosen(0);
 		setDoubt(null);
@@ -150,6 +142,7 @@ function Field({ input, open, setOpen }: FieldProps) {
 				value={text}
 				onChange={(event) => {
 					setText(event.target.value);
+					setOpen(true);
 					setChosen(0);
 				}}
 				onFocus={() => setOpen(true)}

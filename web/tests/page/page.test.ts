@@ -127,15 +127,18 @@ onStage(
 			it("has the figures that SQL has", async () => {
 				await open(tab, server, session);
 				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { stored: number };
-				const calls = tab.page.locator(".summary > div").filter({ hasText: "Calls" }).first();
+				const calls = tab.page
+					.locator(".summary > div")
+					.filter({ has: tab.page.locator("dt", { hasText: /^Calls$/ }) });
 				await expect
 					.poll(async () => (await calls.getAttribute("title"))?.replace(/\D/g, ""))
 					.toBe(String(about.stored));
-				await expect.poll(text).toContain("nothing lost");
+				await expect.poll(text).toContain("0 lost");
 			});
 			it("filters by a click in a list, and back undoes it", async () => {
 				await open(tab, server, session);
 				await tab.page.locator(".top-syscall tbody tr", { hasText: "openat" }).click();
+				await tab.page.getByRole("menuitem", { name: "Only these" }).click();
 				await expect.poll(() => tab.page.url()).toContain("openat");
 				await expect.poll(async () => tab.page.locator(".chip").innerText()).toContain("openat");
 				await tab.page.goBack();
@@ -144,6 +147,7 @@ onStage(
 			it("zooms by a drag over a plot, in every plot at once", async () => {
 				await open(tab, server, session);
 				const plot = tab.page.locator(".u-over").first();
+				await plot.scrollIntoViewIfNeeded();
 				const box = await plot.boundingBox();
 				if (!box) throw new Error("no plot");
 				await tab.page.mouse.move(box.x + box.width * 0.3, box.y + 20);
@@ -359,7 +363,7 @@ onStage(
 		describe("the server", () => {
 			it("that refuses the token is told a new one", async () => {
 				await tab.page.goto(`${server.origin}/#token=wrong`);
-				await expect.poll(text).toContain("The server wants its token");
+				await expect.poll(text).toContain("This link needs its access token");
 				await tab.page.getByRole("textbox").fill(server.url);
 				await tab.page.getByRole("button", { name: "Open" }).click();
 				await expect.poll(text).toContain("work.fathom");

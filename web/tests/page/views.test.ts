@@ -84,7 +84,18 @@ onStage(
 		};
 
 		it("come without anything jumping", async () => {
-			for (const view of ["overview", "timeline", "table", "file", "threads", "layers", "devices", "sql", "panels"]) {
+			for (const view of [
+				"overview",
+				"flame",
+				"timeline",
+				"table",
+				"file",
+				"threads",
+				"layers",
+				"devices",
+				"sql",
+				"panels",
+			]) {
 				await open(tab, server, { ...session, view });
 				await tab.page.waitForTimeout(300);
 				expect(await jumps(tab.page), view).toBeLessThan(0.02);
@@ -282,6 +293,129 @@ onStage(
 			});
 		});
 
+		describe("the overview", () => {
+			it("says where the time went, above the fold", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const [most] = await sql(
+					"SELECT syscall, sum(dur_ns)::DOUBLE AS ns FROM syscalls GROUP BY 1 ORDER BY ns DESC LIMIT 1",
+				);
+				const row = tab.page.locator(".where-syscall tbody tr").first();
+				await expect.poll(() => row.innerText()).toContain(String(most?.["syscall"]));
+				await expect
+					.poll(async () => Number(((await row.locator("td").nth(1).getAttribute("title")) ?? "").replace(/\D/g, "")))
+					.toBe(Number(most?.["ns"]));
+				for (const part of [".story", ".where-file", ".where-syscall", ".where-layer"]) {
+					const box = await tab.page.locator(part).boundingBox();
+					expect((box?.y ?? 1e9) + (box?.height ?? 0), part).toBeLessThan(800);
+				}
+			});
+			it("leads from a row to its slowest call", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const [slowest] = await sql(
+					"SELECT rid::DOUBLE AS rid FROM syscalls WHERE syscall = 'openat' ORDER BY dur_ns DESC, rid LIMIT 1",
+				);
+				await tab.page.locator(".top-syscall tbody tr", { hasText: "openat" }).click();
+				await tab.page.getByRole("menuitem", { name: "Slowest call" }).click();
+				await expect.poll(() => tab.page.url()).toContain("view=request");
+				expect(tab.page.url()).toContain(`rid=${slowest?.["rid"]}`);
+			});
+			it("leads from the longest call to its request, and closes menus by Escape", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				await tab.page.locator(".where-file .plain-name").first().press("Enter");
+				await expect.poll(() => tab.page.getByRole("menu").count()).toBe(1);
+				await tab.page.keyboard.press("ArrowDown");
+				await tab.page.keyboard.press("Escape");
+				await expect.poll(() => tab.page.getByRole("menu").count()).toBe(0);
+				await tab.page.locator(".summary .leads button").first().click();
+				await expect.poll(() => tab.page.url()).toContain("view=request");
+			});
+			it("counts look-ups that found nothing apart from failures", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const [errors] = await sql(
+					"SELECT count(*) FILTER (call_failed(syscall, errno))::DOUBLE AS failed, count(errno)::DOUBLE AS n FROM syscalls",
+				);
+				const figure = tab.page.locator(".summary > div").filter({ hasText: "Failed calls" });
+				await expect.poll(() => figure.getAttribute("title")).toMatch(/^\d/);
+				const [failed, answers] = ((await figure.getAttribute("title")) ?? "").match(/[\d\u2009]+/g) ?? [];
+				const number = (told: string | undefined) => Number((told ?? "").replace(/\D/g, ""));
+				expect(number(failed)).toBe(errors?.["failed"]);
+				expect(number(answers)).toBe(Number(errors?.["n"]) - Number(errors?.["failed"]));
+				expect(number(answers)).toBeGreaterThan(0);
+			});
+			it("tells how the calls in a box differ from the others", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const plot = tab.page.locator(".latency .u-over");
+				await plot.scrollIntoViewIfNeeded();
+				const box = await plot.boundingBox();
+				if (!box) throw new Error("no plot");
+				await tab.page.mouse.move(box.x + 2, box.y + 2);
+				await tab.page.mouse.down();
+				await tab.page.mouse.move(box.x + box.width - 2, box.y + box.height * 0.5, { steps: 5 });
+				await tab.page.mouse.up();
+				await expect.poll(() => tab.page.url()).toContain("box=");
+				expect(tab.page.url()).not.toContain("from=");
+				const [begin, end, least, most] = (new URL(tab.page.url()).searchParams.get("box") ?? "")
+					.split(",")
+					.map(Number);
+				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { started_at_ns: number };
+				const [inside] = await sql(
+					`SELECT count(*)::DOUBLE AS n FROM syscalls WHERE ts_ns - ${about.started_at_ns} >= ${begin} AND ts_ns - ${about.started_at_ns} < ${end} AND dur_ns >= ${least} AND dur_ns < ${most}`,
+				);
+				expect(inside?.["n"]).toBeGreaterThan(0);
+				const told = await ask(
+					server,
+					`/sessions/work.fathom/difference?begin=${begin}&end=${end}&least=${least}&most=${most}`,
+				);
+				const answer = (await told.json()) as { inside: { calls: number }; outside: { calls: number } };
+				expect(answer.inside.calls).toBe(inside?.["n"]);
+				await expect.poll(() => tab.page.locator(".difference").innerText()).toContain("In the box");
+				await tab.page.locator(".difference .finding-links a").first().click();
+				await expect.poll(() => tab.page.url()).toContain("view=request");
+			});
+		});
+
+		describe("the flame graph", () => {
+			it("adds up to the time of all calls, whatever the order of its levels", async () => {
+				const { tableFromIPC } = await import("apache-arrow");
+				const answer = await ask(server, "/sessions/work.fathom/flame");
+				const rows = tableFromIPC(new Uint8Array(await answer.arrayBuffer())).toArray();
+				const [all] = await sql("SELECT sum(dur_ns)::DOUBLE AS ns FROM syscalls");
+				expect(rows.reduce((sum, row) => sum + Number(row.toJSON()["ns"]), 0)).toBe(all?.["ns"]);
+				const { duration } = await import("../../src/lib/format.ts");
+				await open(tab, server, { ...session, view: "flame" });
+				await expect.poll(() => tab.page.locator(".flame-path").innerText()).toContain(duration(Number(all?.["ns"])));
+				await tab.page.getByRole("button", { name: "Move call up a level" }).click();
+				await expect.poll(() => tab.page.url()).toContain("levels=process%2Csyscall");
+				await expect.poll(() => tab.page.locator(".flame-path").innerText()).toContain(duration(Number(all?.["ns"])));
+			});
+			it("zooms by a click on a frame and by keys, and back undoes it", async () => {
+				await open(tab, server, { ...session, view: "flame" });
+				await expect.poll(() => colored(".flame")).toBeGreaterThan(300);
+				await tab.page.locator(".flame-below button").first().press("Enter");
+				await expect.poll(() => tab.page.url()).toContain("focus=");
+				const frames = await tab.page.locator(".flame-frames canvas").boundingBox();
+				if (!frames) throw new Error("no frames");
+				await tab.page.mouse.click(frames.x + 5, frames.y + 2 * 24 + 5);
+				await expect.poll(() => tab.page.locator(".flame-path button").count()).toBe(3);
+				await tab.page.goBack();
+				await tab.page.goBack();
+				await expect.poll(() => tab.page.url()).not.toContain("focus=");
+				await isPng(".panel");
+			});
+		});
+
+		describe("the list of sessions", () => {
+			it("says what each session was", async () => {
+				await open(tab, server, { view: "sessions" });
+				const row = tab.page.locator("tr.link", { hasText: "slower.fathom" });
+				await expect.poll(() => row.locator("canvas.spark").count()).toBe(1);
+				expect(await row.locator("canvas.spark").getAttribute("aria-label")).toMatch(/sync .*%/);
+				await expect.poll(() => row.innerText()).toMatch(/≈ [\d.]+ (µs|ms|s)/);
+				await tab.page.getByRole("searchbox").fill("slow");
+				await expect.poll(() => tab.page.locator("tr.link").count()).toBe(1);
+			});
+		});
+
 		describe("threads", () => {
 			it("sums up threads by name as SQL does", async () => {
 				await open(tab, server, { ...session, view: "threads" });
@@ -317,6 +451,7 @@ onStage(
 			it("filters by a layer, and opens a request by keys and by a click", async () => {
 				await open(tab, server, { ...session, view: "layers", order: "dur" });
 				await tab.page.locator(".layers-sums tbody tr", { hasText: "the device at work" }).click();
+				await tab.page.getByRole("menuitem", { name: "Only these" }).click();
 				await expect.poll(() => tab.page.locator(".chip").innerText()).toContain("device");
 				await settled(tab.page);
 				await tab.page.keyboard.press("]");

@@ -11,7 +11,7 @@ use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
 use super::buckets::{Buckets, Entry, NO_LATENCY, Numbers, Row};
 use super::gather::{Bytes, Gather, Total};
 use super::summed::{Answers, inside, paths};
-use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, rows};
+use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, busy, rows};
 use crate::QueryError;
 
 /// Layer of calls.
@@ -53,6 +53,7 @@ pub(super) fn gather<'a>(
     let of_calls = Request {
         by: By::Nothing,
         latency: true,
+        busy: false,
         ..request.clone()
     };
     let calls = zoom.gather(&of_calls, window, shift)?;
@@ -83,6 +84,9 @@ pub(super) fn gather<'a>(
         if without.most_ns > known.max(sum.max_ns) {
             gather.longest_may_be_longer(time, &syscall);
         }
+    }
+    if request.busy {
+        busy::spread_visits(zoom, request, (window, shift), &mut gather, &syscall)?;
     }
     Ok(Gathered {
         gather,

@@ -8,6 +8,7 @@
 
 mod answer;
 mod buckets;
+mod busy;
 mod filter;
 mod gather;
 mod layers;
@@ -18,6 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
+use fathom_model::kind::Purpose;
 use fathom_model::tables::FAULTS;
 use fathom_pyramid::{Key, SLICES, SYSCALLS};
 use fathom_session::Session;
@@ -47,6 +49,8 @@ pub enum By {
     Syscall,
     /// Class of calls.
     Class,
+    /// What calls do to stored data: [`fathom_model::kind::Purpose`].
+    Purpose,
     /// Thread.
     Thread,
     /// Process.
@@ -80,6 +84,9 @@ pub struct Request {
     pub top: Option<usize>,
     /// Whether to add latency histograms.
     pub latency: bool,
+    /// Whether to add `busy_ns`: the time that calls (by layer: visits) took within each bucket.
+    /// The calls in progress then have rows in all buckets that they last through.
+    pub busy: bool,
     /// Rows that are read at most to have buckets as narrow as asked for where the
     /// pyramid's are wider; above that the answer's are wider. `None` for half
     /// a million, 0 for the pyramid alone.
@@ -112,7 +119,8 @@ pub struct Answer {
     /// file, which does not tell them apart), `total_ns`, `max_ns`, by file `faults` and
     /// `fault_ns`, `at_least` (some of the key's calls may be in the
     /// rest; by layer, that `max_ns` may be more), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
-    /// ns; if asked for).
+    /// ns; if asked for), `busy_ns` (time within the bucket, whenever the calls began; if asked
+    /// for). Calls shorter than a quarter of a bucket count in the bucket in which they begin.
     pub rows: RecordBatch,
 }
 
@@ -228,6 +236,9 @@ impl Zoom {
             By::Layer => layers::gather(self, request, window, asked)?,
             _ => self.gather(request, window, asked)?,
         };
+        if request.busy && request.by != By::Layer {
+            busy::spread_calls(self, request, &mut gathered)?;
+        }
         let fault_parts = match request.by {
             By::File => self.add_faults(request, &mut gathered)?,
             _ => 0,
@@ -422,6 +433,18 @@ impl Zoom {
 fn align((from, to): (i64, i64), shift: u8) -> (i64, i64) {
     let up = ((to - 1) >> shift) + 1;
     (from >> shift << shift, up << shift)
+}
+
+/// The name of a call's purpose as a key.
+fn purpose_key(syscall: &Key) -> Key {
+    let Key::Text(name) = syscall else {
+        return syscall.clone();
+    };
+    let purpose = fathom_model::syscalls::SYSCALLS
+        .iter()
+        .find(|s| s.name == &**name)
+        .map_or(Purpose::Other, |s| s.kind.purpose());
+    Key::Text(Arc::from(purpose.name()))
 }
 
 /// The name of a class as a key.

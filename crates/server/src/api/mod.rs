@@ -3,8 +3,12 @@
 mod cache;
 mod compare;
 mod devices;
+mod difference;
+mod errors;
 mod events;
 mod findings;
+mod flame;
+mod glance;
 mod layers;
 mod live;
 mod meanwhile;
@@ -74,7 +78,11 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/visits", get(visits::visits))
         .route("/threads", get(threads::threads))
         .route("/top", get(top::top))
+        .route("/errors", get(errors::errors))
         .route("/events", get(events::events))
+        .route("/flame", get(flame::flame))
+        .route("/difference", get(difference::difference))
+        .route("/glance", get(glance::glance))
         .route("/requests/{rid}", get(request::request))
         .route("/requests/{rid}/meanwhile", get(meanwhile::meanwhile))
         .route("/offsets", get(offsets::offsets))
@@ -117,8 +125,8 @@ pub(crate) mod types {
     use ts_rs::TS;
 
     use super::{
-        cache, devices, events, layers, live, meanwhile, offsets, panels, request, schema, sessions, sql, threads,
-        tiles, timeline, top, visits,
+        cache, devices, difference, errors, events, flame, glance, layers, live, meanwhile, offsets,
+        panels, request, schema, sessions, sql, threads, tiles, timeline, top, visits,
     };
 
     pub(crate) fn declarations() -> Vec<String> {
@@ -145,6 +153,16 @@ pub(crate) mod types {
             threads::Threads::decl(),
             top::TopMeta::decl(),
             events::EventsMeta::decl(),
+            errors::ErrorsMeta::decl(),
+            flame::FlameMeta::decl(),
+            difference::BoxSide::decl(),
+            difference::BoxShare::decl(),
+            difference::BoxDimension::decl(),
+            difference::LongCall::decl(),
+            difference::DifferenceAnswer::decl(),
+            glance::PurposeLine::decl(),
+            glance::Worst::decl(),
+            glance::Glance::decl(),
             request::Neighbors::decl(),
             request::Ahead::decl(),
             request::BlockRequest::decl(),

@@ -117,7 +117,7 @@ fn of_pyramid(
         // The more buckets, the more threads have cells of their own.
         selection.pixels = 256;
     }
-    let answer = super::tiles::sums(reader, &selection, By::Thread, usize::MAX, false)?;
+    let answer = super::tiles::sums(reader, &selection, By::Thread, usize::MAX, false, false)?;
     let rows = &answer.rows;
     let rest = flags(rows, "rest")?;
     let exact = whole && rest.true_count() == 0;
