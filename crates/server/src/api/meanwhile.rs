@@ -374,14 +374,19 @@ mod tests {
 
     #[test]
     fn the_rest_is_summed_up() {
-        let mut all: Vec<Owner> = (0..9).map(|i| owner(f64::from(i), false, f64::from(i))).collect();
+        let mut all: Vec<Owner> = (0..9)
+            .map(|i| owner(f64::from(i), false, f64::from(i)))
+            .collect();
         all.push(owner(100.0, true, 0.5));
         let named = most(all, 1);
         assert_eq!(named.len(), MOST_OWNERS + 1);
         assert!(named[0].own);
         assert_eq!(named[1].pid, Some(8.0));
         let others = named.last().unwrap();
-        assert_eq!((others.pid, others.requests, others.bytes), (None, 4.0, 40.0));
+        assert_eq!(
+            (others.pid, others.requests, others.bytes),
+            (None, 4.0, 40.0)
+        );
         assert_eq!(others.waiting, [6.0]);
     }
 }

@@ -125,8 +125,8 @@ pub(crate) mod types {
     use ts_rs::TS;
 
     use super::{
-        cache, devices, difference, errors, events, flame, glance, layers, live, meanwhile, offsets,
-        panels, request, schema, sessions, sql, threads, tiles, timeline, top, visits,
+        cache, devices, difference, errors, events, flame, glance, layers, live, meanwhile,
+        offsets, panels, request, schema, sessions, sql, threads, tiles, timeline, top, visits,
     };
 
     pub(crate) fn declarations() -> Vec<String> {

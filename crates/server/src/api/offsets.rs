@@ -123,7 +123,8 @@ pub(crate) async fn offsets(
 
 /// The files that are asked about.
 fn chosen(list: &str) -> Result<Vec<i64>, ApiError> {
-    let problem = || ApiError::parameter("file", format!("1 to {MOST_FILES} ids of files are needed"));
+    let problem =
+        || ApiError::parameter("file", format!("1 to {MOST_FILES} ids of files are needed"));
     let files: Result<Vec<i64>, _> = list.split(',').map(str::parse).collect();
     let files = files.map_err(|_| problem())?;
     match files.len() {
