@@ -18,6 +18,7 @@ const send = archiveSender({
 		kept("/sessions/a/sql", "rows", '{"sql":"SELECT 1"}'),
 		kept("/sessions/a/timeline?lanes=1&from=0&to=1000&pixels=512", "wide"),
 		kept("/sessions/a/timeline?lanes=1&from=0&to=100&pixels=512", "narrow"),
+		kept("/sessions/b/timeline?pixels=2048", "every thread"),
 	],
 });
 const text = async (path: string, body?: string) => {
@@ -36,6 +37,7 @@ describe("a saved page", () => {
 		expect(await text("/sessions/a/timeline?lanes=1&from=10&to=60&pixels=512")).toBe("narrow");
 		expect(await text("/sessions/a/timeline?lanes=1&from=10&to=600&pixels=512")).toBe("wide");
 		expect(await text("/sessions/a/timeline?lanes=2&from=10&to=60&pixels=512")).toBe(404);
+		expect(await text("/sessions/b/timeline?lanes=2&from=10&to=60&pixels=512")).toBe("every thread");
 	});
 	it("has questions in one order", () => {
 		expect(questionKey("/x?b=1&a=2&width=9")).toBe(questionKey("/x?a=2&b=1"));

@@ -65,7 +65,7 @@ const NOT_SAVED = {
 	},
 };
 
-/** A tile of the timeline of another width of the window: a wider one has the same calls. */
+/** A tile of the timeline of another width, or of other threads: one that is wider or has more has the same calls. */
 function widerTile(path: string, answers: readonly Kept[]): Kept | undefined {
 	const wanted = tileOf(path);
 	if (!wanted) return undefined;
@@ -73,18 +73,29 @@ function widerTile(path: string, answers: readonly Kept[]): Kept | undefined {
 	for (const kept of answers) {
 		const tile = tileOf(kept.path);
 		if (!tile || tile.rest !== wanted.rest || tile.from > wanted.from || tile.to < wanted.to) continue;
+		if (tile.lanes && (!wanted.lanes || wanted.lanes.some((lane) => !tile.lanes?.includes(lane)))) continue;
 		if (!best || tile.to - tile.from < best.width) best = { kept, width: tile.to - tile.from };
 	}
 	return best?.kept;
 }
 
-function tileOf(path: string): { from: number; to: number; rest: string } | null {
+interface Tile {
+	from: number;
+	to: number;
+	/** Null for all threads. */
+	lanes: string[] | null;
+	rest: string;
+}
+
+function tileOf(path: string): Tile | null {
 	const [base = "", query = ""] = path.split("?");
 	if (!base.endsWith("/timeline")) return null;
 	const params = new URLSearchParams(query);
-	const [from, to] = [Number(params.get("from")), Number(params.get("to"))];
-	for (const name of ["from", "to"]) params.delete(name);
-	return { from, to, rest: questionKey(`${base}?${params}`) };
+	const from = Number(params.get("from") ?? Number.NEGATIVE_INFINITY);
+	const to = Number(params.get("to") ?? Number.POSITIVE_INFINITY);
+	const lanes = params.get("lanes")?.split(",") ?? null;
+	for (const name of ["from", "to", "lanes"]) params.delete(name);
+	return { from, to, lanes, rest: questionKey(`${base}?${params}`) };
 }
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {

@@ -44,7 +44,12 @@ it("gives children their share of what is in focus", () => {
 	]);
 	const file = placed.find((p) => p.node.name === "/a");
 	expect(file?.to).toBeCloseTo(950 / 983);
+	// Too narrow alone, and together: what is left out is shown as such.
 	expect(placedOf(root, 0.02).some((p) => p.node.name === "fio" && p.node.level === "process")).toBe(false);
+	const many = flameOf(rows(Array.from({ length: 10 }, (_, i) => ["p", `/${i}`, "read", "fs", null, 1])), LEVELS);
+	const rest = placedOf(many, 0.2).find((p) => p.more > 0);
+	expect([rest?.node.name, rest?.more, rest?.from]).toEqual(["p", 10, 0]);
+	expect(rest?.to).toBeCloseTo(1);
 });
 
 it("compares with another session", () => {

@@ -104,6 +104,8 @@ export function nodeAt(root: FlameNode, names: readonly string[]): FlameNode {
 
 export interface Placed {
 	node: FlameNode;
+	/** How many of its children this stands for, which are too narrow to be drawn; 0 for the node itself. */
+	more: number;
 	/** Shares of the whole width. */
 	from: number;
 	to: number;
@@ -111,23 +113,30 @@ export interface Placed {
 
 /**
  * Where frames lie when `focus` fills the width: its ancestors above it, what is below it in proportion. Frames that
- * are narrower than `least` of the width are left out.
+ * are narrower than `least` of the width are one for all of a parent.
  */
 export function placedOf(focus: FlameNode, least: number, size: (of: FlameNode) => number = (of) => of.ns): Placed[] {
 	const placed: Placed[] = [];
-	for (let at: FlameNode | null = focus; at; at = at.parent) placed.unshift({ node: at, from: 0, to: 1 });
+	for (let at: FlameNode | null = focus; at; at = at.parent) placed.unshift({ node: at, more: 0, from: 0, to: 1 });
 	const whole = size(focus);
 	if (!(whole > 0)) return placed;
 	const below = (of: FlameNode, from: number) => {
 		let at = from;
+		let more = 0;
+		let rest = 0;
+		// The narrow ones come last, as children are in the order of their time.
 		for (const child of of.children) {
 			const wide = size(child) / whole;
-			if (wide >= least) {
-				placed.push({ node: child, from: at, to: at + wide });
-				below(child, at);
+			if (wide < least) {
+				more += 1;
+				rest += wide;
+				continue;
 			}
+			placed.push({ node: child, more: 0, from: at, to: at + wide });
+			below(child, at);
 			at += wide;
 		}
+		if (rest >= least) placed.push({ node: of, more, from: at, to: at + rest });
 	};
 	below(focus, 0);
 	return placed;

@@ -52,7 +52,7 @@ onStage(
 				expect(await text()).toContain("other.fathom");
 				await tab.page.getByRole("link", { name: "work.fathom" }).click();
 				await expect.poll(() => tab.page.url()).toContain("view=overview");
-				await expect.poll(text).toContain("Calls, bytes and errors");
+				await expect.poll(text).toContain("Where the time went");
 			});
 			it("that do not exist say so and what to do", async () => {
 				await open(tab, server, { s: "nothing.fathom" });

@@ -3,8 +3,8 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { colorOf, purposeOf, type Theme } from "../../lib/color";
 import { changeOf, type FlameNode, type Level, nodeAt, type Placed, pathOf, placedOf } from "../../lib/flame";
-import { duration, exactDuration, percent, shortPath, visible } from "../../lib/format";
-import { canvasFont, useTheme } from "../../state/theme";
+import { duration, exact, exactDuration, percent, shortPath, visible } from "../../lib/format";
+import { canvasFont, token, useTheme } from "../../state/theme";
 import { Tip, TipRows } from "../tip";
 import { useSize } from "../useSize";
 import "./style.css";
@@ -61,7 +61,11 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 		for (const frame of placed) {
 			const x = frame.from * width;
 			const wide = (frame.to - frame.from) * width;
-			const y = frame.node.depth * ROW;
+			const y = (frame.node.depth + Number(frame.more > 0)) * ROW;
+			if (frame.more > 0) {
+				hatch(context, x, y, wide, token("--line-strong"));
+				continue;
+			}
 			const fill = compared ? changeColor(frame.node, theme) : frameColor(frame.node, theme);
 			context.globalAlpha = frame.node.depth < node.depth ? 0.45 : 1;
 			context.fillStyle = fill;
@@ -84,7 +88,8 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 		if (!box) return null;
 		const share = (clientX - box.left) / box.width;
 		const depth = Math.floor((clientY - box.top) / ROW);
-		return placed.find((p) => p.node.depth === depth && share >= p.from && share < p.to) ?? null;
+		const isAt = (p: Placed) => p.node.depth + Number(p.more > 0) === depth && share >= p.from && share < p.to;
+		return placed.find(isAt) ?? null;
 	};
 	const whole = root.ns;
 	return (
@@ -125,7 +130,11 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 				/>
 				{hover ? (
 					<Tip x={hover.x} y={hover.y}>
-						<Told node={hover.placed.node} whole={whole} focus={node} compared={compared} />
+						{hover.placed.more > 0 ? (
+							`${exact(hover.placed.more)} frames that are too narrow to be drawn: zoom in to see them`
+						) : (
+							<Told node={hover.placed.node} whole={whole} focus={node} compared={compared} />
+						)}
 					</Tip>
 				) : null}
 			</div>
@@ -150,6 +159,22 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 			</ul>
 		</div>
 	);
+}
+
+/** Frames that are too narrow: not drawn as empty. */
+function hatch(context: CanvasRenderingContext2D, x: number, y: number, wide: number, color: string): void {
+	context.save();
+	context.beginPath();
+	context.rect(x, y, wide, ROW - 1);
+	context.clip();
+	context.strokeStyle = color;
+	context.beginPath();
+	for (let at = x - ROW; at < x + wide; at += 6) {
+		context.moveTo(at, y + ROW);
+		context.lineTo(at + ROW, y);
+	}
+	context.stroke();
+	context.restore();
 }
 
 function larger(of: FlameNode): number {

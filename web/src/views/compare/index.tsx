@@ -2,6 +2,7 @@
 
 import { type Change, type Comparison, compare, comparePath, type Figure } from "../../api/compare";
 import type { SessionSummary } from "../../api/types";
+import { FlameCompared } from "../../components/flame/Compared";
 import { Panel, Shown } from "../../components/panel";
 import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";
@@ -87,6 +88,7 @@ export default function Compare() {
 					{answer.data ? (
 						<>
 							<Changes comparison={answer.data} />
+							<FlameCompared before={before[0] ?? ""} after={after[0] ?? ""} />
 							<Tables comparison={answer.data} />
 							<Findings comparison={answer.data} />
 						</>

@@ -21,7 +21,7 @@ export default function Overview() {
 	const diagnosis = useDiagnosis(totals.data !== undefined);
 	return (
 		<div className="overview">
-			<Story diagnosis={diagnosis} />
+			<Story findings={diagnosis.data !== undefined} />
 			<Where />
 			<Findings diagnosis={diagnosis} />
 			<Summary totals={totals} errors={errors} />

@@ -1,5 +1,6 @@
 // One request: where its time went, what it was asked, who else was involved.
 
+import type { Story } from "../../api/why";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Meanwhile } from "../../components/request/Meanwhile";
@@ -8,10 +9,12 @@ import { spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
 import { Empty } from "../../components/states";
+import { StoryText } from "../../components/story";
 import { saveSvg } from "../../components/svg";
 import "../../components/request/style.css";
 import { duration } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
+import { useJson } from "../../state/session";
 import { usePage } from "../../state/store";
 import "./style.css";
 
@@ -37,7 +40,10 @@ export default function Request() {
 				return (
 					<div className="request">
 						<section className="panel request-title" aria-label="Request">
-							<Head answer={data} />
+							<div className="request-what">
+								<Head answer={data} />
+								<Why rid={rid} />
+							</div>
 							<div className="request-links">
 								<button
 									type="button"
@@ -124,6 +130,17 @@ export default function Request() {
 				);
 			}}
 		</Shown>
+	);
+}
+
+/** Why it took so long, in a sentence or two. */
+function Why({ rid }: { rid: number }) {
+	const story = useJson<Story>({ path: "why", params: { rid }, windowed: false, filtered: false });
+	if (story.error) return null;
+	return (
+		<div className="request-why" aria-busy={story.data === undefined}>
+			{story.data && !story.stale ? <StoryText story={story.data} /> : null}
+		</div>
 	);
 }
 
