@@ -50,6 +50,8 @@ use crate::job::AT_ONCE;
 use crate::library::Library;
 use crate::token::Token;
 
+pub use crate::share::shared_page;
+
 /// Port that is tried first when none was asked for, so that links to the page go on
 /// working.
 pub const PORT: u16 = 7327;
@@ -91,6 +93,9 @@ pub enum ServerError {
         /// The answer of the operating system.
         source: io::Error,
     },
+    /// A session cannot be made a file.
+    #[error("cannot make the page: {0}")]
+    Share(String),
     /// The server's threads cannot be started, or there are no random numbers.
     #[error("cannot start the page's server: {0}")]
     Start(#[from] io::Error),

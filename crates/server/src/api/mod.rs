@@ -90,6 +90,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/layers", get(layers::layers))
         .route("/devices", get(devices::devices))
         .route("/devices/{name}", get(devices::device))
+        .route("/devices/{name}/at_once", get(devices::at_once))
         .route("/cache", get(cache::cache))
         .route("/findings", get(findings::findings))
         .route("/why", get(why::story))

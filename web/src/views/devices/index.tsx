@@ -1,23 +1,19 @@
 // The devices: how deep their queues were, how fast they answered, who filled them, and what the page cache spared them.
 
-import { filterText } from "../../api/session";
 import type { Device } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
-import { useSql } from "../../components/query/useSql";
 import { Loading } from "../../components/states";
 import { Text } from "../../components/text";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
-import { useJson, useSession } from "../../state/session";
-import { usePage, useParam } from "../../state/store";
+import { useColumns, useJson, useSession } from "../../state/session";
+import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { Cache } from "./cache";
 import { Depth, Latency, Users } from "./plots";
-import { atOnceSql } from "./series";
 import "./style.css";
 
-/** Buckets times names. */
-const MOST_ROWS = 100_000;
+const BUCKETS = 200;
 
 export default function Devices() {
 	const { about } = useSession();
@@ -69,8 +65,7 @@ export default function Devices() {
 
 /** One device over time. */
 function Charts({ device }: { device: string }) {
-	const { filter } = usePage();
-	const atOnce = useSql(atOnceSql(device, filterText(filter) !== ""), MOST_ROWS);
+	const atOnce = useColumns({ path: `devices/${encodeURIComponent(device)}/at_once`, pixels: BUCKETS });
 	return (
 		<>
 			<div className="devices-plots">

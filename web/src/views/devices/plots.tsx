@@ -1,26 +1,18 @@
 import { useMemo } from "react";
+import type { Columns } from "../../api/arrow";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
-import type { SqlResult } from "../../components/query/useSql";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { gridOf, heatOf, type Keyed, seriesOf } from "../../lib/buckets";
 import { colorOf, ramp, type Theme } from "../../lib/color";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
+import type { Resource } from "../../state/resource";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
-import {
-	atOnceTiles,
-	byUser,
-	type Measure,
-	quantileLine,
-	type Stacked,
-	sampled,
-	stacked,
-	withoutUnseen,
-} from "./series";
+import { byUser, type Measure, quantileLine, type Stacked, sampled, stacked, withoutUnseen } from "./series";
 
 const BUCKETS = 400;
 /** Least height of a plot, and its share of the window. */
@@ -33,8 +25,8 @@ function path(device: string): string {
 
 interface OfDevice {
 	device: string;
-	/** The answer to `atOnceSql`. */
-	atOnce: SqlResult;
+	/** How many requests waited and were in the device at once, by who submitted them. */
+	atOnce: Resource<Columns>;
 }
 
 export function Depth({ device, atOnce }: OfDevice) {
@@ -50,7 +42,7 @@ export function Depth({ device, atOnce }: OfDevice) {
 	// Where the times of requests were not seen, only the depths that the device had are known.
 	const made = useMemo(() => {
 		if (!atOnce.data || atOnce.data.rows === 0) return null;
-		const tiles = atOnceTiles(atOnce.data);
+		const tiles = atOnce.data;
 		const grid = gridOf(tiles);
 		return { grid, device: seriesOf(tiles, grid, "device"), queue: seriesOf(tiles, grid, "queue") };
 	}, [atOnce.data]);
@@ -196,7 +188,7 @@ export function Users({ device, atOnce }: OfDevice) {
 	const answer = timed ? atOnce : sums;
 	const made = useMemo(() => {
 		if (!answer.data) return null;
-		const tiles = timed ? atOnceTiles(answer.data) : answer.data;
+		const tiles = answer.data;
 		const grid = gridOf(tiles);
 		if (measure === "both") return { grid, ...stackedSeries(stacked(tiles, grid, NAMED), theme) };
 		const users = byUser(tiles, grid, measure, timed ? 1 : 1e9 / grid.bucket, NAMED).filter((u) => u.total > 0);

@@ -4,6 +4,10 @@
 //! allows these alone, and a mark where the answers go. The file answers a question of the page
 //! from them (web/src/state/archive.ts); it holds no token and asks nothing of any server.
 
+mod standard;
+
+use std::io::Write;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
@@ -16,10 +20,11 @@ use flate2::write::GzEncoder;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 
 use crate::error::ApiError;
 use crate::page;
+
+pub use standard::shared_page;
 
 /// Where the template has the answers.
 const MARK: &str = "<!--fathom:answers-->";
