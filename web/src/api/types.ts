@@ -306,25 +306,80 @@ export type EventsMeta = {
   offset: number,
 };
 
-export type ErrorsMeta = { from: number, to: number, bucket_ns: number, };
+export type ErrorsMeta = {
+  /** The window in whole buckets. */
+  from: number, to: number,
+  /** Width of the buckets. */
+  bucket_ns: number,
+};
 
-export type FlameMeta = { from: number, to: number, total_ns: number, layers: boolean, other_files: number, };
+export type FlameMeta = {
+  /** The window. */
+  from: number, to: number,
+  /** Sum of the durations of the calls, which is the sum of the rows. */
+  total_ns: number,
+  /** Whether the time of each call is split by layer; not with very many calls. */
+  layers: boolean,
+  /** Files that share rows because there are too many. */
+  other_files: number,
+};
 
-export type BoxSide = { calls: number, time_ns: number, bytes: number, };
+export type BoxSide = { calls: number, time_ns: number, bytes: number,
+};
 
-export type BoxShare = { key: string | null, label: string | null, inside: number, outside: number, };
+export type BoxShare = {
+  /** As filters take it; null for calls without one. */
+  key: string | null,
+  /** For people; null for calls without one. */
+  label: string | null, inside: number, outside: number,
+};
 
-export type BoxDimension = { name: string, values: Array<BoxShare>, };
+export type BoxDimension = {
+  /** syscall, file, thread, size, error or layer. */
+  name: string, values: Array<BoxShare>,
+};
 
-export type LongCall = { rid: number, t: number, dur_ns: number, syscall: string, path: string | null, };
+export type LongCall = { rid: number, t: number, dur_ns: number, syscall: string, path: string | null,
+};
 
-export type DifferenceAnswer = { inside: BoxSide, outside: BoxSide, dimensions: Array<BoxDimension>, examples: Array<LongCall>, };
+export type DifferenceAnswer = {
+  /** Calls in the box, and all others of the window. */
+  inside: BoxSide, outside: BoxSide,
+  /** Dimensions and their values, in each those first whose shares differ most. */
+  dimensions: Array<BoxDimension>,
+  /** The longest calls in the box. */
+  examples: Array<LongCall>,
+};
 
-export type PurposeLine = { purpose: string, busy_ns: Array<number>, calls: number, time_ns: number, p99_ns: number | null, max_ns: number, };
+export type PurposeLine = {
+  /** read, write, sync, metadata or other. */
+  purpose: string,
+  /** Time in calls in each bucket, nanoseconds. */
+  busy_ns: Array<number>, calls: number, time_ns: number,
+  /** 99th percentile, from a histogram by powers of two; null without calls. */
+  p99_ns: number | null, max_ns: number,
+};
 
-export type Worst = { severity: "low" | "medium" | "high", title: string, rule: string, };
+export type Worst = { severity: "low" | "medium" | "high", title: string, rule: string,
+};
 
-export type Glance = { bucket_ns: number, from: number, busy: Array<PurposeLine>, devices: Array<string>, worst: Worst | null, findings: number, diagnosed: boolean, };
+export type Glance = {
+  /** Width of the buckets, nanoseconds, and the beginning of the first one. */
+  bucket_ns: number, from: number,
+  /** Time in calls in each bucket, nanoseconds, by purpose. */
+  busy: Array<PurposeLine>,
+  /** Devices with requests, those with most of them first. */
+  devices: Array<string>,
+  /** The worst finding; null without findings, and where `diagnosed` is false. */
+  worst: Worst | null,
+  /** How many findings there are. */
+  findings: number,
+  /**
+   * Whether the findings are known. Sessions with millions of calls are diagnosed when they
+   * are opened.
+   */
+  diagnosed: boolean,
+};
 
 export type Neighbors = { before: Row[], after: Row[],
 };

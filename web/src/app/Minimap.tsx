@@ -18,7 +18,7 @@ const MARKS = 5;
 type Grab = "new" | "move" | "left" | "right";
 
 export function Minimap() {
-	const { bounds, about } = useSession();
+	const { bounds, about, live } = useSession();
 	const { span } = useShown();
 	const theme = useTheme();
 	const holder = useRef<HTMLDivElement>(null);
@@ -29,8 +29,9 @@ export function Minimap() {
 	const tiles = useColumns(
 		asked ? { path: "tiles", params: { by: "purpose", busy: 1 }, windowed: false, pixels } : null,
 	);
-	const errors = useColumns(asked && tiles.data ? { path: "errors", windowed: false, pixels } : null);
-	const diagnosis = useDiagnosis(errors.data !== undefined);
+	// Errors are looked for in the rows, which is too much to do again and again as a recording grows.
+	const errors = useColumns(asked && tiles.data && !live ? { path: "errors", windowed: false, pixels } : null);
+	const diagnosis = useDiagnosis(live ? tiles.data !== undefined : errors.data !== undefined);
 
 	const bars = useMemo(() => {
 		if (!tiles.data) return null;
