@@ -70,7 +70,7 @@ export function Share() {
 				{said}
 			</span>
 			<details
-				className="menu share"
+				className="dropdown share"
 				ref={menu}
 				onKeyDown={(event) => {
 					if (event.key === "Escape" && menu.current) menu.current.open = false;
@@ -79,7 +79,7 @@ export function Share() {
 				<summary className="button plain" title="Share what is shown">
 					Share
 				</summary>
-				<div className="menu-list">
+				<div className="dropdown-list">
 					{item("Copy link", "To this view, window, filter and call. It has no access token.", () =>
 						copy(`${window.location.origin}/${store.address()}`, "Link"),
 					)}

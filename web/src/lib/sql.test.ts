@@ -128,23 +128,18 @@ it("quotes", () => {
 });
 
 describe("a word of SQL where a name should be", () => {
-	const error = (sql: string, near: string) =>
-		errorIn(
-			`Parser Error: syntax error at or near "${near}"\n\nLINE 1: ${sql}\n${" ".repeat(8 + sql.indexOf(near))}^`,
-			sql,
-		);
+	const SQL = "SELECT rid, offset, bytes FROM syscalls";
 	it("is named, with what to write instead", () => {
-		const found = error("SELECT rid, offset, bytes FROM syscalls", ",");
-		// The parser complains about a sign behind it.
-		const behind = errorIn(
-			`Parser Error: syntax error at or near ","\n\nLINE 1: SELECT rid, offset, bytes FROM syscalls\n${" ".repeat(8 + 18)}^`,
-			"SELECT rid, offset, bytes FROM syscalls",
-		);
-		expect(behind.message).toContain("file_offset");
-		expect([behind.at, behind.length]).toEqual([12, 6]);
-		expect(found.message).toContain("syntax error");
+		// The parser complains about the sign behind it.
+		const line = `Parser Error: syntax error at or near ","\n\nLINE 1: ${SQL}\n${" ".repeat(8 + 18)}^`;
+		for (const text of [line, 'Parser Error: syntax error at or near ","']) {
+			const found = errorIn(text, SQL);
+			expect(found.message).toContain("file_offset");
+			expect([found.at, found.length]).toEqual([12, 6]);
+		}
 	});
 	it("is not seen where there is none", () => {
-		expect(error("SELECT rid FORM syscalls", "syscalls").message).toContain("syntax error");
+		const text = 'Parser Error: syntax error at or near "syscalls"';
+		expect(errorIn(text, "SELECT rid FORM syscalls").message).toContain("syntax error");
 	});
 });

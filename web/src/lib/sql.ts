@@ -201,6 +201,12 @@ function reserved(statement: string, place: number): { word: string; from: numbe
 	return null;
 }
 
+function occurrences(text: string, part: string): number[] {
+	const found: number[] = [];
+	for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + 1)) found.push(at);
+	return found;
+}
+
 /** Words of SQL that an expression may begin with. */
 const EXPRESSIONS = new Set(
 	"not null true false case cast exists interval distinct any all row unnest select from left right".split(" "),
@@ -209,7 +215,10 @@ const EXPRESSIONS = new Set(
 export function errorIn(text: string, statement: string): SqlError {
 	const found = locate(text, statement);
 	if (found.at < 0 || !/syntax error/i.test(text)) return found;
-	const slip = reserved(statement, found.at);
+	// Without the line the parser's sign may be any of its kind.
+	const sign = /\nLINE \d/.test(text) ? undefined : /at or near "([^"]+)"/.exec(text)?.[1];
+	const places = sign === undefined ? [found.at] : occurrences(statement, sign);
+	const slip = places.map((place) => reserved(statement, place)).find((word) => word !== null);
 	if (!slip) return found;
 	const column = MISTAKEN[slip.word.toLowerCase()];
 	const instead = column

@@ -91,9 +91,9 @@ function Add({ saved }: { saved: readonly SavedQuery[] }) {
 		if (menu.current) menu.current.open = false;
 	};
 	return (
-		<details className="menu panels-add" ref={menu}>
+		<details className="dropdown panels-add" ref={menu}>
 			<summary className="button primary">Add panel</summary>
-			<div className="menu-list">
+			<div className="dropdown-list">
 				<Link className="button" to={{ view: "sql" }}>
 					Write a query
 				</Link>

@@ -46,9 +46,9 @@ export default function Table() {
 						{said || "click: details · drag or shift-click: select and sum up · c: copy · Ctrl+C: copy all selected"}
 					</span>
 				)}
-				<details className="menu">
+				<details className="dropdown">
 					<summary className="button">Columns</summary>
-					<div className="menu-list">
+					<div className="dropdown-list">
 						{COLUMNS.map((column) => (
 							<label key={column.id}>
 								<input

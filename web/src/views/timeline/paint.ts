@@ -10,7 +10,7 @@ import { paintLayerNames, paintLayers } from "./paintlayers";
 import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
-export const NAME_WIDTH = 190;
+export const NAME_WIDTH = 216;
 const PAD = 4;
 /** How far a lane is indented below that of its process, or of the process that started it. */
 const INDENT = 8;
