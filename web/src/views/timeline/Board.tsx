@@ -204,7 +204,8 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 				view.current.pointer = x > NAME_WIDTH ? x : null;
 				const rid = hit?.kind === "call" || hit?.kind === "visit" ? hit.rid : null;
 				view.current.hovered = rid;
-				element.classList.toggle("on-call", hit !== null && (hit.kind !== "lane" || hit.lane.group !== null));
+				element.classList.toggle("on-call", rid !== null);
+				element.classList.toggle("leads-on", hit !== null && (hit.kind !== "lane" || hit.lane.group !== null));
 				const box = element.getBoundingClientRect();
 				setHover(hit ? { hit, x: box.left + x, y: box.top + y } : null);
 				draw.current();
