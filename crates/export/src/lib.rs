@@ -54,6 +54,8 @@ enum Make {
     Exporter(for<'a> fn(&Export<'a>) -> Result<Box<dyn Exporter + 'a>>),
     /// The writer of `fathom query`, for table syscalls.
     Table(output::Format),
+    /// The page's server, which knows what the page asks: not this crate.
+    Page,
 }
 
 /// What an exporter is made for.
@@ -122,6 +124,12 @@ impl Format {
             binary: false,
             make: Make::Table(output::Format::Ndjson),
         },
+        Format {
+            name: "page",
+            what: "one HTML file: the page with what its views show, to open without a server",
+            binary: true,
+            make: Make::Page,
+        },
     ];
 
     /// Name on the command line.
@@ -132,6 +140,11 @@ impl Format {
     /// What it is, for the help.
     pub fn what(self) -> &'static str {
         self.what
+    }
+
+    /// Whether the page's server makes it (`fathom_server::shared_page`), and not [`export`].
+    pub fn is_page(self) -> bool {
+        matches!(self.make, Make::Page)
     }
 
     /// Whether the output is no text: nothing for a terminal.
@@ -211,6 +224,7 @@ pub fn export(
     let mut exporter = match format.make {
         Make::Table(format) => return table::write(db, format, selection, text, out, progress),
         Make::Exporter(make) => make(&Export { db, meta, text })?,
+        Make::Page => return Err(ExportError::Page),
     };
     let source = SessionRows::new(db, selection, exporter.tables())?;
     let total = source.total();

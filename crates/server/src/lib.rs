@@ -24,6 +24,7 @@ mod lock;
 mod page;
 mod selection;
 mod serve;
+mod share;
 mod tables;
 mod token;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use axum::routing::post;
 use fathom_query::Limits;
 use tokio::runtime::Runtime;
 
@@ -47,6 +49,8 @@ use crate::auth::Auth;
 use crate::job::AT_ONCE;
 use crate::library::Library;
 use crate::token::Token;
+
+pub use crate::share::shared_page;
 
 /// Port that is tried first when none was asked for, so that links to the page go on
 /// working.
@@ -66,6 +70,8 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Niceness of the server's threads; `None` for that of the process.
     pub nice: Option<i32>,
+    /// Directory with files of panels and queries that the page offers; `None` for none.
+    pub panels: Option<PathBuf>,
 }
 
 /// Why the page is not served.
@@ -85,6 +91,9 @@ pub enum ServerError {
         /// The answer of the operating system.
         source: io::Error,
     },
+    /// A session cannot be made a file.
+    #[error("cannot make the page: {0}")]
+    Share(String),
     /// The server's threads cannot be started, or there are no random numbers.
     #[error("cannot start the page's server: {0}")]
     Start(#[from] io::Error),
@@ -137,7 +146,7 @@ impl Server {
                 }
             })
             .build()?;
-        let routes = routes(App::new(library), Arc::new(guard));
+        let routes = routes(App::new(library, options.panels.clone()), Arc::new(guard));
         {
             let _entered = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -206,8 +215,13 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
 }
 
 fn routes(app: App, guard: Arc<Auth>) -> Router {
-    let api =
-        api::routes(Arc::new(app)).layer(from_fn_with_state(guard.clone(), auth::check_token));
+    let answers = api::routes(Arc::new(app));
+    let share = Router::new()
+        .route("/share", post(share::share))
+        .with_state(answers.clone());
+    let api = answers
+        .merge(share)
+        .layer(from_fn_with_state(guard.clone(), auth::check_token));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)
