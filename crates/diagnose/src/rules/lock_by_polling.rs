@@ -19,19 +19,30 @@ const MAX_PIDS: usize = 64;
 
 static INFO: RuleInfo = RuleInfo {
     id: "lock-by-polling",
-    name: "Lock that is waited for by polling",
+    name: "Lock acquired by polling",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "Processes wait for a lock without the kernel's help: each tries, sleeps and tries again, and after each release no process has the lock until the next attempt. \
-           The lock may be one of the kernel (flock with LOCK_NB, F_SETLK), which could wait. Or several processes use a name as a lock: who can make it (mkdir, open with O_EXCL, link, symlink) has the lock, and the others try again and again until it is removed: each attempt costs calls, often a process, \
-           and the name stays when its maker is killed.",
-    when: "Two or more processes failed to make one name (EEXIST), or to get a lock of one file (flock, F_SETLK or F_OFD_SETLK with EAGAIN or EACCES), and twice or more one that had failed got it at a later attempt, after it was removed or given up. \
-           Where each attempt is a process of its own (mkdir or flock in a shell), the process that started them is the one that waits. Who has written to another file since it failed (for a name: outside its directory), or has tried to lock another one, does not wait: it does something else. Calls that \
-           only find what is there already (mkdir -p) have no removal.",
-    cost: "the failed calls, and the time in which no process had the lock while one waited that got it later",
-    advice: "Let the kernel wait: flock without LOCK_NB, F_SETLKW; in SQLite fewer and larger transactions, or BEGIN IMMEDIATE in one writer. In place of a name, open a lock file once and call flock on it, which waits and returns as soon as the lock is free; the kernel releases it when its holder ends. In a shell: `flock lockfile command`.",
-    not_when: "Not on file systems without such locks, as some network ones are.",
+    what: "Processes wait for a lock without the kernel's help. Each of them tries, sleeps, and \
+           tries again, so after each release no process holds the lock until the next attempt. The \
+           lock may be one of the kernel (flock with LOCK_NB, F_SETLK), which could wait. Or \
+           several processes use a name as a lock: the process that creates it (mkdir, open with \
+           O_EXCL, link, symlink) holds the lock, and the others retry until it is removed. Each \
+           attempt costs calls and often a process, and the name stays when its owner is killed.",
+    when: "Two or more processes failed to create one name (EEXIST), or to lock one file (flock, \
+           F_SETLK, or F_OFD_SETLK with EAGAIN or EACCES), and at least twice one of them succeeded \
+           at a later attempt, after the lock was released. If each attempt is a process of its own \
+           (mkdir or flock in a shell), the process that started them is the one that waits. A \
+           process does not wait if, after its failure, it wrote to another file (for a name: \
+           outside its directory) or tried to lock another one. Calls that only check for an \
+           existing name (mkdir -p) have no removal and do not count.",
+    cost: "the failed calls, and the time in which the lock was free while a process waited that \
+           got it later",
+    advice: "Let the kernel wait: flock without LOCK_NB, or F_SETLKW; in SQLite use fewer and \
+           larger transactions, or BEGIN IMMEDIATE in one writer. Instead of a name, open a lock \
+           file once and call flock on it: flock returns as soon as the lock is free, and the \
+           kernel releases the lock when its holder ends. In a shell: `flock lockfile command`.",
+    not_when: "Not on file systems without such locks, as some network file systems are.",
     bad: "while ! mkdir lock 2>/dev/null; do\n    sleep 0.01\ndone\nwork\nrmdir lock",
     good: "(\n    flock 9\n    work\n) 9>lock",
     reference: "flock(2), flock(1), mkdir(2)",
@@ -137,7 +148,7 @@ impl Lock {
             cost_ns: Some(cost),
             costs: Costs::default().of_all_files(),
             title: format!(
-                "{} and others poll for {what} {}: {} attempts fail with {}, and it is free for {} before one of them notices",
+                "{} and others poll for {what} {}: {} attempts fail with {}, and the lock is free for {} before an attempt succeeds",
                 self.comm,
                 self.path,
                 units::count(failures),

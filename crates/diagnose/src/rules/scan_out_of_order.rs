@@ -33,17 +33,24 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process reads most of a file, each byte about once, but jumps to and fro: the file's order on disk is not that in which \
-           the program asks. Readahead guesses wrongly, and each read waits for the device when the file is not in memory.",
-    when: "256 or more reads of one file by one process that cover four fifths of its bytes, less than a fifth of them twice, where \
-           over 30 % begin before the end of the read before, or more than 128 KiB (the kernel's default readahead) behind it, or \
-           somewhat behind it and had to wait for the device, as the kernel does not read ahead of strides (or fewer of them that take half or more of the time of all its reads), \
-           although the process is the only one that reads it. Silent where two or more of the reads that jump are under way at a time on average.",
-    cost: "the time of the reads that jump beyond what as many cost that do not wait (the median of those in order, or of those that \
-           jump where that is less), less what the device takes for the same bytes in order, if it reads 64 KiB in the time that a request takes by itself",
-    advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order in which it is asked for (VACUUM, \
-             compact, CLUSTER, OPTIMIZE TABLE); ask ahead with posix_fadvise(POSIX_FADV_WILLNEED) or io_uring.",
-    not_when: "Not when it is all in memory already, where order costs little.",
+    what: "A process reads most of a file, each byte about once, but in an order that differs from \
+           the order on disk. Readahead mispredicts, and each read waits for the device if the file \
+           is not in memory.",
+    when: "One process makes 256 or more reads of one file that cover four fifths of its bytes, \
+           less than a fifth of them twice, and it is the only process that reads the file. More \
+           than 30 % of the reads jump, or fewer that take half or more of the time of all its \
+           reads. A read jumps if it starts before the end of the previous read, or more than 128 \
+           KiB (the kernel's default readahead) after it, or less far after it but had to wait for \
+           the device, because the kernel does not read ahead of strides. Silent if two or more of \
+           the jumping reads are in progress at a time on average.",
+    cost: "time of the jumping reads, minus what the same number costs without waiting (the median \
+           of the reads in order, or of the jumping ones if that is less), minus what the device \
+           takes for the same bytes in order, assuming that it reads 64 KiB in the time of one \
+           request",
+    advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order of \
+           access (VACUUM, compact, CLUSTER, OPTIMIZE TABLE); request ranges ahead with \
+           posix_fadvise(POSIX_FADV_WILLNEED) or io_uring.",
+    not_when: "Not when the whole file is in memory already, where order costs little.",
     bad: "for (key in index)                 /* order of keys */\n    pread(fd, row, n, offset[key]);",
     good: "sort(index by offset);\nfor (key in index)\n    pread(fd, row, n, offset[key]);",
     reference: "IOscope, section 3.2: a MongoDB shard whose scan followed the index, not the file",
