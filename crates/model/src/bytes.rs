@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `bytes` as text. Valid UTF-8 stays as it is; otherwise each byte that is
-/// not part of valid UTF-8 becomes `\xHH` and each backslash is doubled, so
-/// that the bytes can be told from the text.
+/// `bytes` as text. Valid UTF-8 stays as it is; otherwise each byte that is not part of valid UTF-8
+/// becomes `\xHH` and each backslash is doubled, so that the bytes can be recovered from the text.
 pub fn lossless(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -83,7 +82,7 @@ pub fn angle_like_strace(path: &[u8], out: &mut String) {
     out.push('>');
 }
 
-/// Appends `bytes` escaped, those that are among `numbers` as octal numbers.
+/// Appends `bytes` escaped; bytes in `numbers` become octal numbers.
 fn escape_like_strace(bytes: &[u8], numbers: &[u8], out: &mut String) {
     for (i, &byte) in bytes.iter().enumerate() {
         match byte {

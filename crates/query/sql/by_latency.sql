@@ -1,12 +1,12 @@
--- The latency histogram of each call name, in powers of two: one row a bucket that is
--- not empty. Lost calls are included; the counts are exact.
+-- The latency histogram of each call name, in powers of two: one row per bucket that is not empty.
+-- Lost calls are included; the counts are exact.
 --
 -- syscall: Name of the call.
--- bucket: Power of two where the bucket begins, 0 to 39; the last takes all above.
+-- bucket: Power of two where the bucket starts, 0 to 39; the last one has no upper end.
 -- from_ns: Shortest duration in the bucket, nanoseconds (bucket 0: from 0).
--- below_ns: Where the next bucket begins; null for the last.
--- calls: Calls: stored ones, lost ones and counted ones (table counters).
--- lost: Of which are not in table syscalls.
+-- below_ns: Where the next bucket starts; null for the last.
+-- calls: Calls: stored, lost, and counted ones (table counters).
+-- lost: Calls that are not in table syscalls.
 SELECT
     syscall, bucket,
     CASE WHEN bucket = 0 THEN 0 ELSE 1::BIGINT << bucket END AS from_ns,

@@ -9,7 +9,7 @@ use crate::api::types;
 use crate::{error, filter};
 
 const HEAD: &str =
-    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.\n";
+    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
 
 /// What the addresses answer.
 fn answers() -> String {
