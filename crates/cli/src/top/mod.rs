@@ -86,7 +86,7 @@ impl Top {
     }
 
     fn draw(&mut self, screen: &mut Screen) -> anyhow::Result<()> {
-        // The first is early, so that there is something to see.
+        // The first frame comes early, so that the screen is not empty for long.
         let mut next = Instant::now() + self.interval.min(Duration::from_millis(250));
         let mut frame = Frame::default();
         let mut last = false;
@@ -97,7 +97,7 @@ impl Top {
             }
             next = Instant::now() + self.interval;
             if last {
-                // What has ended stays to be looked at, unless frames are counted.
+                // The last frame stays on the screen, unless --count limits the frames.
                 if self.left.is_some() {
                     return Ok(());
                 }
