@@ -500,7 +500,7 @@ fn damaged_lines_are_counted() {
     fs::write(&log, text).unwrap();
     let session = scratch.session("imported");
     let said = import(&[&log], &session);
-    assert!(said.contains("3 lines were not understood"), "{said}");
+    assert!(said.contains("3 lines could not be parsed"), "{said}");
     assert!(
         said.contains("\\x1b[2Jgarbage") && !said.contains('\x1b'),
         "{said}"

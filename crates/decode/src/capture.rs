@@ -13,12 +13,11 @@
 //! frames      kind u32, length u32, as many bytes
 //! ```
 //!
-//! A frame is a chunk (1: CPU u32, ring u32 with 0 for slots and 1 for wide,
-//! the records), a watermark (2: nanoseconds u64), loss counters (3: three
-//! counts u32 and a zero u32, then so many of CPU u32, call u32,
-//! `shed_value`; of `shed_key`, `shed_value`; of CPU u32, zero u32,
-//! `cpu_stats`) or the end (4: nothing). A capture without an end was cut; what
-//! stands before the cut is good.
+//! A frame is a chunk (1: CPU u32, ring u32 with 0 for slots and 1 for wide, the records), a
+//! watermark (2: nanoseconds u64), loss counters (3: three counts u32 and a zero u32, then that
+//! many of CPU u32, call u32, `shed_value`; of `shed_key`, `shed_value`; of CPU u32, zero u32,
+//! `cpu_stats`), or the end (4: nothing). A capture without an end was cut off; everything before
+//! the cut is valid.
 
 use std::io::{self, Read, Write};
 
@@ -63,7 +62,7 @@ pub enum CaptureError {
     Damaged {
         /// Where the frame begins.
         at: u64,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
     /// A chunk is too long to be written.
@@ -256,8 +255,8 @@ impl<R: Read> Reader<R> {
         self.state == State::Complete
     }
 
-    /// The next frame; `None` at the end of the capture, or where it was cut
-    /// off ([`Reader::is_complete`] tells which). After an error: `None`.
+    /// The next frame; `None` at the end of the capture, or where it was cut off
+    /// ([`Reader::is_complete`] distinguishes them). After an error: `None`.
     ///
     /// # Errors
     /// When reading fails or a frame says something impossible.

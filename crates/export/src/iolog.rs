@@ -56,8 +56,8 @@ impl Iolog {
 /// Bytes of a page of the machines that sessions are recorded on.
 const PAGE: i64 = 4096;
 
-/// What fio does for a page fault. A write to a private mapping does not reach the file: it reads
-/// the page.
+/// fio's operation for a page fault. A write to a private mapping does not reach the file, so it
+/// becomes a read of the page.
 fn fault_action(flags: &str) -> &'static str {
     let has = |word: &str| flags.split(' ').any(|w| w == word);
     if has("write") && has("shared") {
@@ -67,7 +67,7 @@ fn fault_action(flags: &str) -> &'static str {
     }
 }
 
-/// What fio does for a call; `None` when it moves no data and syncs none.
+/// fio's operation for a call; `None` if it neither moves nor syncs data.
 fn action(row: &Row<'_>) -> Option<&'static str> {
     match known(row)?.kind {
         Kind::Sync => match row.flags {

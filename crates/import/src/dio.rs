@@ -262,7 +262,7 @@ struct Reader<'a> {
     content: Kept,
 }
 
-/// What the documents hold of the bytes that calls moved.
+/// Content in the documents: bytes that calls moved.
 #[derive(Debug, Default)]
 struct Kept {
     hashes: u64,
@@ -307,7 +307,7 @@ impl Kept {
         }
     }
 
-    /// What the session says of it.
+    /// Its note in the session.
     fn described(&self) -> Option<Content> {
         let mode = match (self.buffers, self.hashes) {
             (0, 0) => return None,
@@ -322,7 +322,7 @@ impl Kept {
         })
     }
 
-    /// What the session does not have.
+    /// Data that the session lacks.
     fn not_kept(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.hashes > 0 {
@@ -373,7 +373,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let Some(name) = document.system_call_name.as_deref() else {
-            // What Elasticsearch writes between documents.
+            // Elasticsearch writes these between documents.
             return Ok(());
         };
         let known = Syscall::index_of(name)

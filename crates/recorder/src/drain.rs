@@ -159,7 +159,7 @@ impl<S: Source> Drain<S> {
         Ok(bytes)
     }
 
-    /// Tells observer and session how the recording is doing.
+    /// Reports the progress of the recording to the observer and the session.
     fn report(&mut self, observer: &mut dyn Observer) {
         for save in self.pipeline.new_saves() {
             observer.saved(&save);
@@ -301,7 +301,7 @@ impl<S: Source> Drain<S> {
     }
 }
 
-/// What is missing of the recording besides its losses.
+/// Data missing from the recording other than its losses.
 fn missing(counters: &Counters) -> Vec<String> {
     let mut missing = Vec::new();
     if counters.compat > 0 {

@@ -18,11 +18,11 @@ const PLAIN_BYTES: u32 = 256;
 /// Memory of a ring that only files and tasks go through, MiB.
 const COUNTERS_RING_MIB: u32 = 4;
 
-/// What the options come to.
+/// The decisions that follow from the options.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) probe: ProbeOptions,
-    /// The filters as given, those of the target among them.
+    /// The filters as given, including the target's.
     pub(crate) filters: FilterArgs,
     /// The layers as given; none when those are the usual ones.
     pub(crate) layers: LayerSet,
@@ -60,7 +60,7 @@ impl Plan {
             _ => LayerSet::parse(&options.layers).map_err(RecordError::input)?,
         };
         let layers = match options.layers[..] {
-            // Counts are those of calls.
+            // Counts are counts of calls.
             _ if counters => LayerSet::default().with(Layer::Syscall),
             [] => usual_layers(&selection),
             _ => given_layers,

@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// File in a session that its recorder holds open.
 const LOCK: &str = ".lock";
 
-/// Has a recording saved as a session of its own, in `output` or beside the recording, and returns
-/// its directory. `recording` is its session or the process id of its recorder.
+/// Makes a recording save a snapshot as a separate session, in `output` or next to the recording,
+/// and returns its directory. `recording` is its session or the process id of its recorder.
 ///
 /// # Errors
 /// When it is not recorded, by this user, or the recorder does not save.
@@ -107,8 +107,8 @@ fn wait(mut session: Session, before: Option<i64>) -> Result<Save, RecordError> 
     }
 }
 
-/// The session that is meant, and the process that records it. A signal ends most programs, so
-/// that nobody else's session may tell which process gets one.
+/// The session, and the process that records it. A signal ends most programs, so another user's
+/// session must not determine which process gets one.
 fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
     if named.is_dir() {
         let session = Session::glance(named)?;

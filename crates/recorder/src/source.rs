@@ -5,7 +5,7 @@ use fathom_model::meta::{Hook, Records};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Counters, Losses, Probe, ProbeError};
 
-/// The probes, or a test in their place. The methods are those of [`Probe`].
+/// The probes, or a test double. The methods are those of [`Probe`].
 pub(crate) trait Source {
     fn drain(&mut self, out: &mut Vec<RawChunk>);
     fn recycle(&mut self, buffer: Vec<u8>);

@@ -17,7 +17,7 @@ const OPERATION_KEY: u16 = 1 << 14;
 /// Error numbers end here.
 const ERRORS: usize = 4096;
 
-/// What a call is called.
+/// Name of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallWords {
     pub syscall: StrId,

@@ -45,7 +45,7 @@ pub(crate) struct Use {
     pub moved: Option<Moved>,
 }
 
-/// What a call moved.
+/// The bytes that a call moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moved {
     /// Row that the offset belongs to.
@@ -203,7 +203,7 @@ struct Cells<'a> {
     complete: bool,
 }
 
-/// What is to be looked at again, since possibilities went.
+/// Calls to examine again, because possibilities were eliminated.
 enum Changed {
     Call(usize),
     Cell(usize),

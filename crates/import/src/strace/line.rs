@@ -11,7 +11,7 @@ pub enum Time {
     Relative(i64),
 }
 
-/// What a line says.
+/// The parsed content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What<'a> {
     /// A call: name, what follows its opening bracket.

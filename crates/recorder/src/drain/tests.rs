@@ -167,7 +167,7 @@ const SIGINT: i32 = 2;
 const SIGUSR1: i32 = 10;
 const SIGTERM: i32 = 15;
 
-/// What was reported.
+/// The reports.
 #[derive(Default)]
 struct Reports {
     warnings: Vec<String>,
