@@ -19,7 +19,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fathom_model::choice::format_named;
-use fathom_model::meta::{SessionMeta, Source};
+use fathom_model::meta::{ImportSource, SessionMeta};
 use fathom_session::{SessionWriter, WriterOptions};
 
 pub use error::ImportError;
@@ -101,7 +101,7 @@ pub struct Outcome {
     /// Calls in the session.
     pub calls: u64,
     /// What was read from the log.
-    pub source: Source,
+    pub source: ImportSource,
     /// Lines that were not understood, the first of them, escaped.
     pub bad_examples: Vec<String>,
 }

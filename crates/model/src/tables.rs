@@ -11,7 +11,7 @@ use define::{MAX_RESERVED, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses sessions of other
 /// versions.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 tables! {
     /// One row per completed storage call or operation of io_uring or Linux AIO, and one per call
@@ -94,9 +94,9 @@ tables! {
         /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
         /// kernel's thread of the ring; WORKER, carried out by a worker thread; DIRECT,
         /// opened as a registered file; MORE, further completions follow;
-        /// REAPED, the end is when the completion was found, the operation itself
-        /// ended before; UNSEEN, it ended, but how and when was not seen. 0: none.
-        /// Of a call BEGAN_BEFORE when a thread waited in it as the recording took
+        /// END_APPROXIMATE, the end is when the completion was found, the operation itself
+        /// ended before; COMPLETION_UNSEEN, it ended, but how and when was not seen. 0: none.
+        /// Of a call STARTED_BEFORE_TRACE when a thread waited in it as the recording took
         /// that thread in: ts_ns is then, dur_ns counts from then; else null.
         op_flags: Str null,
         /// The program's identifier of an operation: user_data of io_uring, aio_data of AIO, as a

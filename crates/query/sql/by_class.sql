@@ -8,7 +8,7 @@
 -- bytes: Bytes moved.
 -- total_ns: Sum of the durations, nanoseconds.
 -- p50_ns: Median duration of the stored calls, nanoseconds. Exact up to 20 million stored calls,
---   rounded down by at most 1/64 beyond that. by_latency includes lost calls.
+--   rounded down by at most 1/64 beyond that. latency_histogram includes lost calls.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.

@@ -1,10 +1,10 @@
 //! The options: declared here and nowhere else.
 
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod diff;
 mod keep;
 mod top;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod ui;
 
 use std::ffi::OsString;
@@ -18,11 +18,11 @@ use fathom_session::Share;
 
 use crate::help;
 
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
 pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
 
 /// Record the storage I/O of programs, and explain what is slow
@@ -61,27 +61,27 @@ pub enum Action {
     /// Record a command and its children, running processes, or the whole machine
     Record(Box<RecordArgs>),
     /// Summarize a session: programs, files, calls, latencies, errors, losses
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Report(ReportArgs),
     /// Find problems in the I/O, what they cost, and how to fix them; exit status 1 if there are
     /// findings
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Diagnose(DiagnoseArgs),
     /// Compare two sessions, or two sets of sessions; differences within noise are marked. Exit
     /// status 1 if the second is worse
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Diff(DiffArgs),
     /// Run an SQL statement on a session
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Query(QueryArgs),
     /// Print sums over any window of a session in any number of time buckets, or its single calls
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Zoom(ZoomArgs),
     /// Open sessions in the browser, including recordings in progress
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Ui(UiArgs),
     /// Convert a session to the format of another tool: perfetto, strace, dio, csv, ...
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Export(ExportArgs),
     /// Make a session from a log of strace or DIO
     Import(ImportArgs),
@@ -97,7 +97,7 @@ pub enum Action {
     /// Make a session from a raw capture (record --raw); needs no privileges
     Replay(ReplayArgs),
     /// Worker process in which another fathom runs a user's SQL
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[command(name = fathom_query::worker::ARGUMENT, hide = true)]
     SqlWorker,
 }
@@ -214,7 +214,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub keep: KeepOptions,
     /// The page.
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[command(flatten)]
     pub page: RecordUiOptions,
     /// Which tasks, files, and calls. Last, because its heading applies to every option after it.
@@ -329,7 +329,7 @@ pub struct ReplayArgs {
 }
 
 /// Format of a report.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ReportFormat {
     /// For a terminal
@@ -341,7 +341,7 @@ pub enum ReportFormat {
 }
 
 /// Options of `report`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Directory of the session
@@ -355,7 +355,7 @@ pub struct ReportArgs {
 }
 
 /// Format of a diagnosis.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DiagnosisFormat {
     /// For a terminal
@@ -367,7 +367,7 @@ pub enum DiagnosisFormat {
 }
 
 /// Options of `diagnose`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 pub struct DiagnoseArgs {
     /// Directory of the session
@@ -381,7 +381,7 @@ pub struct DiagnoseArgs {
 }
 
 /// Options of `query`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(after_help = help::relations())]
 pub struct QueryArgs {
@@ -408,7 +408,7 @@ pub struct QueryArgs {
 }
 
 /// The key of the sums.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ByArg {
     /// One sum per bucket
@@ -428,7 +428,7 @@ pub enum ByArg {
 }
 
 /// Options of `zoom`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(
     after_help = help::TIMES.to_owned() + "
@@ -444,7 +444,7 @@ pub struct ZoomArgs {
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// End of the window [default: after the last call]
-    #[arg(long, alias = "to", value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Minimum number of time buckets
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -488,14 +488,14 @@ pub struct ZoomArgs {
 }
 
 /// Options of `export`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(after_help = help::export_formats())]
 pub struct ExportArgs {
     /// Directory of the session
     pub session: PathBuf,
     /// The format
-    #[arg(long, alias = "to", value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     pub format: fathom_export::Format,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]

@@ -36,7 +36,7 @@ const FULL_BYTES: u64 = 64 << 20;
 /// Most bytes that go into a merged part.
 const MAX_BYTES: u64 = 256 << 20;
 /// Row groups of this size are copied as they are, smaller ones are encoded
-/// anew together with their neighbours.
+/// anew together with their neighbors.
 const COPY_ROWS: i64 = 1 << 17;
 /// How often a part's rows have been merged: in powers of [`FAN_IN`].
 pub(crate) fn tier(part: &PartInfo) -> u32 {
