@@ -1,4 +1,4 @@
-//! What can go wrong with a session.
+//! Errors of sessions.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub enum SessionError {
     /// `force` was given, but what is there is not a session.
     #[error("{}: {reason}, so it is not replaced; remove it yourself, or choose another directory", path.display())]
     NotReplaceable {
-        /// The directory, or what stands in the way inside it.
+        /// The directory, or the obstacle inside it.
         path: PathBuf,
         /// Why it is not taken for a session's.
         reason: &'static str,
@@ -37,7 +37,7 @@ pub enum SessionError {
     NotASession {
         /// The path.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing part.
         reason: &'static str,
     },
 
@@ -46,7 +46,7 @@ pub enum SessionError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 
@@ -66,7 +66,7 @@ pub enum SessionError {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `create`, `write`, ...
+        /// The failed operation: `create`, `write`, ...
         action: &'static str,
         /// On which file.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum SessionError {
     Parquet {
         /// The part, or the table's folder.
         path: PathBuf,
-        /// What Parquet says.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
 
@@ -88,7 +88,7 @@ pub enum SessionError {
     Part {
         /// The part.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 
@@ -97,7 +97,7 @@ pub enum SessionError {
     BadBatch {
         /// The table.
         table: &'static str,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
 
@@ -159,7 +159,7 @@ impl SessionError {
         move |source| SessionError::Parquet { path, source }
     }
 
-    /// Whether the disk, or somebody's share of it, is full.
+    /// Whether the disk or a quota is full.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             SessionError::Io { source, .. } => is_full(source),
