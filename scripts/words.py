@@ -17,7 +17,9 @@ SKIPPED = re.compile(r"^(scripts/words\.|tests/python/.*\.json|tests/unseen/(?!R
 TEXT = re.compile(r"^(.*\.md|(crates|tests|benches|fuzz)/.*\.(rs|sql)|bpf/.*\.(c|h|def)|web/src/.*\.tsx?)$")
 # A comment, or a string: one with a blank is for people.
 COMMENT = re.compile(r"^\s*(?://[/!]?|--|\*|/\*\*?)(?:\s|$)(.*)|.*?\s//\s(.*)|.*?/\*\s(.*)\*/")
-STRING = re.compile(r'"((?:[^"\\]|\\.)*)"|`([^`]*)`|^([^"]*)"|"([^"]*\\?)$')
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"|`([^`]*)`|"([^"]*\\?)$')
+# The rest of a string that the line before left open with a backslash.
+CONTINUED = re.compile(r'^((?:[^"\\]|\\.)*)(?:"|\\$)')
 
 
 def rules():
@@ -44,6 +46,10 @@ def pieces(path, lines):
             if not fenced and not line.startswith(("    ", "#", "```")):
                 yield number, re.sub(r"`[^`]*`|\]\([^)]*\)", "``", line)
             continue
+        continued = number > 1 and lines[number - 2].endswith("\\") and CONTINUED.match(line)
+        if continued:
+            yield number, continued[1]
+            line = line[continued.end():]
         comment = COMMENT.match(line)
         if comment:
             text = next(group for group in comment.groups() if group is not None)

@@ -295,9 +295,9 @@ fn logs_of_other_forms() {
         (&["-f", "-ttt", "-T", "-y"], ""),
         (&["-f", "-ttt", "-T", "-yy"], ""),
         (&["-f", "-tt", "-T", "-y"], "the date"),
-        (&["-f", "-t", "-y"], "how long calls took"),
+        (&["-f", "-t", "-y"], "durations of calls"),
         (&["-f", "-r", "-T"], "the time of day"),
-        (&["-ttt", "-T"], "where symbolic links led"),
+        (&["-ttt", "-T"], "targets of symbolic links"),
         (&["-ff", "-ttt", "-T", "-y"], ""),
     ];
     for (options, missing) in forms {

@@ -269,7 +269,7 @@ fn mapped_file() -> std::io::Result<()> {
     fs::File::open(first.path()).map(drop)
 }
 
-/// The perf counters. Virtual machines often lack those of the processor.
+/// The perf counters. Virtual machines often lack the hardware ones.
 fn counters() -> Check {
     let all = perf_counters_here();
     let names = |counted: bool| {

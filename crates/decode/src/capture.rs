@@ -43,13 +43,17 @@ pub enum CaptureError {
     #[error("the capture could not be read or written: {0}")]
     Io(#[from] io::Error),
     /// The file is something else.
-    #[error("this is no capture: it does not begin with FATHMCAP; give a file that fathom wrote")]
+    #[error(
+        "not a fathom capture (it does not begin with FATHMCAP); pass a file written by `record --raw`"
+    )]
     NotACapture,
     /// The file is of a later version.
-    #[error("the capture is of version {0}, this fathom reads {VERSION}; use a newer fathom")]
+    #[error("the capture has version {0}, this fathom reads {VERSION}; use a newer fathom")]
     Version(u32),
     /// The file was written on a machine of the other byte order.
-    #[error("the capture was written on a machine of another byte order; replay it on such a one")]
+    #[error(
+        "the capture was written on a machine with another byte order; replay it on such a machine"
+    )]
     ByteOrder,
     /// The file ends inside its head.
     #[error("the capture is cut off before its first record; record again")]
@@ -58,7 +62,7 @@ pub enum CaptureError {
     #[error("the header of the capture is damaged: {0}")]
     Header(#[from] serde_json::Error),
     /// A frame says something impossible.
-    #[error("the capture is damaged at byte {at}: {what}; what stands before was read")]
+    #[error("the capture is damaged at byte {at}: {what}; the records before it were read")]
     Damaged {
         /// Where the frame begins.
         at: u64,
@@ -310,7 +314,7 @@ fn chunk(mut body: Vec<u8>) -> Result<Frame, &'static str> {
     let ring = match ring {
         0 => Ring::Slot,
         1 => Ring::Wide,
-        _ => return Err("a chunk is of no known ring"),
+        _ => return Err("a chunk has an unknown ring"),
     };
     body.drain(..8);
     Ok(Frame::Chunk(RawChunk {

@@ -400,7 +400,7 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
         RECORD_CALL | RECORD_CACHED_CALL | RECORD_OPERATION => {
             known(u16::from_ne_bytes([*s0, *s1]))?;
         }
-        // Their times are at the same offsets as those of a call.
+        // Their times are at the same offsets as a call's.
         RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_SPAN | RECORD_COUNTERS => {}
         0 => return Err(DecodeError::Empty),
         _ => {

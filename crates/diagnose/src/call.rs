@@ -58,7 +58,7 @@ pub struct Call<'a> {
     pub tid: i32,
     /// Name of the thread.
     pub comm: &'a str,
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
     /// Its name.
     pub syscall: &'a str,
@@ -69,7 +69,7 @@ pub struct Call<'a> {
     /// Whether it is one whose duration is no time that its thread spent: others were on their way
     /// at the same time, or the thread did not wait for it.
     pub asynchronous: bool,
-    /// What it returned; `None` when it had not.
+    /// Its return value; `None` if it had not returned.
     pub ret: Option<i64>,
     /// Name of the error.
     pub errno: Option<&'a str>,
@@ -181,7 +181,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The descriptor that the call made: of open, dup and their kin.
+    /// The descriptor that the call created: by open, dup, and their variants.
     pub fn new_fd(&self) -> Option<i32> {
         let makes = match self.kind {
             Kind::Open | Kind::Dup => true,
@@ -213,7 +213,7 @@ pub(crate) fn has_flag(flags: &str, flag: &str) -> bool {
     false
 }
 
-/// What the name of a call says of it.
+/// Properties that follow from the name of a call.
 #[derive(Clone, Copy)]
 struct NameTraits {
     kind: Kind,

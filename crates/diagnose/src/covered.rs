@@ -44,7 +44,7 @@ impl Covered {
         }
     }
 
-    /// What they cover, nanoseconds.
+    /// The covered time, nanoseconds.
     pub(crate) fn ns(&self) -> i64 {
         let recent: i64 = self.recent.iter().map(|(start, end)| end - start).sum();
         self.summed_ns.saturating_add(recent)

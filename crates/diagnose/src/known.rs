@@ -81,7 +81,7 @@ const fn only(
     }
 }
 
-/// The same if one of these files exists, too.
+/// The same if one of these files exists in the same directory.
 const fn only_beside(
     rules: &'static [&'static str],
     files: &'static [&'static str],
@@ -461,12 +461,12 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// What to say to people who run a program of which this was found.
+/// Advice for users of a known program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     /// Name of the program.
     pub(crate) name: &'static str,
-    /// What to set.
+    /// The setting.
     pub(crate) text: &'static str,
     /// Whether the rule's own advice is wrong for it.
     pub(crate) alone: bool,

@@ -40,12 +40,12 @@ impl Row<'_> {
     }
 }
 
-/// A request to a device that has completed, whoever made it.
+/// A completed block request of any process.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Device.
     pub device: &'a str,
-    /// What it did: `read`, `write`, `flush`.
+    /// The operation: `read`, `write`, `flush`.
     pub op: &'a str,
     /// Bytes moved.
     pub bytes: i64,
@@ -61,7 +61,7 @@ pub struct Request<'a> {
     pub tid: Option<i32>,
     /// Name of that thread.
     pub comm: &'a str,
-    /// What it was made of.
+    /// Its bios.
     pub bios: &'a [Bio],
 }
 
@@ -82,7 +82,7 @@ pub enum Origin {
     Other,
 }
 
-/// What a file system submitted at once.
+/// The unit in which a file system submits I/O.
 #[derive(Clone, Copy, Debug)]
 pub struct Bio {
     /// Request that caused it.
@@ -143,7 +143,7 @@ pub struct Interrupt<'a> {
     pub name: &'a str,
 }
 
-/// What was seen below one request.
+/// Events below one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Below {
     /// Pages that were not in memory.
@@ -164,7 +164,7 @@ pub struct Below {
     /// Of which in wait for a thread, which is `waker_tid` of the longest,
     /// nanoseconds.
     pub lock_wait_ns: i64,
-    /// Who ended the longest of these waits.
+    /// The thread that ended the longest of these waits.
     pub waker_tid: i32,
     /// The longest of these waits.
     longest_lock_ns: i64,
@@ -191,9 +191,8 @@ pub(crate) struct Layers {
     bios: HashMap<i64, Vec<Bio>>,
 }
 
-/// Tables of layers with the columns that are read, and the column that tells how far
-/// in time a batch of them reaches. In the order in which batches of one moment are
-/// to be fed.
+/// Tables of layers with the columns to read, and the column that limits a batch in time. In the
+/// order in which batches of one time must be fed.
 pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
     (
         &WAITS,
@@ -259,7 +258,7 @@ pub(crate) fn columns(table: &Table) -> Option<&'static [&'static str]> {
 }
 
 impl Layers {
-    /// What was seen below a request, which has ended.
+    /// Events below a request that has ended.
     pub(crate) fn take(&mut self, rid: i64) -> Below {
         // Most sessions have no layers.
         if self.young.is_empty() && self.old.is_empty() {

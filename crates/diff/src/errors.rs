@@ -1,6 +1,6 @@
-//! What an error says: not every call that fails is a fault.
+//! The meaning of errors: not every call that fails is a fault.
 
-/// What an error is to somebody who guards a program.
+/// The meaning of an error for the regression gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
     /// The answer to a question: whether there is such a file, whether it is a terminal,
@@ -45,7 +45,7 @@ const LOOK_UPS: [&str; 10] = [
     "unlink",
 ];
 
-/// What an error of a call says.
+/// The meaning of a call's error.
 pub(crate) fn kind(syscall: &str, errno: &str) -> ErrorKind {
     let begins = |names: &[&str]| names.iter().any(|name| syscall.starts_with(name));
     let answer = match errno {

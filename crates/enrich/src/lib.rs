@@ -11,12 +11,12 @@
 //! handles of the kernel side with one identity (hard links, reused handles) share an id; a
 //! recycled inode has another generation and gets another id.
 //! - A call may name a handle whose record is still to come, or lost. The file gets its id at once,
-//! and the rest when the record arrives. If it then turns out to be a file that already has an id,
-//! further calls use that one, and the row of the first id has the same identity.
+//!   and the rest when the record arrives. If it then turns out to be a file that already has an
+//!   id, further calls use that one, and the row of the first id has the same identity.
 //! - stat returns device and inode, not the generation. Such a file is the latest known generation
-//! of that inode; if there is none, a new one with generation null, which the first record of that
-//! inode completes. Its path is the passed one, marked as not complete, because it may lead there
-//! through symbolic links. Its type comes from stat.
+//!   of that inode; if there is none, a new one with generation null, which the first record of
+//!   that inode completes. Its path is the passed one, marked as not complete, because it may lead
+//!   there through symbolic links. Its type comes from stat.
 //! - Ids are forgotten beyond [`EnrichOptions::max_files`]; the file gets a new
 //!   id when it is used again, and its rows share the identity.
 //!

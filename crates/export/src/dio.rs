@@ -1,6 +1,5 @@
 //! DIO's JSON documents, one per line: events, and one document per path (`doc_type` EventPath)
-//! before the first event of its file. The fields are those that DIO's tracer writes and its back
-//! end adds.
+//! before the first event of its file. The fields are the fields of DIO's tracer and back end.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -78,19 +78,19 @@ impl Format {
         },
         Format {
             name: "chrome",
-            what: "JSON trace events for chrome://tracing and viewers like it",
+            what: "JSON trace events for chrome://tracing and similar viewers",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(chrome::Chrome::new(e.meta)))),
         },
         Format {
             name: "strace",
-            what: "text as by strace -f -y -s 0 with nanoseconds",
+            what: "text in the format of strace -f -y -s 0, with nanoseconds",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(strace::Strace::new(e.db, e.meta)?))),
         },
         Format {
             name: "dio",
-            what: "DIO's JSON documents, one a line",
+            what: "DIO's JSON documents, one per line",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta)?))),
         },
@@ -120,7 +120,7 @@ impl Format {
         },
         Format {
             name: "ndjson",
-            what: "table syscalls, an object a line",
+            what: "table syscalls, one object per line",
             binary: false,
             make: Make::Table(output::Format::Ndjson),
         },

@@ -157,13 +157,13 @@ impl Exporter for Strace {
             return Vec::new();
         }
         vec![format!(
-            "{} of io_uring and AIO left out: strace shows the calls that submit them only",
+            "{} of io_uring and AIO left out: strace shows only the calls that submit them",
             counted(self.operations, "operation", "operations")
         )]
     }
 }
 
-/// The arguments that strace prints at the start of the call, and those that it prints at its
+/// The arguments that strace prints at the start of the call, and the ones that it prints at its
 /// return.
 fn arguments(
     row: &Row<'_>,

@@ -148,7 +148,7 @@ pub(crate) fn read(
         if reader.unpathed {
             source
                 .not_observable
-                .push("paths of files whose tag no path document tells".into());
+                .push("paths of files without a path document for their tag".into());
         }
         source.not_observable.extend(not_kept);
     }
@@ -334,13 +334,13 @@ impl Kept {
         if self.odd_signatures > 0 {
             let n = self.odd_signatures;
             lines.push(format!(
-                "{n} signatures that are no hexadecimal number of 64 bits"
+                "{n} signatures that are not 64-bit hexadecimal numbers"
             ));
         }
         if self.altered_buffers > 0 {
             lines.push(format!(
-                "{} captured buffers whose text has not as many bytes as were captured: what is \
-                 not UTF-8 was replaced in it",
+                "{} captured buffers whose text has another length than the captured bytes: bytes that are \
+                 not UTF-8 were replaced",
                 self.altered_buffers
             ));
         }

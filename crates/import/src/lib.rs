@@ -100,7 +100,7 @@ pub struct Outcome {
     pub format: Format,
     /// Calls in the session.
     pub calls: u64,
-    /// What was read from the log.
+    /// The source of the session.
     pub source: ImportSource,
     /// Lines that were not understood, the first of them, escaped.
     pub bad_examples: Vec<String>,
@@ -108,7 +108,7 @@ pub struct Outcome {
 
 /// Makes a session in `output` from `files`: one log, or the files that `strace -ff` writes per
 /// thread. `format` is detected if it is not given. `progress` receives from time to time the
-/// number of bytes read and their total; `options` are those of the session's writer.
+/// number of bytes read and their total; `options` configure the session's writer.
 ///
 /// # Errors
 /// If a file cannot be read, has no known format, or has no times, and the errors of

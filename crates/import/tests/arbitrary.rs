@@ -74,7 +74,7 @@ proptest! {
         }
         if let Some(outcome) = imported(&text, format("strace")) {
             let source = &outcome.source;
-            // A start without its end becomes a row in addition to that of the line.
+            // A start without its end becomes an additional row.
             let most = source.lines + 1;
             prop_assert!(outcome.calls + source.other_calls + source.bad_lines <= most + source.lines);
             if before {

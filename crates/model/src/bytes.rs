@@ -28,8 +28,8 @@ pub fn escape_invalid_utf8(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// The bytes behind a text that [`escape_invalid_utf8`] made: `\xHH` stands for a byte that is not
-/// UTF-8, and then `\\` for a backslash. A text in which the bytes so written
-/// would be valid UTF-8 is meant as it stands.
+/// UTF-8, and then `\\` for a backslash. If the resulting bytes would be valid UTF-8, the text was
+/// not escaped.
 pub fn of_text(text: &str) -> Cow<'_, [u8]> {
     if !text.contains("\\x") {
         return text.as_bytes().into();

@@ -46,7 +46,7 @@ pub struct SessionMeta {
     /// Layers that a recording can have, and whether this one has them.
     #[serde(default)]
     pub layers: Vec<RecordedLayer>,
-    /// Counts; if the recorder was killed, those of its last second.
+    /// Counts; if the recorder was killed, as of its last second.
     #[serde(default)]
     pub totals: Totals,
     /// Rows in the parts of each table when the session was closed; empty before. They show
@@ -321,8 +321,8 @@ pub struct Totals {
     pub records: Records,
 }
 
-/// Records of the layers below the calls, both those that fit into the kernel's rings and those
-/// that did not (table `losses` has the latter).
+/// Records of the layers below the calls, including records that did not fit into the kernel's
+/// rings (table `losses` counts them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerCounts {
     /// Requests to devices: rows of table `block`.

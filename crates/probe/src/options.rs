@@ -7,7 +7,7 @@ use crate::perf_counters::PerfCounters;
 use crate::selection::Selection;
 use crate::{Content, Detail};
 
-/// What to record, and how?
+/// The data to record.
 #[derive(Clone, Debug)]
 pub struct ProbeOptions {
     /// How much is read of each call.

@@ -3,7 +3,7 @@
 //!
 //! A *cell* is the activity of one key (a thread, a call, a file) in one bucket of time: [`Sum`].
 //! The width of a bucket is 2^shift nanoseconds and its start is a multiple of the width, so
-//! buckets of one width nest in those of any larger one.
+//! buckets of one width nest in buckets of any larger one.
 //!
 //! A *segment* holds the cells of the rows of some parts of a table, which its
 //! range of part numbers names: one block a dimension, with the narrowest
@@ -63,7 +63,7 @@ pub enum PyramidError {
     #[error("the pyramid could not be read or written: {0}")]
     Io(#[from] std::io::Error),
     /// A block is damaged: the segment must be made again from the rows.
-    #[error("the pyramid is damaged: {0}; `fathom zoom --rebuild` makes it anew from the tables")]
+    #[error("the pyramid is damaged: {0}; `fathom zoom --rebuild` rebuilds it from the tables")]
     Damaged(&'static str),
     /// A later version of the format.
     #[error("the pyramid is of version {0}, which this fathom does not know; use a newer fathom")]

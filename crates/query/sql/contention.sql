@@ -42,8 +42,8 @@ sequences AS (
     SELECT rid, hash(list(step ORDER BY ts_ns, depth, step)) AS sequence
     FROM steps SEMI JOIN (SELECT rid FROM ends WHERE n > 2) USING (rid) GROUP BY rid
 ),
--- Similar calls of one thread are summed up before they are compared with those of other threads,
--- so that no call is read twice or held in memory.
+-- Similar calls of one thread are summed up before they are compared with other threads' calls, so
+-- that no call is read twice or held in memory.
 alike AS (
     SELECT
         pid, tid, syscall, bytes, sequence, count(*) AS calls, sum(dur_ns) AS total_ns,

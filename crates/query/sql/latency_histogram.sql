@@ -13,7 +13,7 @@ SELECT
     CASE WHEN bucket < 39 THEN 1::BIGINT << (bucket + 1) END AS below_ns,
     bounded(sum(calls)) AS calls, bounded(sum(lost)) AS lost
 FROM (
-    -- The bucket of each step instead of that of each call: there are few steps.
+    -- The bucket of each step instead of each call's bucket: there are few steps.
     SELECT syscall, duration_bucket(step) AS bucket, calls, 0 AS lost
     FROM (
         SELECT syscall, duration_step(dur_ns) AS step, count(*) AS calls

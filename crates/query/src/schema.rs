@@ -16,7 +16,7 @@ pub struct Relation {
     pub name: &'static str,
     /// Whether it is a view.
     pub view: bool,
-    /// What a row is.
+    /// The meaning of a row.
     pub doc: String,
     /// Its columns, in order.
     pub columns: Vec<RelationColumn>,
@@ -31,7 +31,7 @@ pub struct RelationColumn {
     pub sql_type: String,
     /// Whether it may be null; `None` for a view's.
     pub nullable: Option<bool>,
-    /// What it means.
+    /// The meaning of the column.
     pub doc: String,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct View {
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));
 
-/// Names of the views, those of tables `session` and `findings`, which have no parts, included.
+/// Names of the views, including tables `session` and `findings`, which have no parts.
 pub fn view_names() -> impl Iterator<Item = &'static str> {
     ["session", "findings"]
         .into_iter()
@@ -22,7 +22,7 @@ pub fn view_names() -> impl Iterator<Item = &'static str> {
 
 /// The parsed comments of a view.
 pub(crate) struct Doc {
-    /// What one row is.
+    /// The meaning of a row.
     pub row: String,
     /// Name and meaning of each column.
     pub columns: Vec<(String, String)>,

@@ -209,8 +209,8 @@ fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.probe.content == Content::Plain {
         warnings.push(format!(
-            "--content plain: the session will hold the first {} bytes of every read and \
-             write, passwords and keys among them; guard it as you guard those files",
+            "--content plain: the session will contain the first {} bytes of every read and \
+             write, including passwords and keys; protect it like those files",
             plan.probe.content_max
         ));
     }

@@ -11,7 +11,7 @@ use crate::{error, filter};
 const HEAD: &str =
     "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
 
-/// What the addresses answer.
+/// The types of all answers.
 fn answers() -> String {
     let mut all = vec![
         error::Problem::decl(),
@@ -26,7 +26,7 @@ fn answers() -> String {
     file(row, all)
 }
 
-/// What is wrong, as `fathom diagnose --format json` says it.
+/// The problems, as in `fathom diagnose --format json`.
 fn diagnosis() -> String {
     use fathom_diagnose::{
         Activity, Also, Confidence, Diagnosis, Evidence, Example, Finding, Group, More,
@@ -54,7 +54,7 @@ fn diagnosis() -> String {
     )
 }
 
-/// What has changed, as `fathom diff --format json` says it.
+/// The changes, as in `fathom diff --format json`.
 fn comparison() -> String {
     use fathom_diff::{
         Change, Diff, Figure, FindingChange, Guard, Headline, Method, Metric, Outcome, Row,
@@ -158,7 +158,7 @@ fn the_page_has_the_types_of_the_answers() {
 #[test]
 fn the_page_has_the_types_of_diagnoses() {
     let made = diagnosis();
-    // What is left out of the answer when it is not known must be so for the page.
+    // Fields that may be missing in an answer must be optional in the page's types, too.
     assert!(made.contains("function?: string") && made.contains("code?: Array<Site>"));
     check("diagnosis.ts", &made);
 }

@@ -29,11 +29,11 @@ pub enum SessionError {
     },
 
     /// Another recorder writes to the directory.
-    #[error("{} is being recorded by another process; stop that one first, or choose another directory", .0.display())]
+    #[error("{} is being recorded by another process; stop that process first, or choose another directory", .0.display())]
     Busy(PathBuf),
 
     /// The path does not lead to a session.
-    #[error("{} is not a session: {reason}; give the directory that `fathom record` wrote", path.display())]
+    #[error("{} is not a session: {reason}; pass a directory written by `fathom record`", path.display())]
     NotASession {
         /// The path.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum SessionError {
     },
 
     /// `session.json` cannot be understood.
-    #[error("{} is damaged: {reason}; the Parquet parts in the folders beside it can still be read by themselves", path.display())]
+    #[error("{} is damaged: {reason}; the Parquet parts in its folders can still be read by other programs", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum SessionError {
     },
 
     /// A batch does not have the columns of its table.
-    #[error("batch for table {table} is malformed: {reason}; this is an error in fathom")]
+    #[error("batch for table {table} is malformed: {reason}; this is a defect of fathom")]
     BadBatch {
         /// The table.
         table: &'static str,

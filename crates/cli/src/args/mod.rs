@@ -164,7 +164,7 @@ pub struct RecordArgs {
     /// How much to read per call
     #[arg(long, value_enum, default_value = "full")]
     pub detail: DetailArg,
-    /// What to store of the bytes that calls read and write
+    /// Content to store per call
     #[arg(long, value_enum, default_value = "none")]
     pub content: ContentArg,
     /// Where to hash, with --content hash [default: kernel]

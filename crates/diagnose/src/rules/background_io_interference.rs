@@ -22,7 +22,7 @@ use crate::under_way::UnderWay;
 const WINDOW_NS: i64 = 100_000_000;
 /// Windows that are kept open for calls that return late.
 const OPEN_WINDOWS: usize = 32;
-/// What a busy background thread moves in a window, bytes: 10 MiB a second.
+/// The bytes that a busy background thread moves in a window: 10 MiB per second.
 const BUSY_BYTES: i64 = 1 << 20;
 /// Or how long it is in calls that move much: where many share a device none of them gets far.
 const BUSY_NS: i64 = WINDOW_NS / 2;
@@ -66,7 +66,7 @@ static INFO: RuleInfo = RuleInfo {
     not_when: "Not when no user waits for the answers of the foreground threads.",
     bad: "for (level = 0; level < 7; level++)\n    start_thread(compact, level);     /* all at once */",
     good: "for (level = 0; level < 7; level++)\n    queue(compact, level);            /* two threads, */\nlimit_rate(50 << 20);                 /* \
-           50 MiB a second */",
+           50 MiB per second */",
     reference: "DIO, section IV-C: RocksDB's compactions and its clients' 99th percentile; SILK (USENIX ATC 2019)",
 };
 
@@ -282,7 +282,7 @@ impl Rule for BackgroundIoInterference {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        // What the open windows hold is added to a copy.
+        // The open windows are added to a copy.
         let mut all: Bounded<Who, Foreground> = Bounded::new(|_| 0);
         for (key, own) in self.foreground.iter() {
             let copy = all.entry(*key);
@@ -295,7 +295,7 @@ impl Rule for BackgroundIoInterference {
         for window in self.windows.values() {
             settle(window, &mut all);
         }
-        // Of the calls of one name those that lose most are shown.
+        // Among the calls of one name, the calls that lose most are shown.
         let mut losses: BTreeMap<(i32, u64), Vec<(&Foreground, Loss)>> = BTreeMap::new();
         for ((pid, name, _), own) in all.iter() {
             if let Some(loss) = loss(own) {
@@ -317,7 +317,7 @@ impl Rule for BackgroundIoInterference {
     }
 }
 
-/// What calls of a sort lose while others are busy.
+/// The loss of similar calls while other threads are busy.
 struct Loss {
     /// Busy threads.
     k: usize,

@@ -53,7 +53,7 @@ struct Spin {
     errno: String,
     file_id: Option<i64>,
     path: Text,
-    /// Number of the name that it tries now, and that of the one before.
+    /// Number of the name that it tries now, and of the previous one.
     name: u64,
     before: u64,
     /// Failures before a pause that was longer, and their time.
@@ -261,7 +261,7 @@ impl Rule for BusyRetry {
                 ),
             };
             out.extend(found(run, *tid, spin, total, &name, &condition).map(|found| Found {
-                // What is not there has no file.
+                // A missing name has no file.
                 costs: Costs::of(spin.kind.as_slice()).of_all_files(),
                 ..found
             }));
@@ -269,7 +269,7 @@ impl Rule for BusyRetry {
     }
 }
 
-/// What a thread does on a descriptor or a name.
+/// Calls of a thread on a descriptor or a name.
 fn found(run: &Run, tid: i32, spin: &Spin, total: (u64, u64, i64), name: &str, condition: &str) -> Option<Found> {
     let (rows, failures, cost) = total;
     let share = cost as f64 / run.span_ns.max(1) as f64;

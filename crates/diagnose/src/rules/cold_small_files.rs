@@ -116,7 +116,7 @@ impl Default for ColdSmallFiles {
     }
 }
 
-/// What both paths lie in.
+/// The common directory of both paths.
 fn common<'a>(a: &'a str, b: &str) -> &'a str {
     let mut common = a;
     loop {
@@ -147,7 +147,7 @@ impl Rule for ColdSmallFiles {
         if request.op != "read" {
             return;
         }
-        // Those of processes that are not recorded are somebody else's matter.
+        // Requests of unrecorded processes do not count.
         let bio = request.bios.iter().find(|bio| bio.cause_pid.is_some());
         let cause = bio.and_then(|bio| Some((bio.cause_pid?, bio.submit_rid.or(bio.rid)?)));
         let (Some((pid, rid)), Some(queued_at_ns)) = (cause, request.queued_at_ns) else { return };

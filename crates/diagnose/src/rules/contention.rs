@@ -39,7 +39,7 @@ static INFO: RuleInfo = RuleInfo {
            tenth of the thread's time or more; or several threads do so together that each wait \
            less often, such as the processes of a script. Writes: two or more threads write to one \
            file, and the median of writes that started while another thread's write was in progress \
-           is at least twice that of the other writes, with 100 or more of each.",
+           is at least twice the median of the other writes, with 100 or more of each.",
     cost: "the time of the waits; for writes, the time of overlapping writes beyond what the same \
            number takes alone",
     advice: "Hold the lock for less time (no fsync, no computation under it), or split it by range \

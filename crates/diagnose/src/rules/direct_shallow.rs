@@ -18,7 +18,7 @@ const MIN_CALLS: u64 = 128;
 const MIN_PART: f64 = 0.1;
 /// Bytes from which on a piece is large: what a device reads in about the time that a request takes by itself.
 const LARGE: i64 = 64 << 10;
-/// Share of the calls that go on where the one before ended, and that were not beside others.
+/// Share of the calls that continue where the previous one ended, and that ran alone.
 const MIN_SHARE: f64 = 0.9;
 /// Writes to a sync, from which on it is not a log whose records are made durable.
 const WRITES_A_SYNC: u64 = 16;

@@ -141,7 +141,7 @@ impl Rule for DuplicateOpen {
         {
             match (call.kind, sync) {
                 (Kind::Sync, sync) => *sync = Some(Example::of(call)),
-                // What it is may be asked for on the way.
+                // Its type may be queried in between.
                 (Kind::Stat | Kind::Fcntl, _) => {}
                 (Kind::Close, Some(sync)) => {
                     let only = &mut self.processes.entry(call.pid).only_sync;

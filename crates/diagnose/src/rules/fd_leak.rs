@@ -138,7 +138,7 @@ impl Default for FdLeak {
 }
 
 impl Process {
-    /// Whether descriptors that were used only at first are those of a way out that lacks a close.
+    /// Whether descriptors that were used only at first belong to a code path that lacks a close.
     fn forgets(&self, idle: &[(i64, u64, &Description)], until: i64, run: &Run) -> bool {
         let times: Vec<i64> = idle.iter().map(|(at, ..)| *at).collect();
         if idle.len() < MIN_OPEN || !grows(&times, until).from_the_first_on {
@@ -159,7 +159,7 @@ impl FdLeak {
     fn is_idle(&self, open: &Description, run: &Run) -> Option<u64> {
         let opened = open.opened.as_ref()?;
         let file = open.file.and_then(|id| run.state.files.get(id)).filter(|file| file.is_regular())?;
-        // A database keeps those of its tables.
+        // A database keeps the descriptors of its tables.
         let own_table = file.written > 0 && open.written == 0;
         let end = run.state.process(opened.pid).and_then(|p| p.ended_at_ns).unwrap_or(run.state.now_ns());
         let (used, unused) = (open.used_at_ns - opened.ts_ns, end - open.used_at_ns);

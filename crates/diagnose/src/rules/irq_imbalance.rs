@@ -29,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     about_calls: false,
     what: "Among threads that do the same work, one is interrupted much more during its requests \
            than the others, because all interrupts of a device or of timers arrive at the CPU on \
-           which it runs. Its requests take longer than those of its peers, and a thread that waits \
+           which it runs. Its requests take longer than its peers', and a thread that waits \
            for all of them waits for this one.",
     when: "Interrupt handlers take 4 times as large a fraction of a thread's time in calls and on \
            the CPU as of the median of its peers, which are the other threads of its process with \

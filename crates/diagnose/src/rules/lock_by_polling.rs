@@ -14,7 +14,7 @@ use crate::text::Text;
 
 /// Times that a process which had failed got the lock: once is chance.
 const MIN_WAITS: u64 = 2;
-/// Processes that are told from each other.
+/// Processes that are tracked separately.
 const MAX_PIDS: usize = 64;
 
 static INFO: RuleInfo = RuleInfo {
@@ -48,7 +48,7 @@ static INFO: RuleInfo = RuleInfo {
     reference: "flock(2), flock(1), mkdir(2)",
 };
 
-/// Who waits: the process that failed and who has started it.
+/// The waiting process: the one that failed, and its parent.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     pid: i32,
@@ -65,7 +65,8 @@ struct Lock {
     errno: String,
     failures: u64,
     failed_ns: i64,
-    /// Processes that failed, and those of them that have neither got it nor done something else since.
+    /// Processes that failed, and how many of them have neither acquired it nor done other work
+    /// since.
     pids: Vec<i32>,
     waiting: Vec<Waiter>,
     /// Process that got it last, and when it was removed or given up.
@@ -169,7 +170,7 @@ impl Lock {
     }
 }
 
-/// What a lock is.
+/// The kind of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Name(u64),
@@ -193,7 +194,7 @@ impl Default for LockByPolling {
     }
 }
 
-/// What a call does to a lock.
+/// The effect of a call on a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Act {
     Fails,
@@ -204,7 +205,7 @@ enum Act {
     Removes,
 }
 
-/// What a call of the kernel's locks does.
+/// The effect of a call on the kernel's locks.
 fn on_file(call: &Call) -> Option<(Key, Act)> {
     let (takes, gives_up) = match call.kind {
         Kind::Close => (false, true),
@@ -232,7 +233,7 @@ fn name<'a>(call: &Call<'a>) -> Option<&'a str> {
     }
 }
 
-/// What a call that makes or removes a name does.
+/// The effect of a call that creates or removes a name.
 fn on_name(call: &Call) -> Option<(Key, Act)> {
     let key = match call.kind {
         Kind::Link | Kind::Symlink => call.path2_key(),
@@ -253,8 +254,9 @@ fn on_name(call: &Call) -> Option<(Key, Act)> {
 }
 
 impl LockByPolling {
-    /// A process writes, or tries another lock: it does something else than wait. Unless it writes beside the name that it wants to make: the file may be one that
-    /// it links to that name.
+    /// A process that writes, or tries another lock, does other work instead of waiting. Exception:
+    /// a write in the directory of the name that it wants to create, because it may link the file
+    /// to that name.
     fn works(&mut self, call: &Call) {
         let Some(Some(key)) = self.waits_for.get(&call.pid) else { return };
         let Some(lock) = self.locks.get_mut(key) else { return };
@@ -471,7 +473,7 @@ mod tests {
     fn few_attempts_are_enough_when_the_lock_is_free_meanwhile() {
         let found = fires("lock-by-polling", comes_back(false));
         assert_eq!(found[0].evidence[1].value, 6.0);
-        // Who tries once does something else then.
+        // After a single attempt the process does other work.
         silent("lock-by-polling", comes_back(true));
     }
 

@@ -40,7 +40,7 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Common in interpreters and loaders: strace -c of a start of Python or Ruby",
 };
 
-/// Processes that look for one path and are told from each other.
+/// Processes looking for one path that are tracked separately.
 const MAX_LOOKING: usize = 4;
 
 /// A process.
@@ -132,7 +132,7 @@ impl Rule for LookupStorm {
             let all = self.misses.entry(path);
             let own = all.iter().position(|misses| misses.pid == call.pid);
             let at = own.unwrap_or_else(|| {
-                // What further processes miss stays counted.
+                // Failed lookups of further processes stay counted.
                 all.truncate(MAX_LOOKING - 1);
                 all.push(Misses { pid: call.pid, ..Misses::default() });
                 all.len() - 1

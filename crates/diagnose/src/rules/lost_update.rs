@@ -55,12 +55,12 @@ struct Writer {
     /// The call that opened it, which nothing else has.
     opened: i64,
     pid: i32,
-    /// What other processes wrote since its position was set, with the last of these writes.
+    /// Writes of other processes since its position was set, with the last of them.
     foreign: Intervals,
     last: Option<Example>,
 }
 
-/// Who emptied and wrote a file.
+/// The process that emptied and wrote a file.
 #[derive(Debug)]
 struct Save {
     pid: i32,
@@ -200,7 +200,8 @@ impl LostUpdate {
         if name.path.is_empty() {
             name.path = Text::from(to);
         }
-        // What another process put there and this one did not look at, though it had read one before.
+        // Another process wrote this, and this process did not read it, although it had read an
+        // earlier version.
         let other = name.file.as_ref().filter(|(file, pid, _)| *file == old && *pid != call.pid);
         let reads = &mut self.reads;
         let newest_unread = reads.get(&(call.pid, old)).is_none();

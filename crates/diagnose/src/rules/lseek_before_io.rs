@@ -60,7 +60,7 @@ struct Stream {
     /// The call that opened the descriptor, before its first read or write, and seeks since then.
     opened: Option<i64>,
     opening: u64,
-    /// Where the descriptor stands; `None` when not known.
+    /// The position of the descriptor; `None` if unknown.
     position: Option<i64>,
     examples: Examples,
 }

@@ -107,7 +107,7 @@ impl Calls {
 struct Process {
     comm: Text,
     window: i64,
-    /// Those that only look.
+    /// Calls that only look.
     looks: Calls,
     /// How many make, change or remove something.
     changes: u64,
@@ -124,7 +124,7 @@ struct Process {
     /// The directory that was listed last, and stats of entries right after.
     listed: Option<String>,
     stats: u64,
-    /// Entries that these were about, and those of them that were opened then.
+    /// Entries of these calls, and how many of them were opened afterwards.
     entries: u64,
     opened: u64,
     entries_ns: i64,
@@ -201,7 +201,7 @@ impl Default for MetadataStorm {
     fn default() -> Self {
         Self {
             processes: Bounded::new(|process| process.total_calls + process.looks.count),
-            // Of those that are forgotten it is not known whether they are opened.
+            // For forgotten entries it is unknown whether they are opened.
             entries: Bounded::new(|entry| u64::from(entry.opened)),
         }
     }

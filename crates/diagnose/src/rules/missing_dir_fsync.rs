@@ -137,7 +137,7 @@ impl MissingDirFsync {
         if file.is_some_and(|f| f.is_volatile()) {
             return;
         }
-        // What is appended to is a log, there before and after.
+        // A file opened for appending is a log, which exists before and after.
         if !call.has_flag("O_APPEND") {
             *self.made.entry(id) = call.pid;
         }

@@ -16,9 +16,9 @@ use crate::text::Text;
 
 /// Syncs of a file that had just grown from which on they count.
 const MIN_SYNCS: u64 = 64;
-/// Share of such syncs among those of the file.
+/// Share of such syncs among all syncs of the file.
 const MIN_PART: f64 = 0.8;
-/// What a device writes in about the time that a request takes by itself, bytes.
+/// Bytes that a device writes in about the time of one request.
 const REQUEST: f64 = 65536.0;
 /// A sync that takes more times the median than this waited for something else than its metadata.
 const SLOW: i64 = 4;
@@ -76,7 +76,7 @@ struct Growth {
     /// Holes that were not filled yet.
     open: Intervals,
     filled: u64,
-    /// Time of the writes that left holes, and of those that filled them.
+    /// Time of the writes that left holes, and of the writes that filled them.
     hole_ns: i64,
     examples: Examples,
     hole_examples: Examples,

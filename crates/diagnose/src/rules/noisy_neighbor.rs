@@ -1,4 +1,4 @@
-//! `noisy-neighbor`: requests wait behind those of another process.
+//! `noisy-neighbor`: requests wait behind requests of another process.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -102,7 +102,7 @@ impl NoisyNeighbor {
     }
 }
 
-/// Who a request is for: the recorded process that caused it, else who submitted it.
+/// The beneficiary of a request: the recorded process that caused it, otherwise its submitter.
 fn owner(request: &Request) -> Option<i32> {
     let cause = request.bios.first().and_then(|bio| bio.cause_pid);
     cause.or(request.pid)

@@ -177,8 +177,8 @@ impl Rule for NonAtomicRewrite {
         }
         let written = self.length.remove(&id).unwrap_or(0);
         let file = context.file(call);
-        // What a file had when first seen is its length after this very open
-        // when that was the first.
+        // The size of a file when first seen is its size after this open, if this was the first
+        // one.
         let known = file.and_then(|f| f.size).unwrap_or(0);
         let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile() && !f.unlinked);
         let had = written.max(known);
@@ -199,7 +199,7 @@ impl Rule for NonAtomicRewrite {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let mut together: BTreeMap<(FileId, &str), Vec<(i32, &Rewrites)>> = BTreeMap::new();
         for ((pid, file), rewrites) in self.files.iter() {
-            // What is gone by now was not meant to last.
+            // Files that are gone by now were not meant to last.
             if run.state.files.get(*file).is_some_and(|f| f.unlinked) {
                 continue;
             }
@@ -218,7 +218,7 @@ impl Rule for NonAtomicRewrite {
     }
 }
 
-/// What a process, or several of one program, do to a file.
+/// The writes of a process, or of several of one program, to a file.
 fn found(run: &Run, pid: Option<i32>, file: FileId, all: &[(i32, &Rewrites)]) -> Found {
     let path = run.state.files.get(file).map_or("", |f| f.name());
     let comm = all.first().map_or("", |(_, rewrites)| &*rewrites.comm);

@@ -25,7 +25,7 @@ static INFO: RuleInfo = RuleInfo {
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
     what: "A process removes or empties many files on a file system mounted with the option \
-           `discard`. For each file the file system tells the device which blocks are free, and the \
+           `discard`. For each file the file system informs the device of the freed blocks, and the \
            call waits for the device's answer. On many devices this takes longer than a write.",
     when: "100 or more calls of one process that removed, replaced, or truncated files or closed \
            removed ones (unlink, rename, truncate, open with O_TRUNC, close) submitted discards and \

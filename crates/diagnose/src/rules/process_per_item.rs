@@ -38,8 +38,7 @@ static INFO: RuleInfo = RuleInfo {
            libraries, its interpreter's modules, and the system's settings (/etc, locales) are \
            loaded adds up to 20 % or more of the time of the starting process and to 20 % or more \
            of the started processes' own time; one process for all items saves only this part. \
-           Fewer processes are steps of a script rather than items, and more names are those of a \
-           build. If they run at the same time, the sums are divided by their average number.",
+           Fewer processes are steps of a script rather than items, and more names are typical of a build. If they run at the same time, the sums are divided by their average number.",
     cost: "time from the start of each process to its last call on a library, a module, or a \
            setting of the system before it reads or writes another file",
     advice: "Start one process for all items: one awk or sed program instead of a loop, `xargs` or \
@@ -60,7 +59,7 @@ struct Load {
     example: Option<Example>,
 }
 
-/// What a process has started.
+/// The processes that a process has started.
 #[derive(Debug, Default)]
 struct Started<'a> {
     count: usize,

@@ -24,7 +24,8 @@ const MIN_OF_CAREFUL: usize = 3;
 const MIN_ROUNDS: u64 = 3;
 /// Files of a directory that wait for it.
 const MAX_WAITING: usize = 1024;
-/// Times that something beside a new directory was made durable with such files in it.
+/// Number of times that an entry next to a new directory was made durable with such files in the
+/// directory.
 const MIN_POINTED: u64 = 2;
 /// Directories that a title names.
 const MAX_NAMED: usize = 2;
@@ -204,7 +205,7 @@ impl PublishUnsynced {
             };
         }
         inside.rounds += if any { times } else { 0 };
-        // Who makes the directory durable cares, be it for names only.
+        // A program that makes the directory durable cares, even if only about names.
         if any && call.kind == Kind::Sync {
             *self.syncing.entry(key_of(call.comm)) = true;
         }
@@ -236,7 +237,7 @@ impl PublishUnsynced {
         self.points(call, key, 1, context);
         let Some(waiting) = self.waiting.get_mut(&(call.pid, key)) else { return };
         let mut listed = Vec::new();
-        // It may be for the sake of these, as of a journal.
+        // It may serve these names, as in a journal.
         if std::mem::take(&mut waiting.others) > 0 {
             waiting.files.clear();
         }
@@ -267,7 +268,7 @@ fn is_kept(file: &FileState, path: &str) -> bool {
     file.is_regular() && !file.is_volatile() && !is_rebuilt(path) && !is_pid_or_lock(path)
 }
 
-/// Whether a name is that of another file in the same directory with something added, as `file.dpkg-new`.
+/// Whether a name is another name in the same directory plus a suffix, such as `file.dpkg-new`.
 fn is_variant(of: &str, path: &str) -> bool {
     let (longer, name) = (file_name(of), file_name(path));
     longer.len() > name.len() && !name.is_empty() && longer.contains(name)
@@ -646,7 +647,7 @@ mod tests {
             s
         };
         fires("publish-unsynced", run(true));
-        // What is unpacked can be unpacked again.
+        // Unpacked files can be unpacked again.
         silent("publish-unsynced", run(false));
     }
 }

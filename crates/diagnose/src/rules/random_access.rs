@@ -19,8 +19,8 @@ use crate::under_way::UnderWay;
 const MIN_READS: u64 = 64;
 /// Share of reads that jump.
 const MIN_JUMPS: f64 = 0.5;
-/// Share of the jumping reads' time that went into those that waited for the device: a few that
-/// wait cost more than many that find their page.
+/// Fraction of the jumping reads' time that waiting reads must take: a few waiting reads cost more
+/// than many that find their page.
 const MIN_MISSED: f64 = 0.5;
 /// Reads under way at a time, on average, from which on there is concurrency.
 const MAX_DEPTH: f64 = 2.0;

@@ -60,12 +60,12 @@ static INFO: RuleInfo = RuleInfo {
 struct Reader {
     comm: Text,
     heads: Heads,
-    /// Reads in order, and those of them that waited.
+    /// Reads in order, and how many of them waited.
     in_order: u64,
     bytes: i64,
     missed: Durations,
     missed_bytes: i64,
-    /// Those of the reads that waited that go backwards.
+    /// Waiting reads that go backwards.
     backwards: u64,
     /// All reads that waited.
     waited_ns: i64,
@@ -74,7 +74,7 @@ struct Reader {
     examples: Examples,
 }
 
-/// What the device gave of a file.
+/// Bytes of a file from the device.
 #[derive(Debug, Default)]
 struct Given {
     pages: Intervals,

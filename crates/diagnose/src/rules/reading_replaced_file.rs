@@ -16,7 +16,8 @@ use crate::text::Text;
 const MIN_READS: u64 = 3;
 /// Reads of the old file that go back in it or skip, from which on the reader does not just read on to its end.
 const MIN_AGAIN: u64 = 10;
-/// How long a reader must stay on the old file: whoever looks for a new one does so sooner, nanoseconds.
+/// How long a reader must stay on the old file, nanoseconds; a reader that looks for a new one does
+/// so sooner.
 const MIN_STAY_NS: i64 = 500_000_000;
 /// Times that a reader found more behind the end of a file, from which on it follows the file.
 const MIN_FOLLOWED: u64 = 3;
@@ -38,8 +39,7 @@ static INFO: RuleInfo = RuleInfo {
            it found more data at the end), still has it open, and read nothing for the last half \
            second or more in which the new one was written.",
     cost: "",
-    advice: "When a read returns nothing, compare device and inode of the path (stat) with those of \
-           the descriptor (fstat), and open the path again if they differ; or watch the directory \
+    advice: "When a read returns nothing, compare device and inode of the path (stat) and of the descriptor (fstat), and open the path again if they differ; or watch the directory \
            with inotify. tail -F does this.",
     not_when: "",
     bad: "for (;;) {\n    if (read(fd, buffer, n) == 0)\n        sleep(1);\n}",
@@ -52,7 +52,7 @@ static INFO: RuleInfo = RuleInfo {
 struct Reader {
     comm: Text,
     path: Text,
-    /// Empty reads since the path names a file with new bytes.
+    /// Empty reads since the path has named a file with new bytes.
     stale: u64,
     /// That file.
     now: Option<FileId>,

@@ -241,7 +241,7 @@ impl Rule for RedundantRead {
 }
 
 impl RedundantRead {
-    /// What processes read that others of their name had read before them.
+    /// Bytes that processes read although others of their name had read them before.
     fn one_after_the_other(&self, run: &Run, out: &mut Vec<Found>) {
         let mut of_name: BTreeMap<&str, Vec<(FileId, &Series)>> = BTreeMap::new();
         for ((_, id), series) in self.series.iter().filter(|(_, series)| series.is_again()) {

@@ -118,7 +118,7 @@ impl Process {
 struct Last {
     path: u64,
     dur_ns: i64,
-    /// Whether it tells what an fstat of the opened file would.
+    /// Whether fstat of the opened file would return the same.
     as_fstat: bool,
 }
 
@@ -143,7 +143,7 @@ impl Default for RedundantStat {
     }
 }
 
-/// Whether a successful call changes what stat tells of its path.
+/// Whether a successful call changes the stat of its path.
 fn changes(call: &Call) -> bool {
     use Kind::*;
     match call.kind {

@@ -57,7 +57,7 @@ struct Writes {
 #[derive(Debug)]
 pub struct RedundantWrite {
     writes: Bounded<(i32, FileId), Writes>,
-    /// What was written and not read, synced or closed since.
+    /// Bytes written and not read, synced, or closed since.
     unused: Bounded<FileId, crate::state::intervals::Intervals>,
 }
 
@@ -90,8 +90,8 @@ impl Rule for RedundantWrite {
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file else { return };
         if call.kind != Kind::Write {
-            // Read, mapped or made durable: of use. A read of other bytes is no
-            // use of these, but exact sets of reads would cost more than they tell.
+            // Read, mapped, or made durable: used. A read of other bytes does not use them, but
+            // exact sets of reads would cost more than they are worth.
             if call.succeeded() && (call.kind != Kind::Read || call.moved() > 0) {
                 self.unused.remove(&id);
             }

@@ -129,7 +129,7 @@ impl Rule for RenameWithoutFsync {
         }
         let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
         let key = key_of(to);
-        // Who waits for a new name can find it before the rename returns.
+        // A process that waits for a new name can find it before the rename returns.
         let was_live = self.live.get(&key).is_some_and(|since| *since <= call.ts_ns);
         self.lives(key, call);
         self.live.remove(&key_of(path));

@@ -194,7 +194,7 @@ fn target(call: &Call, context: &Context) -> Option<FileId> {
     descriptors.get(descriptors.find(call.pid, fd)?)?.file
 }
 
-/// What the openings were for.
+/// The uses of the openings.
 fn used(all: i64, each: f64) -> String {
     match all {
         0 => "and neither reads nor writes it".to_owned(),

@@ -41,7 +41,7 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Fluent Bit issues 1875 and 4895; DIO, section IV-B",
 };
 
-/// What a process has read by a path.
+/// The reads of a process by path.
 #[derive(Debug, Default)]
 struct Reader {
     comm: Text,
@@ -52,7 +52,7 @@ struct Reader {
     all: bool,
     /// The file before, and the end of what was read of it.
     before: Option<(FileId, i64)>,
-    /// Reads of the new file so far, and of these how many gave nothing.
+    /// Reads of the new file so far, and how many of them returned nothing.
     reads: u64,
     empty: u64,
     /// Whether it writes the file itself: then it is no reader of another's log.
@@ -60,7 +60,7 @@ struct Reader {
     /// Where the first one began.
     first: Option<i64>,
     first_examples: Examples,
-    /// What was found.
+    /// The skipped ranges.
     skipped: Option<Skipped>,
 }
 
@@ -131,7 +131,7 @@ impl Rule for RotationOffset {
             if reader.file != Some(file) {
                 reader.before = reader.file.map(|old| (old, reader.end));
                 reader.end = match reader.file.replace(file) {
-                    // What another process had read of this file.
+                    // The part of this file that another process had read.
                     None => reader.end,
                     Some(_) => 0,
                 };

@@ -24,7 +24,7 @@ const MIN_JUMPS: f64 = 0.3;
 const MIN_TIME: f64 = 0.5;
 /// Reads under way at a time, on average, from which on the process has asked ahead.
 const MAX_DEPTH: f64 = 2.0;
-/// What a device reads in about the time that a request takes by itself, bytes.
+/// Bytes that a device reads in about the time of one request.
 const REQUEST: f64 = 65536.0;
 
 static INFO: RuleInfo = RuleInfo {
@@ -129,7 +129,8 @@ impl Rule for ScanOutOfOrder {
             let covered = scan.seen.len() as f64 / size as f64;
             let twice = 1.0 - scan.seen.len() as f64 / scan.bytes.max(1) as f64;
             let jumps = scan.jumps as f64 / scan.reads as f64;
-            // Reads in order may be few, and wait as well; at most half of those that jump may.
+            // Reads in order may be few and may wait as well; at most half of the jumping reads
+            // may.
             let plain = scan.in_order.median_ns().min(scan.jumped.median_ns());
             let expected = (scan.jumps as i64).saturating_mul(plain);
             let spare = scan.jumped.sum_ns.saturating_sub(expected);
@@ -174,8 +175,8 @@ impl Rule for ScanOutOfOrder {
     }
 }
 
-/// What the device takes for pieces of this size in order, as a share of what it takes for them one
-/// by one: their bytes, and a request for each window of the readahead.
+/// The device's time for pieces of this size in order, as a fraction of its time for single pieces:
+/// their bytes, plus one request per window of the readahead.
 fn in_order(bytes: f64) -> f64 {
     let (moving, asking) = (bytes / REQUEST, bytes / READAHEAD as f64);
     ((moving + asking) / (1.0 + moving)).min(1.0)

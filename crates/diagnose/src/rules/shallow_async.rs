@@ -50,7 +50,7 @@ static INFO: RuleInfo = RuleInfo {
 struct Process {
     comm: Text,
     operations: u64,
-    /// Of which those that were alone, and of these those that the device was asked for.
+    /// Operations that were alone, and how many of these reached the device.
     alone: u64,
     waited: Durations,
     examples: Examples,

@@ -1,4 +1,4 @@
-//! `short-io`: fewer bytes were moved than asked for, and nobody asked for the rest.
+//! `short-io`: fewer bytes were moved than requested, and the program never requested the rest.
 
 use fathom_model::units;
 

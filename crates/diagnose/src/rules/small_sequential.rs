@@ -20,7 +20,7 @@ use crate::text::Text;
 const MIN_RUN: u64 = 64;
 /// A call below this is small, bytes: a page.
 const SMALL: i64 = 4096;
-/// What a buffered program moves with one call, bytes.
+/// Bytes that a buffered program moves with one call.
 const BUFFER: i64 = 64 << 10;
 /// Share of the recorded time from which on it is worth a buffer: with less the pieces are seen at
 /// once by others, and a crash of the program loses none, for a cost that vanishes between two runs.
@@ -43,7 +43,7 @@ static INFO: RuleInfo = RuleInfo {
            recorded time instead of 1 %: unbuffered output is visible at once and survives a crash \
            of the program, which has its value in a log. Reads and writes of one file are two \
            findings.",
-    cost: "calls beyond those that a buffer of 64 KiB would need, times their median duration",
+    cost: "calls beyond the number that a buffer of 64 KiB would need, times their median duration",
     advice: "Use a buffer of 64 KiB: stdio with setvbuf in C, open with buffering= in Python, \
            BufferedOutputStream in Java, bufio.NewWriterSize in Go, BufWriter in Rust, a stream \
            with highWaterMark in Node.js; or writev for pieces that are apart in memory.",
@@ -272,8 +272,8 @@ fn costs(write: bool) -> Costs {
     Costs::of(&[if write { Kind::Write } else { Kind::Read }])
 }
 
-/// What it does, and the calls that do it. The evidence that counts them has the first as its name,
-/// too: findings with different evidence are not put together.
+/// The verb of its calls, and the calls themselves. The evidence that counts them also has the verb
+/// as its name, because findings with different evidence are not merged.
 fn words(write: bool) -> (&'static str, &'static str) {
     if write {
         ("writes", "'write', 'writev', 'pwrite64', 'pwritev', 'pwritev2'")

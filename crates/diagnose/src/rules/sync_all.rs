@@ -125,7 +125,7 @@ impl Rule for SyncAll {
     }
 }
 
-/// What is found of calls that are part of so long a life.
+/// The finding about calls that take this part of a life.
 fn found(thread: &Thread, life_ns: i64, subject: Subject, whose: &str, run: &Run) -> Option<Found> {
     let calls = &thread.calls;
     let part = calls.sum_ns as f64 / life_ns.max(1) as f64;

@@ -86,7 +86,7 @@ impl Rule for SyncErrorIgnored {
         }
         let Some(failure) = self.failures.get_mut(&key).filter(|_| call.succeeded()) else { return };
         match call.kind {
-            // Opened anew: the program may have begun again.
+            // Reopened: the program may have started again.
             Kind::Open if failure.syncs_after + failure.writes_after == 0 => {
                 self.failures.remove(&key);
             }

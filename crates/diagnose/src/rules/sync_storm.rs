@@ -18,17 +18,17 @@ use crate::text::Text;
 
 /// Syncs of a process on a file from which on they count.
 const MIN_SYNCS: u64 = 16;
-/// What is dirty before a sync below which it is little, bytes.
+/// Fewer dirty bytes than this before a sync are little.
 const LITTLE: i64 = 16 << 10;
 /// Share of the syncs before which it is little: of a commit the data are synced first, and then a
 /// page that names them.
 const MOST: f64 = 0.75;
 /// Share of the time, from the first of them to the last, that goes into them.
 const MIN_PART: f64 = 0.1;
-/// What a group commit would put together.
+/// Number of syncs that a group commit would combine.
 const GROUP: i64 = 8;
-/// Syncs of one name from which on it is one of those that are synced in turn: what is written once and
-/// synced once has a name of its own.
+/// Number of syncs of one name from which on it counts as synced in turn: a file that is written
+/// once and synced once has a unique name.
 const MIN_TURNS: u64 = 4;
 /// Syncs of one name in a turn: a journal is synced for its records and for its header.
 const MOST_OF_A_TURN: u64 = 4;
@@ -101,7 +101,7 @@ struct Syncs {
     busy_ns: i64,
     /// How much was dirty, in buckets as of durations.
     amounts: Durations,
-    /// Those that wait for write-back and make nothing durable.
+    /// Syncs that wait for write-back but make nothing durable.
     ranges: u64,
     first_at_ns: i64,
     last_at_ns: i64,
@@ -172,7 +172,7 @@ impl Syncs {
         self.dirty.count >= MIN_TURNS && self.turns * MOST_OF_A_TURN >= self.dirty.count
     }
 
-    /// What is saved each time in a new file that takes the place of the old one needs its sync for that.
+    /// A save into a new file that replaces the old one needs its sync.
     fn is_replacement(&self) -> bool {
         self.replaces * 2 >= self.dirty.count
     }
@@ -200,7 +200,7 @@ struct Process {
     /// Of which so many got another name, and so many directories were synced then.
     renamed: u64,
     promised: u64,
-    /// Whether the last sync was that of a new file, which has no other name yet.
+    /// Whether the last sync was of a new file that has no other name yet.
     begun: bool,
     /// The names that they got.
     targets: HashSet<u64>,
@@ -405,7 +405,7 @@ impl Rule for SyncStorm {
 }
 
 impl SyncStorm {
-    /// Adds a sync to those of its name; `amount` is `None` for a directory.
+    /// Adds a sync to the syncs of its name; `amount` is `None` for a directory.
     fn in_order(
         &mut self,
         call: &Call,
@@ -444,7 +444,7 @@ impl SyncStorm {
             });
             let Some(first) = names.first().copied().filter(|first| !first.directory) else { continue };
             let files = names.iter().filter(|syncs| !syncs.directory).count();
-            // What is saved each time in a new file under one name is the matter of one file.
+            // Saves into a new file under one name count for one file.
             if files < 2 && (first.several || names.len() < 2 && first.pids.len() < 2) {
                 continue;
             }
@@ -528,7 +528,7 @@ impl SyncStorm {
     }
 }
 
-/// What is found of files that are synced in turn.
+/// The finding about files that are synced in turn.
 fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     let one = |syncs: &&Syncs| format!("{} ({})", syncs.path, units::duration(syncs.dirty.sum_ns));
     let mut list: Vec<String> = names.iter().take(NAMED).map(one).collect();
@@ -586,7 +586,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     }
 }
 
-/// What an msync had to write at most: stores into mapped memory are no calls.
+/// Upper limit of the bytes that an msync had to write: stores into mapped memory are not calls.
 fn mapped(call: &Call, context: &Context) -> i64 {
     let length = call.size.unwrap_or(0).max(0);
     match context.below.written_bytes {
@@ -595,7 +595,7 @@ fn mapped(call: &Call, context: &Context) -> i64 {
     }
 }
 
-/// The calls that count, and those that write.
+/// The counted calls: syncs and synchronous writes.
 fn calls() -> &'static str {
     "(call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'msync', 'sync_file_range', 'IORING_OP_FSYNC', \
      'IORING_OP_SYNC_FILE_RANGE', 'IOCB_CMD_FSYNC', 'IOCB_CMD_FDSYNC'))"

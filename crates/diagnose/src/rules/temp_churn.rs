@@ -1,5 +1,4 @@
-//! `temp-churn`: files that are made, written and removed without having been of
-//! use to anybody else.
+//! `temp-churn`: files that are created, written, and removed without use by another program.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -96,11 +95,11 @@ impl Default for TempChurn {
 
 /// Directories that are followed at the same time.
 const MAX_DIRECTORIES: usize = 4096;
-/// Names of empty files that are told from each other.
+/// Names of empty files that are tracked separately.
 const MAX_EMPTY: usize = 1 << 16;
 
 impl TempChurn {
-    /// A file is gone that nobody else had any use of.
+    /// A file was removed that no other program used.
     fn gone(&mut self, directory: &str, life: Life, call: &Call) {
         let key = (life.pid, directory.to_owned());
         if self.churn.len() >= MAX_DIRECTORIES && !self.churn.contains_key(&key) {
@@ -239,7 +238,7 @@ impl Rule for TempChurn {
     }
 }
 
-/// What a process, or several of one program, do in a directory, if it is worth a word.
+/// The activity of a process, or of several of one program, in a directory, if it is significant.
 fn found(run: &Run, pid: Option<i32>, directory: &str, churn: &Churn) -> Option<Found> {
     let files = i64::try_from(churn.files).unwrap_or(i64::MAX).max(1);
     if churn.bytes / files > MAX_MEAN && churn.writes > churn.files * AT_ONCE || !run.matters(churn.time_ns) {

@@ -18,7 +18,7 @@ use crate::under_way::UnderWay;
 
 /// Part of a thread's life that it loses.
 const MIN_SCORE: f64 = 0.3;
-/// Calls of a kind that met no other, from which on their median tells.
+/// Number of calls of a kind without overlap from which on their median is meaningful.
 const MIN_ALONE: u64 = 32;
 /// How many times longer a call takes in company.
 const MIN_SLOWDOWN: f64 = 2.0;
@@ -47,7 +47,7 @@ static INFO: RuleInfo = RuleInfo {
            ran alone, if there were 32 or more of those and the median of the overlapping ones is \
            at least twice as long. A thread that is slow by itself has no such score, and waits for \
            locks that programs take themselves (flock, fcntl) belong to rule contention. Silent for \
-           a process that does at least a quarter more work with several calls in progress than \
+           a process that does at least 25 % more work with several calls in progress than \
            with one: its overlapping calls would have taken 1.25 times as long or more one after \
            another, each at the median of similar calls alone. Jumping reads that wait for the \
            device belong to random-access, which recommends several of them in progress.",
@@ -63,7 +63,7 @@ static INFO: RuleInfo = RuleInfo {
     reference: "EZIOTracer, section 4.3.1: slowdown caused by thread interference (SCI)",
 };
 
-/// What calls are alike.
+/// The key of similar calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Alike {
     pid: i32,
@@ -183,7 +183,7 @@ impl Rule for ThreadInterference {
         if !call.succeeded() || call.asynchronous {
             return;
         }
-        // Those of pipes and sockets wait for their other end.
+        // Calls on pipes and sockets wait for their other end.
         if call.kind.is_data() && !context.file(call).is_some_and(|f| f.is_regular()) {
             return;
         }

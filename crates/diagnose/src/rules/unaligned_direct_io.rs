@@ -12,7 +12,7 @@ use crate::text::{Text, counted, times};
 
 /// Both ways through one file: calls of each from which on they count.
 const MIN_MIXED: u64 = 16;
-/// What every device can do, bytes.
+/// The alignment that every device supports, bytes.
 const SECTOR: i64 = 512;
 
 static INFO: RuleInfo = RuleInfo {

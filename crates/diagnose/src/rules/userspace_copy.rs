@@ -155,7 +155,7 @@ impl Rule for UserspaceCopy {
         let (Some(file), false) = (call.file, call.asynchronous) else { return };
         let last = self.last.entry(call.pid);
         if call.kind == Kind::Read {
-            // Who has written the bytes has them.
+            // A process that wrote the bytes has them.
             let own = self.writes.get(&(call.pid, file)).is_some();
             let regular = context.file(call).is_some_and(|file| file.is_regular()) && !own;
             let (Some((start, end)), true) = (call.range(), regular) else { return };

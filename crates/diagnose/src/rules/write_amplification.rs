@@ -357,7 +357,7 @@ mod tests {
             s.msync(fd, 4096, "MS_SYNC");
         }
         fires("write-amplification", s);
-        // What was stored through a mapping is not known.
+        // Bytes stored through a mapping are unknown.
         let mut s = Scenario::new();
         let (map, log) = (s.open("/data/map", "O_RDWR|O_CREAT"), s.open("/data/log", "O_RDWR|O_CREAT"));
         for _ in 0..100 {

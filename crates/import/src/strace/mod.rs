@@ -98,7 +98,7 @@ pub fn survey(files: &[PathBuf]) -> Result<Survey, ImportError> {
                 None => timeless += 1,
             }
             // None of strace's classes of calls on files and descriptors has these, so all calls
-            // were traced, or at least those that move positions.
+            // were traced, or at least all calls that move positions.
             survey.positions |= matches!(
                 name,
                 b"brk" | b"exit_group" | b"rt_sigaction" | b"arch_prctl" | b"lseek" | b"_llseek"
@@ -432,31 +432,33 @@ impl Reader<'_> {
 impl Survey {
     fn not_observable(&self, several: bool) -> Vec<String> {
         let mut missing: Vec<String> = vec![
-            "processors, devices and inode numbers, page faults, operations of io_uring and AIO, \
+            "CPUs, devices and inode numbers, page faults, operations of io_uring and AIO, \
              calls that the log lacks"
                 .into(),
         ];
         if !self.durations {
-            missing.push("how long calls took (strace -T)".into());
+            missing.push("durations of calls (strace -T)".into());
         }
         if !self.paths {
             missing.push(
-                "files of descriptors that were open before, and where symbolic links led \
+                "files of descriptors that were open before, and targets of symbolic links \
                  (strace -y)"
                     .into(),
             );
         }
         if !self.positions {
             missing.push(
-                "where in a file read and write took place, as the log may lack calls that move \
-                 the position (trace lseek too)"
+                "offsets of read and write, because the log may lack calls that move \
+                 the position (also trace lseek)"
                     .into(),
             );
         }
         match self.time {
-            Some("t") => missing.push("the date (strace -ttt): times are those of one day".into()),
+            Some("t") => {
+                missing.push("the date (strace -ttt): times are taken as times of one day".into())
+            }
             Some("r") if several => {
-                missing.push("how the times of threads lie to one another (strace -ttt)".into());
+                missing.push("the order of calls across threads (strace -ttt)".into());
             }
             Some("r") => missing.push("the time of day (strace -ttt)".into()),
             _ => {}

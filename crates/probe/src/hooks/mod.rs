@@ -61,7 +61,7 @@ pub(crate) enum Feature {
 }
 
 impl Feature {
-    /// The features that record a layer.
+    /// The features for a layer.
     pub(crate) fn of_layer(layer: Layer) -> &'static [Feature] {
         match layer {
             Layer::Syscall => &[Feature::Calls],

@@ -262,7 +262,7 @@ impl Parser {
         match (other.is_text(), value.is_text()) {
             (Some(true), Some(false)) => Err(ConditionError::new(
                 at,
-                "a number cannot be compared with text; text stands in single quotes",
+                "a number cannot be compared with text; write text in single quotes",
             )),
             (Some(false), Some(true)) => Err(ConditionError::new(
                 at,

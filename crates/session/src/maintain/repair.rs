@@ -121,16 +121,19 @@ impl Work {
             None => {}
             Some(SessionError::Damaged { reason, .. }) => {
                 self.set_aside(&folder, META_FILE.as_ref(), META_FILE, reason)?;
-                self.found("session.json is written again from what the parts say".into());
+                self.found("session.json is rebuilt from the parts".into());
             }
-            Some(_) => self.found("session.json is missing: written again from the parts".into()),
+            Some(_) => self.found("session.json is missing: rebuilt from the parts".into()),
         }
         let schemas = schema::all(&dir, meta)?;
         let mut tables = Vec::with_capacity(TABLES.len());
         for (table, schema) in TABLES.iter().zip(&schemas) {
             let mut contents = self.repair_table(table)?;
             if contents.parts.is_empty() {
-                self.found(format!("table {} has no part: an empty one", table.name));
+                self.found(format!(
+                    "table {} has no part: added an empty one",
+                    table.name
+                ));
                 if self.write {
                     let range = PartRange::single(contents.largest.map_or(0, |n| n + 1));
                     let path = self.storage.table_dir(table.name);
@@ -155,7 +158,7 @@ impl Work {
             parts.iter().map(|p| p.rows).sum()
         };
         if !unfinished && self.repair.found.is_empty() && stored(&tables) != meta.totals.stored {
-            self.found("the totals are not those of the tables: counted again".into());
+            self.found("the totals differ from the tables: counted again".into());
         }
         if !unfinished {
             self.missing_rows(&tables, meta);
@@ -167,7 +170,7 @@ impl Work {
         finalize::finalize(&self.storage, &schemas, &mut tables, meta, true)?;
         if meta.totals.missing > missing {
             let text = format!(
-                "{} calls that had been seen are in no table",
+                "{} calls that the kernel had seen are in no table",
                 meta.totals.missing
             );
             self.repair.lost.push(text);
@@ -214,7 +217,7 @@ impl Work {
             Some(_) => {
                 return Err(SessionError::NotReplaceable {
                     path,
-                    reason: "it is no directory",
+                    reason: "it is not a directory",
                 });
             }
         };
@@ -225,7 +228,12 @@ impl Work {
                 Some(range) => drop(ranges.insert((range.first, u64::MAX - range.last), range)),
                 None if name.to_str().is_some_and(is_temporary) => unfinished.push(name),
                 None if name.as_bytes().ends_with(b".parquet") => {
-                    self.set_aside(&dir, &name, table.name, "it is not a part of fathom's")?;
+                    self.set_aside(
+                        &dir,
+                        &name,
+                        table.name,
+                        "it is not a part written by fathom",
+                    )?;
                 }
                 None => {}
             }
@@ -260,7 +268,7 @@ impl Work {
                 continue;
             };
             self.found(format!(
-                "{}/{range} was whole but had no name yet: it has",
+                "{}/{range} was complete but not published: published",
                 table.name
             ));
             if self.write {
@@ -322,7 +330,7 @@ impl Work {
         for part in parts {
             if part.range.first > next && self.write && meta.history.repairs.is_empty() {
                 let text = format!(
-                    "{}: of parts {next} to {} there is none that can be read",
+                    "{}: none of the parts {next} to {} can be read",
                     table.name,
                     part.range.first - 1
                 );

@@ -179,8 +179,8 @@ impl Session {
         self.missing_folders(folder);
         if let Some(reason) = &self.rebuilt {
             self.problems.push(format!(
-                "{reason}: shown is what the session said of itself at its start; `fathom repair` \
-                 writes the file again"
+                "{reason}: using the metadata from the start of the session; `fathom repair` \
+                 rebuilds the file"
             ));
             let stored = self.rows(SYSCALLS.name);
             (self.meta.totals.seen, self.meta.totals.stored) = (stored, stored);
@@ -198,7 +198,7 @@ impl Session {
         if self.meta.state == State::Recording {
             let missing = match seen.saturating_sub(stored) {
                 0 => String::new(),
-                n => format!("; of the calls counted until then {n} were not stored"),
+                n => format!("; {n} of the calls counted until then were not stored"),
             };
             self.problems.push(format!(
                 "the recorder ended without closing the session: calls of about the last second \
@@ -206,7 +206,7 @@ impl Session {
             ));
         } else if stored != said {
             self.problems.push(format!(
-                "table syscalls has {stored} rows in readable parts, {said} were stored"
+                "table syscalls has {stored} rows in readable parts, but {said} were stored"
             ));
         }
         if self.meta.state == State::Complete {
@@ -221,7 +221,7 @@ impl Session {
             let stored = self.rows(table.name);
             match self.meta.rows.get(table.name) {
                 Some(said) if *said != stored => self.problems.push(format!(
-                    "table {} has {stored} rows in readable parts, {said} were stored",
+                    "table {} has {stored} rows in readable parts, but {said} were stored",
                     table.name
                 )),
                 _ => {}
@@ -244,7 +244,7 @@ impl Session {
             _ => ("tables", "they count"),
         };
         self.problems.push(format!(
-            "there is no folder for {tables} {}: the session is not complete; {they} as empty",
+            "no folder for {tables} {}: the session is incomplete; {they} as empty",
             missing.join(", ")
         ));
     }
@@ -295,7 +295,7 @@ impl Session {
             Some(FileType::Directory) => folder.dir(table.name).map_err(failed())?,
             Some(_) => {
                 self.problems.push(format!(
-                    "{} is no folder, and where it leads is not followed: the table counts as empty",
+                    "{} is not a folder, and links are not followed: the table counts as empty",
                     table.name
                 ));
                 return Ok(Vec::new());
@@ -322,7 +322,7 @@ impl Session {
         if name.ends_with(".parquet") {
             let name = name.escape_debug();
             self.problems.push(format!(
-                "{}/{name} is not a part of fathom's: left out",
+                "{}/{name} is not a part written by fathom: left out",
                 table.name
             ));
         }
@@ -404,7 +404,7 @@ pub(crate) fn open_dir(dir: &Path) -> Result<Dir, SessionError> {
     };
     Dir::open(dir).map_err(|e| match e.kind() {
         ErrorKind::NotFound => not("it does not exist"),
-        ErrorKind::NotADirectory => not("it is no directory"),
+        ErrorKind::NotADirectory => not("it is not a directory"),
         ErrorKind::PermissionDenied => SessionError::not_shared(dir, e),
         _ => SessionError::io("open", dir)(e),
     })

@@ -95,7 +95,7 @@ fn check(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
             }
             has_meta |= name == META_FILE;
         } else if kind != Some(FileType::Directory) {
-            return not(&path, "it is no directory");
+            return not(&path, "it is not a directory");
         }
     }
     // A recorder that is killed at once leaves its lock and nothing else.
