@@ -105,7 +105,7 @@ fn write(
     text: Text,
     out: impl Write + Send,
 ) -> fathom_export::Result<Outcome> {
-    // Where the output itself goes to a terminal a bar would be in its way.
+    // If the output goes to a terminal, a bar would overwrite it.
     let bar = (!text.terminal).then(|| Bar::new("exporting", Unit::Rows));
     let mut progress = |done, total| {
         if let Some(bar) = &bar {
@@ -124,9 +124,8 @@ fn write(
     )
 }
 
-/// Writes beside the file and puts that in its place when it is whole, so that
-/// nobody takes a part of an export for the whole. A pipe or a device is written
-/// as it is.
+/// Writes a temporary file next to the output and renames it once it is complete, so that a partial
+/// export never looks complete. A pipe or device is written directly.
 fn to_file(
     db: &Db,
     session: &Session,
@@ -148,21 +147,21 @@ fn to_file(
     Ok(outcome)
 }
 
-/// Whether a pipe or device is one that the user can mean: another user who has put a pipe, or a
-/// link to one, where a file was to be would get the export.
+/// Whether the user can have meant this pipe or device. Another user could place a pipe, or a link
+/// to one, at the path of a regular file to receive the export.
 fn trust(path: &Path) -> anyhow::Result<()> {
     let link = fs::symlink_metadata(path)?;
     let target = fs::metadata(path)?;
     let devices = target.file_type().is_char_device() || target.file_type().is_block_device();
     let owners = match devices {
-        // Only root can make them.
+        // Only root can create devices.
         true => vec![link.uid()],
         false => vec![link.uid(), target.uid()],
     };
     match owners.into_iter().find(|uid| *uid != 0 && !is_ours(*uid)) {
         None => Ok(()),
         Some(uid) => Err(anyhow!(
-            "it is no file, and belongs to user {uid}; remove it, or choose another name"
+            "it is not a regular file and belongs to user {uid}; remove it, or choose another name"
         )),
     }
 }

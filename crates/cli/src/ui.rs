@@ -55,32 +55,33 @@ fn link(text: &str) -> anyhow::Result<String> {
     })
 }
 
-/// Says what the user should know of a server before it is used.
+/// Prints warnings about the address before the server starts.
 pub fn warn(server: &Server) {
     let address = server.address();
     if !address.ip().is_loopback() {
         eprintln!(
-            "fathom: {address} can be reached by other machines, and HTTP is not encrypted: who \
+            "fathom: other machines can reach {address}, and HTTP is not encrypted: anyone who \
              sees the traffic can read the sessions and the token; on a network that is not your \
              own use a tunnel (ssh -L) and the default address"
         );
     }
     if !Server::has_page() {
         eprintln!(
-            "fathom: the page is not built into this fathom; the address tells how to build it"
+            "fathom: this fathom was built without the page; the address explains how to build it"
         );
     }
 }
 
-/// Whether there is a desktop to open a browser on.
+/// Whether there is a desktop session that can open a browser.
 pub fn has_desktop() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// The command that opens the page. Arguments of commands are for everybody to read, so the
-/// token is not among them: a file that only this user can read leads to the address.
+/// The command that opens the page. Every user can read the arguments of a command, so the token is
+/// not among them: the command opens a file that only this user can read and that redirects to the
+/// address.
 pub fn opener(url: &str) -> io::Result<[OsString; 4]> {
     let path = redirection();
     remove_opener();
@@ -111,7 +112,7 @@ pub fn remove_opener() {
     std::fs::remove_file(redirection()).ok();
 }
 
-/// What can't be opened can be copied.
+/// If the browser cannot be opened, the user can copy the address.
 fn open(url: &str) {
     let Ok([program, arguments @ ..]) = opener(url) else {
         return;
@@ -121,7 +122,7 @@ fn open(url: &str) {
         .stdin(Stdio::null())
         .spawn();
     if let Ok(mut opener) = opener {
-        // It ends when it has told the browser.
+        // The opener exits once the browser has the address.
         std::thread::spawn(move || opener.wait());
     }
 }

@@ -4,11 +4,10 @@
 //! into the program, and below `/api` what the page asks (docs/api.md). Everything that
 //! is asked needs the token that [`Server::url`] ends with (module `guard`).
 //!
-//! Queries run in a queue on threads of their own, each on a connection to the
-//! session's database that is kept between requests, and stop when the connection that
-//! asked closes (module `job`). A session that is being recorded is followed at the cost of
-//! the parts that are new (module `library`), as soon as the kernel tells of them (module
-//! `changes`).
+//! Queries run in a queue in separate threads, each on a connection to the session's database that
+//! is kept between requests, and stop when the requesting connection closes (module `job`).
+//! Following a session in progress costs only the new parts (module `library`), as soon as inotify
+//! reports them (module `changes`).
 
 mod api;
 mod auth;
@@ -58,7 +57,7 @@ pub const PORT: u16 = 7327;
 /// Longest time of one query.
 const QUERY_TIME: Duration = Duration::from_secs(30);
 
-/// What to serve, and where.
+/// The served sessions and the address.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A session, or a directory of sessions.
@@ -68,7 +67,7 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// Memory of all databases together, bytes.
     pub memory_bytes: u64,
-    /// Niceness of the server's threads; `None` for that of the process.
+    /// Niceness of the server's threads; `None` keeps the niceness of the process.
     pub nice: Option<i32>,
     /// Directory with files of panels and queries that the page offers; `None` for none.
     pub panels: Option<PathBuf>,
@@ -164,7 +163,7 @@ impl Server {
         self.address
     }
 
-    /// The page's address, with the token in its fragment, which browsers send nobody.
+    /// The page's address, with the token in its fragment, which browsers do not send.
     pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {

@@ -1,4 +1,4 @@
-//! The page: built into the program, compressed as it lies there.
+//! The page: built into the program, compressed in advance.
 
 use std::io::Read;
 

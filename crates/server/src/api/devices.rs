@@ -15,7 +15,7 @@ use crate::view::Reader;
 
 /// Powers of two in a histogram.
 const BUCKETS: usize = 40;
-/// Who is named of those that made requests.
+/// The processes to list.
 const WHO: usize = 10;
 
 /// A device.
@@ -23,8 +23,8 @@ const WHO: usize = 10;
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Device {
     pub name: String,
-    /// Requests that were completed in the window, of everybody on the machine; with a
-    /// filter those that the chosen calls caused.
+    /// Requests completed in the window, of all programs on the machine; with a filter, requests
+    /// caused by matching calls.
     pub requests: f64,
     /// Of which a recorded request caused.
     pub recorded: f64,
@@ -42,7 +42,7 @@ pub(crate) struct Device {
     /// Requests that the device had when it got one, which counts.
     pub mean_depth: Option<f64>,
     pub max_depth: Option<f64>,
-    /// Who submitted them, most time in the device first.
+    /// Submitting threads, by time in the device.
     pub who: Vec<DeviceUser>,
 }
 

@@ -42,7 +42,7 @@ use crate::job::Jobs;
 use crate::library::Library;
 use crate::workers::Workers;
 
-/// What every address needs.
+/// State that every address needs.
 pub(crate) struct App {
     pub jobs: Jobs,
     pub library: Arc<Library>,

@@ -35,7 +35,7 @@ pub(crate) struct OffsetsParams {
     high: Option<f64>,
 }
 
-/// What of a file is asked about, besides the window and the filter.
+/// The requested part of a file, besides the window and the filter.
 struct Asked {
     /// Cells of a grid across and down.
     cells: (u32, u32),
@@ -49,7 +49,7 @@ struct Asked {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct OffsetsMeta {
-    /// What the rows are.
+    /// Kinds of rows.
     pub mode: OffsetsMode,
     /// The window.
     pub from: i64,
@@ -66,7 +66,7 @@ pub(crate) struct OffsetsMeta {
     pub faults: f64,
     pub read_bytes: f64,
     pub written_bytes: f64,
-    /// Of these bytes each only once; null with unique=0.
+    /// Different bytes among them; null with unique=0.
     pub read_unique_bytes: Option<f64>,
     pub written_unique_bytes: Option<f64>,
     /// Share of the reads that began where the one before of the same thread ended; null with
@@ -82,7 +82,7 @@ pub(crate) struct OffsetsMeta {
     pub written_passes: Option<f64>,
 }
 
-/// What the rows of an answer are.
+/// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -157,13 +157,12 @@ fn answer(
     let window = selection.window(start, reader.span());
     let mut calls = Calls::of(reader, selection, window)?.and(MOVES);
     if let Some((low, high)) = asked.part {
-        // Those that touch it, wherever they begin.
+        // All that overlap it, wherever they start.
         calls.push_str(&format!(
             " AND file_offset < {high} AND file_offset + bytes > {low}"
         ));
     }
-    // By call, as what a call does with bytes is then told for each call's name and not
-    // for each row.
+    // By call, because the direction of bytes is then looked up per call name and not per row.
     let sums = collect(reader.db().run(&format!(
         "SELECT sum(n)::DOUBLE AS calls, coalesce(min(lo), 0)::DOUBLE AS lo, \
          coalesce(max(hi), 0)::DOUBLE AS hi, \
@@ -183,7 +182,7 @@ fn answer(
     ))?)?;
     let touch = |name: &str| Ok::<_, ApiError>(numbers(&touched, name)?.iter().flatten().next());
     let fault_count = touch("n")?.unwrap_or(0.0);
-    // Of both; without calls those of the faults alone.
+    // Of both; without calls, of the faults only.
     let end = |of_calls: &str, of_faults: Option<f64>, pick: fn(f64, f64) -> f64| {
         let of_calls = sum(of_calls)?;
         Ok::<_, ApiError>(match of_faults {
@@ -233,7 +232,7 @@ fn answer(
     grid(reader, &calls, &faults, window, &meta)
 }
 
-/// What stands behind FROM for the page faults on mappings of the file, with the condition.
+/// The source after FROM for page faults on mappings of the file, with the condition.
 fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> String {
     let condition = selection.filter.for_faults(window.from);
     let condition = condition.unwrap_or("false".into());
@@ -289,7 +288,7 @@ fn points(
     meta: &OffsetsMeta,
 ) -> Result<ArrowAnswer, ApiError> {
     let start = reader.started_at_ns();
-    // How many of a page's bytes a program used nothing tells.
+    // The number of bytes of a page that a program used is unknown.
     let rows = collect(reader.db().run(&format!(
         "SELECT ts_ns - {start} AS t, dur_ns AS dur, file_offset, bytes, \
          call_writes(syscall) AS write, false AS fault, tid, rid FROM {calls} \
@@ -327,7 +326,7 @@ fn grid(
         from = window.from,
         lo = meta.offset_from as i64,
     );
-    // What a call does is told for its name, and not for each row.
+    // The direction of bytes is looked up per call name, not per row.
     let rows = collect(reader.db().run(&format!(
         "SELECT x::DOUBLE AS x, y::DOUBLE AS y, \
          coalesce(sum(n) FILTER (reads), 0)::DOUBLE AS reads, \
