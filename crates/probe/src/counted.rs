@@ -1,4 +1,5 @@
-//! What the kernel side counts instead of recording it (`--detail counters`).
+//! What the kernel side counts instead of recording it (`--detail counters`,
+//! `--rows tail`).
 
 use fathom_model::abi::{MAX_SYSCALLS, ShedKey, ShedValue};
 use fathom_model::syscalls::SYSCALLS;

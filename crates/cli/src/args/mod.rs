@@ -20,7 +20,7 @@ use crate::help;
 
 #[cfg(feature = "analyse")]
 pub use diff::{DiffArgs, DiffFormat};
-pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
+pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analyse")]
 pub use ui::{RecordUiOptions, UiArgs};

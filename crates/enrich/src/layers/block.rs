@@ -163,8 +163,11 @@ impl Blocks {
 
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> [Batch; 2] {
-        let (rows, strings) = std::mem::take(&mut self.rows);
-        let (bios, bio_strings) = std::mem::take(&mut self.bios);
-        [rows.into_batch(strings), bios.into_batch(bio_strings)]
+        let strings = std::mem::take(&mut self.rows.1);
+        let bio_strings = std::mem::take(&mut self.bios.1);
+        [
+            self.rows.0.take().into_batch(strings),
+            self.bios.0.take().into_batch(bio_strings),
+        ]
     }
 }
