@@ -9,7 +9,7 @@
  *     whenever a call of AIO is made, as programs may reap it without a call;
  *   - what io_getevents returns.
  * The last two tell the result, but of the time only that it had ended by then:
- * OP_REAPED. Where the kernel allows programs on functions, one on aio_complete
+ * OP_END_APPROXIMATE. Where the kernel allows programs on functions, one on aio_complete
  * would be exact for all: it would call aio_ended() with the fields of struct
  * aio_kiocb, as aio_dio_complete does.
  */
@@ -46,7 +46,7 @@ static __always_inline void aio_ended(struct op_key *key, __u64 turn, struct op_
 		end->now = op->done_ns;
 		end->offset = op->done_offset;
 	} else {
-		end->flags = OP_REAPED;
+		end->flags = OP_END_APPROXIMATE;
 		struct file *file = KERNEL_OBJECT(file, op->file_ptr);
 		bool appends = op->file_ptr && desc->flags & DESC_WRITES &&
 			       write_appends(file, op->args[ARG_FLAGS]);
@@ -317,7 +317,7 @@ static long destroyed_step(struct bpf_map *map, const void *key, void *value, vo
 {
 	struct op_key at = *(const struct op_key *)key;
 	if (at.owner == *(__u64 *)context)
-		op_give_up(&at, value, OP_UNSEEN);
+		op_give_up(&at, value, OP_COMPLETION_UNSEEN);
 	return 0;
 }
 

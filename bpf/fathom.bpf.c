@@ -7,7 +7,7 @@
 #include "syscalls.bpf.h"
 #include "tasks.bpf.h"
 #include "stacks.bpf.h"
-#include "counters.bpf.h"
+#include "perf_counters.bpf.h"
 #if HAVE_OPERATIONS
 #include "uring.bpf.h"
 #include "aio.bpf.h"

@@ -11,7 +11,7 @@
  * neither beginning nor end.
  */
 #include "include/emit.h"
-#include "include/counting.h"
+#include "include/perf_counters.h"
 #include "include/mappings.h"
 #if HAVE_LAYERS
 #include "include/cache_state.h"
@@ -144,8 +144,8 @@ static __always_inline int record_fault(struct task_struct *task, struct task_st
 			COUNT(caches);
 		/* In the course of a call it is the call's. */
 		if (config.perf_counters && !state->enter_ns)
-			counting_output(&state->counting, record.ts_ns, record.dur_ns, record.pid,
-					record.tid);
+			perf_output(&state->perf, record.ts_ns, record.dur_ns, record.pid,
+				    record.tid);
 		return 0;
 	}
 	COUNT(faults_lost);
@@ -179,7 +179,7 @@ static __always_inline int fault_begins(__u64 address, __u64 error_code)
 		cache_reset(&state->layers);
 #endif
 	if (config.perf_counters && !state->enter_ns)
-		counting_begins(&state->counting);
+		perf_begins(&state->perf);
 	if (!fault_config.ends && !filter.errors_only)
 		record_fault(task, state, address, now, FAULT_NO_END, false);
 	return 0;
@@ -264,9 +264,9 @@ static __always_inline int fault_ends(__u64 address, __u32 flags)
 		flags |= FAULT_NO_BEGIN;
 	if (config.perf_counters && !state->enter_ns) {
 		if (flags & FAULT_NO_BEGIN)
-			state->counting.stage = COUNTING_NOT;
+			state->perf.stage = PERF_NOT;
 		else
-			counting_ends(&state->counting);
+			perf_ends(&state->perf);
 	}
 	record_fault(task, state, address, now, flags, true);
 	fault->began_ns = 0;

@@ -10,7 +10,7 @@
  */
 #include "include/emit.h"
 #include "include/call_filter.h"
-#include "include/counting.h"
+#include "include/perf_counters.h"
 #if HAVE_FAULTS
 #include "include/mappings.h"
 #endif
@@ -232,7 +232,7 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		cache_reset(&state->layers);
 #endif
 	if (config.perf_counters)
-		counting_begins(&state->counting);
+		perf_begins(&state->perf);
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
 	state->enter_ns = now - aio_ns;
@@ -621,7 +621,7 @@ VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch,
 		record->file2 = state->file2;
 	}
 	if (state->call_flags & STASH_BEFORE)
-		record->op_flags = OP_BEGAN_BEFORE;
+		record->op_flags = OP_STARTED_BEFORE_TRACE;
 	if (desc->offset_ptr != NO_ARG) {
 		__u64 address = kept_argument(state, desc->offset_ptr);
 		if (address) {
@@ -835,7 +835,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		/* One that began before the recording is pending in another sense. */
 		if (!pending && !(state->call_flags & STASH_BEFORE) &&
 		    counted_instead(call, flags, state->noted)) {
-			state->counting.stage = COUNTING_NOT;
+			state->perf.stage = PERF_NOT;
 			return;
 		}
 	}
@@ -983,7 +983,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		/* Looked up again: before 6.8 the frames of a chain of calls leave no room to
 		 * keep it. */
 		desc = desc_of(state->number, compat);
-		state->counting.stage = COUNTING_NOT;
+		state->perf.stage = PERF_NOT;
 		/* A ring is not the file of the call. */
 		if (desc->ring != NO_ARG && !desc->path1 && !(desc->flags & DESC_RET_FD))
 			call->file = 0;
@@ -1039,7 +1039,7 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		return 0;
 	}
 	if (config.perf_counters && entered)
-		counting_ends(&state->counting);
+		perf_ends(&state->perf);
 	if (!regs)
 		regs = task_registers(task, number);
 	if (!regs)
@@ -1070,7 +1070,7 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->noted = 0;
 		state->call_flags = compat ? STASH_COMPAT : 0;
 		state->timed_ns = 0;
-		state->counting.stage = COUNTING_NOT;
+		state->perf.stage = PERF_NOT;
 	}
 	if ((filter.errors_only && !failed) || !call_passes(task, state, regs, ret, now, false) ||
 	    (judges_outcome() && state->call_flags & STASH_LATE &&
@@ -1080,8 +1080,8 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 	}
 	complete(task, state, regs, ret, now, false);
 	if (config.perf_counters)
-		counting_output(&state->counting, state->call.ts_ns, state->call.dur_ns,
-				state->call.pid, state->call.tid);
+		perf_output(&state->perf, state->call.ts_ns, state->call.dur_ns, state->call.pid,
+			    state->call.tid);
 	if (unlikely(state->timed_ns)) {
 		struct cpu_stats *counters = cpu_stats();
 		if (counters) {

@@ -349,7 +349,7 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 						       struct vfsmount *mnt, struct dentry *dentry,
 						       struct inode *inode, __u64 now, bool wanted)
 {
-	/* Inodes lie some hundred bytes apart; neighbours should not collide. */
+	/* Inodes lie some hundred bytes apart; neighbors should not collide. */
 	__u64 address = (__u64)inode;
 	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
 	struct cached_file *cached = &state->files[slot];

@@ -518,7 +518,7 @@ static __always_inline bool op_keep_anyway(struct op_key *key)
 	if (unlikely(kept == OP_IN_THE_WAY)) {
 		struct operation *before = bpf_map_lookup_elem(&operations, key);
 		if (before)
-			op_give_up(key, before, OP_UNSEEN);
+			op_give_up(key, before, OP_COMPLETION_UNSEEN);
 		kept = op_keep();
 	}
 	return kept == OP_KEPT;

@@ -230,7 +230,7 @@ struct wide_call_record {
 	__u64 stat_ino; /* inode of the path */
 	__u16 string1_len; /* bytes */
 	__u16 string2_len; /* bytes */
-	__u32 op_flags; /* enum operation_flag; of a call OP_BEGAN_BEFORE only */
+	__u32 op_flags; /* enum operation_flag; of a call OP_STARTED_BEFORE_TRACE only */
 	__u64 user_data; /* of an operation */
 	__u32 root; /* handle of the directory above which no path leads, 0: the namespace's */
 	__u32 arg_flags; /* enum arg_flag */
@@ -261,14 +261,14 @@ enum operation_flag {
 	OP_MORE = 512,
 	/* The end is when the completion was found in the ring of completions:
 	 * the operation itself ended before. */
-	OP_REAPED = 1024,
+	OP_END_APPROXIMATE = 1024,
 	/* It ended, but when and how was not seen; goes with CALL_PENDING. */
-	OP_UNSEEN = 2048,
+	OP_COMPLETION_UNSEEN = 2048,
 	/* The descriptor that it opened is one of the ring's registered files. */
 	OP_DIRECT = 4096,
 	/* Of a call, whose record is wide then: it began before the recording,
 	 * ts_ns is when that found it waiting. */
-	OP_BEGAN_BEFORE = 8192,
+	OP_STARTED_BEFORE_TRACE = 8192,
 };
 
 enum operation_size {

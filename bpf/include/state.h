@@ -111,20 +111,20 @@ struct request_state {
 	__u8 disk[32]; /* name of the device, DISK_NAME */
 };
 
-/* Where a task is in counting, see counting.h. */
-enum counting_stage {
-	COUNTING_NOT = 0,
+/* Where a task is in counting performance counters, see perf_counters.h. */
+enum perf_stage {
+	PERF_NOT = 0,
 	/* In a request, on a CPU. */
-	COUNTING_ON = 1,
+	PERF_ON = 1,
 	/* In a request, off the CPU. */
-	COUNTING_OFF = 2,
+	PERF_OFF = 2,
 	/* The request has ended; its record is still to be made. */
-	COUNTING_ENDED = 3,
+	PERF_ENDED = 3,
 };
 
 /* Counters of perf over the request that a task is in. */
-struct counting_state {
-	__u32 stage; /* enum counting_stage */
+struct perf_state {
+	__u32 stage; /* enum perf_stage */
 	__u32 unknown; /* bit i: counter i could not be told */
 	__u64 base[5]; /* MAX_COUNTERS: when the task came to the CPU it is on */
 	__u64 lag[5]; /* by how much longer each was wanted than counted, then */
@@ -152,7 +152,7 @@ struct task_state {
 	__u64 stack_ns; /* beginning of the call whose stack is still to be taken, 0: none */
 	struct fault_state fault; /* of page faults */
 	struct layer_state layers; /* of the layers below */
-	struct counting_state counting; /* of counters of perf */
+	struct perf_state perf; /* of counters of perf */
 	struct cached_file files[8]; /* CACHED_FILES of them */
 	struct call_record call; /* of the call that returns, as it is made */
 	__u64 args[8]; /* of that call, by their index */

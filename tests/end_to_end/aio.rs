@@ -42,7 +42,10 @@ fn every_operation() {
         .map(|r| vec![r.int("user_data").unwrap(), r.int("ret").unwrap()])
         .collect();
     assert_eq!(stored, known);
-    assert!(rows.iter().all(|r| r.text("op_flags") == Some("REAPED")));
+    assert!(
+        rows.iter()
+            .all(|r| r.text("op_flags") == Some("END_APPROXIMATE"))
+    );
     // Its context was destroyed under it.
     let unseen = printed(&recording, "unseen ");
     let rows = recording.rows(&format!(
@@ -52,7 +55,7 @@ fn every_operation() {
     assert_eq!(rows.len(), 1);
     assert_eq!(
         (rows[0].int("ret"), rows[0].text("op_flags")),
-        (None, Some("UNSEEN"))
+        (None, Some("COMPLETION_UNSEEN"))
     );
 }
 

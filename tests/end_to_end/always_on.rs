@@ -346,7 +346,8 @@ fn counters_are_exact() {
         assert_eq!(of("calls"), Some(CALLS));
         assert_eq!(of("bytes"), Some(16 * CALLS));
         assert_eq!((of("errors"), of("lost")), (Some(0), Some(0)));
-        let histogram = "SELECT sum(calls)::BIGINT AS n FROM by_latency WHERE syscall = 'preadv'";
+        let histogram =
+            "SELECT sum(calls)::BIGINT AS n FROM latency_histogram WHERE syscall = 'preadv'";
         assert_eq!(number(session, histogram), CALLS);
         let path = fs::canonicalize(&file).unwrap();
         let sql = format!(

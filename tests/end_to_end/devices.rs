@@ -176,7 +176,7 @@ fn measure(scratch: &Scratch, device: &str, threads: i64) -> Measured {
     ] {
         assert_eq!(sums[0].int(name), Some(grown(field)), "{name}: {sums:?}");
     }
-    // Neighbours that wait at a time become one.
+    // Neighbors that wait at a time become one.
     for merged in [grown(1), grown(5)] {
         assert!(merged <= if threads > 1 { 5 } else { 0 }, "{merged} merged");
     }

@@ -167,7 +167,7 @@ fn fsyncs_between_writes() {
     assert_eq!(syncs, run.syncs);
 }
 
-/// fio merges neighbouring blocks into one readv, so calls are fewer than its
+/// fio merges neighboring blocks into one readv, so calls are fewer than its
 /// operations; the bytes are the same.
 #[test]
 fn readv_of_merged_blocks() {

@@ -70,7 +70,7 @@ fn tail_is_exact(options: &[&str]) -> Recording {
     let by_process = recording.number("SELECT sum(calls)::BIGINT FROM by_process");
     assert_eq!(meta["totals"]["seen"], by_process);
     let latencies =
-        recording.number("SELECT sum(calls)::BIGINT FROM by_latency WHERE syscall = 'pread64'");
+        recording.number("SELECT sum(calls)::BIGINT FROM latency_histogram WHERE syscall = 'pread64'");
     assert_eq!(Some(latencies), of("calls"));
 
     // What failed is there.

@@ -182,7 +182,11 @@ fn begun_before(programs: Option<&str>) {
         ));
         assert_eq!(rows.len(), 1, "{programs:?} {tid}: {rows:?}");
         let row = &rows[0];
-        assert_eq!(row.text("op_flags"), Some("BEGAN_BEFORE"), "{row:?}");
+        assert_eq!(
+            row.text("op_flags"),
+            Some("STARTED_BEFORE_TRACE"),
+            "{row:?}"
+        );
         // It was found before it got what it waited for.
         let (ts, dur) = (row.int("ts_ns").unwrap(), row.int("dur_ns").unwrap());
         assert!(ts < released && ts + dur > released, "{released}: {row:?}");

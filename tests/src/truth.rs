@@ -240,7 +240,7 @@ fn compare_log(recording: &Recording, log: &Log, selection: Selection, wrong: &m
         if !exact_ends && call.syscall.starts_with("IOCB_CMD_") {
             let flags = call.texts.iter_mut().find(|(name, _)| *name == "op_flags");
             if let Some((_, text)) = flags.filter(|(_, text)| text == b"0") {
-                *text = b"REAPED".to_vec();
+                *text = b"END_APPROXIMATE".to_vec();
             }
         }
         compare_call(&call, row, &mut faults);

@@ -118,7 +118,7 @@ static void paths(void)
 	char buffer[4096] = {};
 	struct stat st;
 
-	/* Not there at the start; a neighbour whose name only begins alike. */
+	/* Not there at the start; a neighbor whose name only begins alike. */
 	must(MKDIR("in", in("in"), 0755));
 	must(MKDIR("out", in("index"), 0755));
 	must(MKDIR("out", in("out"), 0755));

@@ -58,8 +58,8 @@ pub const QUESTIONS: &[(&str, &str, &str)] = &[
          WHERE errno IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC",
     ),
     (
-        "by_latency",
-        "SELECT * FROM by_latency",
+        "latency_histogram",
+        "SELECT * FROM latency_histogram",
         "SELECT syscall, floor(log2(greatest(dur_ns, 1))) AS b, count(*) FROM S \
          GROUP BY 1, 2 ORDER BY 1, 2",
     ),

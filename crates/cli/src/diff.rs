@@ -8,7 +8,7 @@ use fathom_diff::{Options, Profile};
 use fathom_query::{Db, Limits, escape};
 use fathom_session::on_latest;
 
-use crate::analyse::{self, DEFAULT_WIDTH};
+use crate::analysis::{self, DEFAULT_WIDTH};
 use crate::args::{DiffArgs, DiffFormat};
 use crate::exit::Failure;
 
@@ -45,13 +45,13 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         DiffFormat::Text => fathom_report::diff_to_text(
             &diff,
             if terminal {
-                analyse::width()
+                analysis::width()
             } else {
                 DEFAULT_WIDTH
             },
-            terminal && analyse::color(),
+            terminal && analysis::color(),
         ),
-        DiffFormat::Json => analyse::json(&diff)?,
+        DiffFormat::Json => analysis::json(&diff)?,
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -63,7 +63,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
 /// The figures of sessions, which are opened one after the other.
 fn profiles(paths: &[PathBuf]) -> Result<Vec<Profile>, Failure> {
     let profile = |path: &PathBuf| {
-        let mut session = analyse::open(path)?;
+        let mut session = analysis::open(path)?;
         let name = path.to_string_lossy();
         let profile = on_latest(&mut session, |session| {
             let db = Db::open(session, Limits::default())?;

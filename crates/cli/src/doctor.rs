@@ -191,15 +191,15 @@ fn checks() -> Vec<Check> {
         advice: String::new(),
     });
     checks.push(Check {
-        ok: cfg!(feature = "analyse"),
+        ok: cfg!(feature = "analysis"),
         what: "reports and SQL (DuckDB)".into(),
-        found: if cfg!(feature = "analyse") {
+        found: if cfg!(feature = "analysis") {
             "built in".into()
         } else {
             "not built in".into()
         },
         advice: unless(
-            cfg!(feature = "analyse"),
+            cfg!(feature = "analysis"),
             "This binary records only: read sessions with a full build of fathom.",
         ),
     });

@@ -10,15 +10,15 @@ use fathom_export::{Format, Outcome, Selection, Text, export, parse_time};
 use fathom_query::{Db, Limits};
 use fathom_session::{NewFile, Session, is_ours};
 
-use crate::analyse;
+use crate::analysis;
 use crate::args::ExportArgs;
 use crate::exit::Failure;
 use crate::progress::{Bar, Unit};
 
 /// Runs `export` and returns the exit status.
 pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
-    let mut session = analyse::open(&args.session)?;
-    let db = analyse::database(&mut session, Limits::default())?;
+    let mut session = analysis::open(&args.session)?;
+    let db = analysis::database(&mut session, Limits::default())?;
     let time = |text: &Option<String>| {
         text.as_deref()
             .map(|text| parse_time(text, &session.meta().clock))

@@ -85,11 +85,11 @@ pub fn import_formats() -> String {
     )
 }
 
-#[cfg(feature = "analyse")]
-pub use analyse::*;
+#[cfg(feature = "analysis")]
+pub use analysis::*;
 
-#[cfg(feature = "analyse")]
-mod analyse {
+#[cfg(feature = "analysis")]
+mod analysis {
     use fathom_query::escape::wrap;
 
     use super::list;
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[test]
     fn query_lists_every_table_and_view() {
         let help = help_of("query");
@@ -219,7 +219,7 @@ mod tests {
         assert!(count > 35, "{count}");
     }
 
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[test]
     fn formats_are_listed_where_they_can_be_chosen() {
         for command in ["query", "zoom"] {

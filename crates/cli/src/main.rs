@@ -13,19 +13,19 @@ mod replay;
 mod snapshot;
 mod top;
 
-#[cfg(feature = "analyse")]
-mod analyse;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
+mod analysis;
+#[cfg(feature = "analysis")]
 mod diff;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod export;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod interrupt;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod sizes;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod ui;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod zoom;
 
 use std::process::ExitCode;
@@ -53,21 +53,21 @@ fn main() -> ExitCode {
         Action::Snapshot(options) => snapshot::run(&options),
         Action::Top(options) => top::run(&options),
         Action::Doctor(options) => doctor::run(&options),
-        #[cfg(feature = "analyse")]
-        Action::Report(options) => analyse::report(&options),
-        #[cfg(feature = "analyse")]
-        Action::Diagnose(options) => analyse::diagnose(&options),
-        #[cfg(feature = "analyse")]
+        #[cfg(feature = "analysis")]
+        Action::Report(options) => analysis::report(&options),
+        #[cfg(feature = "analysis")]
+        Action::Diagnose(options) => analysis::diagnose(&options),
+        #[cfg(feature = "analysis")]
         Action::Diff(options) => diff::run(&options),
-        #[cfg(feature = "analyse")]
-        Action::Query(options) => analyse::query(&options),
-        #[cfg(feature = "analyse")]
-        Action::SqlWorker => analyse::sql_worker(),
-        #[cfg(feature = "analyse")]
+        #[cfg(feature = "analysis")]
+        Action::Query(options) => analysis::query(&options),
+        #[cfg(feature = "analysis")]
+        Action::SqlWorker => analysis::sql_worker(),
+        #[cfg(feature = "analysis")]
         Action::Zoom(options) => zoom::run(&options),
-        #[cfg(feature = "analyse")]
+        #[cfg(feature = "analysis")]
         Action::Ui(options) => ui::run(&options),
-        #[cfg(feature = "analyse")]
+        #[cfg(feature = "analysis")]
         Action::Export(options) => export::run(&options),
         Action::Import(options) => import::run(&options),
     };

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 #[derive(Clone, Copy)]
 pub enum Unit {
     /// Rows of a table.
-    #[cfg_attr(not(feature = "analyse"), allow(dead_code))]
+    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     Rows,
     /// Bytes of a file.
     Bytes,

@@ -5,7 +5,7 @@ use fathom_query::Limits;
 use fathom_query::zoom::{By, Filter, Request, Zoom};
 use fathom_session::{Session, on_latest};
 
-use crate::analyse;
+use crate::analysis;
 use crate::args::{ByArg, ZoomArgs};
 use crate::exit::Failure;
 
@@ -14,7 +14,7 @@ const REBUILD_ROWS: u64 = 4_000_000;
 
 /// Runs `zoom` and returns the exit status.
 pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
-    let mut session = analyse::open(&args.session)?;
+    let mut session = analysis::open(&args.session)?;
     if args.rebuild {
         session.build_pyramids().map_err(Failure::input)?;
     }
@@ -60,7 +60,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         let rows = zoom
             .events(window, &filter, limit)
             .map_err(Failure::input)?;
-        return analyse::print(rows, args.format, args.exact);
+        return analysis::print(rows, args.format, args.exact);
     }
     let answer = zoom
         .query(&Request {
@@ -92,7 +92,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
             n => format!(" and, as the pyramid has no page faults, {n} of table faults"),
         },
     );
-    analyse::print(std::iter::once(answer.rows), args.format, args.exact)
+    analysis::print(std::iter::once(answer.rows), args.format, args.exact)
 }
 
 fn open(session: &mut Session) -> Result<Zoom, Failure> {

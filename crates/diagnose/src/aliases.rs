@@ -29,11 +29,11 @@ pub fn aliases(id: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::{RENAMED, aliases};
-    use crate::rules::catalogue;
+    use crate::rules::catalog;
 
     #[test]
     fn a_former_id_leads_to_one_rule_and_is_no_id() {
-        let ids: Vec<&str> = catalogue().iter().map(|info| info.id).collect();
+        let ids: Vec<&str> = catalog().iter().map(|info| info.id).collect();
         for (former, now) in RENAMED {
             assert!(ids.contains(&now) && !ids.contains(&former), "{former}");
             assert_eq!(aliases(now), [former]);

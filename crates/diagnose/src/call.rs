@@ -215,7 +215,7 @@ pub(crate) fn has_flag(flags: &str, flag: &str) -> bool {
 
 /// What the name of a call says of it.
 #[derive(Clone, Copy)]
-struct Named {
+struct NameTraits {
     kind: Kind,
     positional: bool,
 }
@@ -225,7 +225,7 @@ struct Named {
 pub(crate) struct Calls<'a> {
     columns: Columns<'a>,
     /// By id of a string: what call it names.
-    named: Vec<Cell<Option<Named>>>,
+    named: Vec<Cell<Option<NameTraits>>>,
     /// The string that column api has for system calls.
     syscall_api: StrId,
     /// Rows of operations that were waited for one at a time, with the calls that submitted them.
@@ -368,8 +368,8 @@ impl<'a> Calls<'a> {
         (began, began.saturating_add(lasted))
     }
 
-    fn named(&self, id: StrId) -> Named {
-        let other = Named {
+    fn named(&self, id: StrId) -> NameTraits {
+        let other = NameTraits {
             kind: Kind::Other,
             positional: false,
         };
@@ -378,7 +378,7 @@ impl<'a> Calls<'a> {
         };
         known.get().unwrap_or_else(|| {
             let named =
-                Syscall::named(self.columns.strings().get(id)).map_or(other, |call| Named {
+                Syscall::named(self.columns.strings().get(id)).map_or(other, |call| NameTraits {
                     kind: call.kind,
                     positional: call.is_positional(),
                 });
@@ -401,7 +401,7 @@ impl<'a> Calls<'a> {
             path2: id_at(self.path2, row),
         };
         let operation = self.is_operation(row);
-        let Named { kind, positional } = self.named(ids.syscall);
+        let NameTraits { kind, positional } = self.named(ids.syscall);
         Call {
             rid: i64_at(self.rid, row).unwrap_or(0),
             ts_ns: i64_at(self.ts_ns, row).unwrap_or(0),

@@ -8,7 +8,6 @@ use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS, Ta
 use fathom_model::{Batch, StrId, StringTable};
 use serde::Serialize;
 
-use crate::alike;
 use crate::call::{Call, Calls, FileId};
 use crate::claims;
 use crate::depth::{self, Depth};
@@ -16,6 +15,7 @@ use crate::finding::{Finding, Group, NotObservable, Subject};
 use crate::kind::Kind;
 use crate::layers::{self, Below, Layer, Layers, Row};
 use crate::ledger::{Ledger, Times};
+use crate::merge_findings;
 use crate::names::file_name;
 use crate::rule::{Found, Input, MIN_SHARE, MINOR_SHARE, Rule, Run};
 use crate::rules;
@@ -361,7 +361,7 @@ impl Engine {
                 let own = found.into_iter().map(|f| f.finish(info, kinds, &run));
                 let mut own: Vec<_> = own.collect();
                 own.sort_by(rank);
-                let mut own = alike::together(own, &run);
+                let mut own = merge_findings::together(own, &run);
                 own.sort_by(rank);
                 own
             };
@@ -454,7 +454,7 @@ impl Said {
             all.more.extend(part.more);
             all.rules += part.rules;
         }
-        let order = rules::catalogue();
+        let order = rules::catalog();
         let place = |id: &str| order.iter().position(|rule| rule.id == id);
         all.findings.sort_by(rank);
         all.minor.sort_by(rank);

@@ -567,7 +567,7 @@ fn like(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::catalogue;
+    use crate::rules::catalog;
     use crate::scenario::{Scenario, fires};
 
     #[test]
@@ -580,7 +580,7 @@ mod tests {
 
     #[test]
     fn every_entry_answers_rules_that_there_are() {
-        let ids: Vec<&str> = catalogue().iter().map(|info| info.id).collect();
+        let ids: Vec<&str> = catalog().iter().map(|info| info.id).collect();
         for program in PROGRAMS {
             for advice in program.advice {
                 let told = !program.comms.is_empty() || !advice.files.is_empty();

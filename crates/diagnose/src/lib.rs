@@ -10,8 +10,8 @@
 //! To add a rule: a file in `rules/`, and its name in `rules/mod.rs`.
 
 mod aliases;
-mod alike;
 mod bounded;
+mod cached_diagnosis;
 mod call;
 mod claims;
 mod code;
@@ -22,11 +22,11 @@ mod covered;
 mod depth;
 mod engine;
 mod finding;
-mod kept;
 mod known;
 mod layers;
 mod ledger;
 pub mod live;
+mod merge_findings;
 mod names;
 mod order;
 mod pages;
@@ -45,6 +45,9 @@ mod text_key;
 mod under_way;
 mod workers;
 
+pub use cached_diagnosis::{
+    CachedDiagnosis, NoticedDiagnosis, cached, diagnose_latest, diagnose_once,
+};
 pub use call::{Call, FileId};
 pub use code::Site;
 pub use engine::{Diagnosis, Engine, More};
@@ -53,11 +56,10 @@ pub use fathom_model::kind::{Kind, Kinds};
 pub use finding::{
     Also, Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
 };
-pub use kept::{Kept, Told, diagnose_latest, diagnose_once, kept};
 pub use layers::{Below, Bio, Fault, Interrupt, Layer, Origin, Request, Row};
 pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};
-pub use rules::catalogue;
+pub use rules::catalog;
 pub use session::{DiagnoseError, diagnose, diagnose_while};
 pub use summary::{Activity, Part, Summary};
 pub use text::Text;

@@ -11,7 +11,7 @@ const GENERATED: &str =
 
 /// Pages of the documentation: file name and text, the list of all rules first.
 pub fn pages() -> Vec<(String, String)> {
-    let rules = crate::rules::catalogue();
+    let rules = crate::rules::catalog();
     let mut pages = vec![("README.md".to_owned(), index(&rules))];
     pages.extend(
         rules

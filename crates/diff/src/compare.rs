@@ -1,16 +1,16 @@
 //! Putting the figures of two sides beside each other.
 
 use crate::DiffError;
+use crate::comparison_rows::Work;
 use crate::direction;
 use crate::findings;
-use crate::guard::{self, Guarding};
 use crate::headline;
-use crate::judge::{self, ALPHA};
 use crate::profile::Profile;
+use crate::regression_gate::{self, Guarding};
 use crate::result::{Diff, Figure, Guard, Method, Metric, Outcome, SessionRef, Side};
 use crate::stats;
 use crate::timed;
-use crate::work::Work;
+use crate::verdict::{self, ALPHA};
 
 /// How to compare.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub fn compare(
     {
         let rows = tables.all().into_iter().flatten();
         let figures = rows.flat_map(|row| &mut row.figures);
-        judge::settle(&mut totals.iter_mut().chain(figures).collect::<Vec<_>>());
+        verdict::settle(&mut totals.iter_mut().chain(figures).collect::<Vec<_>>());
     }
     let mut tables = tables.finish();
     tables.syscalls.iter_mut().for_each(direction::reconcile);
@@ -89,8 +89,8 @@ pub fn compare(
         rates,
         fixed.as_ref().map(|_| tables.syscalls.as_slice()),
     );
-    let changes = guard::changes(&guarding, &tables, &findings);
-    let unproven = guard::unproven(&guarding, &tables);
+    let changes = regression_gate::changes(&guarding, &tables, &findings);
+    let unproven = regression_gate::unproven(&guarding, &tables);
     let headline = headline::headline(&work, &guarding, &tables, [&changes, &unproven], durations);
     let mut notes = work.comparable.notes;
     notes.extend(fixed);

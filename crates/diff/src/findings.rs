@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use fathom_diagnose::{Group, Severity};
 
-use crate::judge::{ALPHA, Judge};
 use crate::matching::Matcher;
 use crate::profile::{FoundIn, Profile};
 use crate::result::{FindingChange, Row, Status, Tables, Verdict};
 use crate::stats;
+use crate::verdict::{ALPHA, Judge};
 
 /// Factor from which on the time that a finding costs has changed, with one session a
 /// side: it is an estimate from times that differ from run to run.
@@ -59,7 +59,7 @@ pub(crate) fn compare(
             }
         }
     }
-    let rules = fathom_diagnose::catalogue();
+    let rules = fathom_diagnose::catalog();
     let about_calls = |id: &str| rules.iter().any(|rule| rule.id == id && rule.about_calls);
     let mut out: Vec<FindingChange> = subjects
         .into_iter()

@@ -2,10 +2,10 @@
 
 use fathom_model::units::{bytes, count, duration};
 
+use crate::comparison_rows::Work;
 use crate::direction::longer;
-use crate::guard::Guarding;
+use crate::regression_gate::Guarding;
 use crate::result::{Change, Headline, Metric, Row, Tables, Verdict};
-use crate::work::Work;
 
 /// Factor from which on the time of a run moved.
 const MOVED: f64 = 1.1;
@@ -16,7 +16,7 @@ const NEARLY_ALL: f64 = 0.95;
 const NAMED: f64 = 0.1;
 
 /// A call on a file, and its part of the difference.
-struct Source {
+struct Contributor {
     subject: String,
     impact: f64,
     /// All calls of the name, or nearly all of their difference: layers are of those.
@@ -184,7 +184,13 @@ fn what(change: &Change) -> String {
 }
 
 /// The call on a file with the largest part of the difference, in the same direction.
-fn source(work: &Work, guard: &Guarding, tables: &Tables, whole: f64, sign: f64) -> Option<Source> {
+fn source(
+    work: &Work,
+    guard: &Guarding,
+    tables: &Tables,
+    whole: f64,
+    sign: f64,
+) -> Option<Contributor> {
     let largest = |rows: &[Row], name: Option<&str>| -> Option<(String, String, f64)> {
         rows.iter()
             .filter(|row| name.is_none_or(|name| row.name == name))
@@ -212,7 +218,7 @@ fn source(work: &Work, guard: &Guarding, tables: &Tables, whole: f64, sign: f64)
         .into_iter()
         .filter(|(_, ns)| ns * impact > 0.0 && ns.abs() >= impact.abs() * EXPLAINS)
         .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
-    Some(Source {
+    Some(Contributor {
         subject,
         impact,
         whole_call: impact.abs() >= of_call.abs() * NEARLY_ALL,

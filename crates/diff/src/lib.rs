@@ -17,21 +17,21 @@
 //! ```
 //!
 //! With several sessions on a side differences are judged by a test over the sessions'
-//! figures, with one on each by what one recording can tell (module `judge` has the
+//! figures, with one on each by what one recording can tell (module `verdict` has the
 //! reasons); [`Method`] says which in words.
 
+mod comparability;
 mod compare;
+mod comparison_rows;
 mod direction;
 mod errors;
 mod findings;
-mod gaps;
 mod gather;
-mod guard;
 mod headline;
-mod judge;
 mod matching;
 mod names;
 mod profile;
+mod regression_gate;
 mod result;
 mod spread;
 mod stats;
@@ -39,7 +39,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod timed;
-mod work;
+mod verdict;
 
 pub use compare::{Options, compare};
 pub use profile::Profile;

@@ -2,14 +2,14 @@
 //! formatting them again.
 
 use fathom_model::batch::NULL_I64;
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::{StrId, StringTable};
 use hashbrown::HashMap;
 
 use crate::files::Files;
 use crate::tasks::Tasks;
 
-/// Texts that are kept.
+/// TextCache that are kept.
 const MAX_TEXTS: usize = 8192;
 const FILES: usize = 4096;
 const THREADS: usize = 1024;
@@ -28,8 +28,8 @@ pub(crate) struct Strings {
     pub table: StringTable,
     /// Number of the batch. 0 stands for no batch in what is remembered.
     epoch: u32,
-    files: Recent<FileMemo>,
-    threads: Recent<StrId>,
+    files: DirectMappedCache<FileMemo>,
+    threads: DirectMappedCache<StrId>,
 }
 
 impl Default for Strings {
@@ -37,8 +37,8 @@ impl Default for Strings {
         Self {
             table: StringTable::new(),
             epoch: 1,
-            files: Recent::new(FILES),
-            threads: Recent::new(THREADS),
+            files: DirectMappedCache::new(FILES),
+            threads: DirectMappedCache::new(THREADS),
         }
     }
 }
@@ -46,7 +46,7 @@ impl Default for Strings {
 impl Strings {
     /// Bytes that a program chose, as text.
     pub(crate) fn text(&mut self, bytes: &[u8]) -> StrId {
-        self.table.intern(lossless(bytes).as_bytes())
+        self.table.intern(escape_invalid_utf8(bytes).as_bytes())
     }
 
     /// The file behind a handle, to which a row refers at `now_ns`.
@@ -117,12 +117,12 @@ struct Interned {
 
 /// What a number stands for: decoded flags and arguments.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct TextCache {
     texts: HashMap<(u16, u64), (Box<str>, Interned)>,
     buffer: String,
 }
 
-impl Texts {
+impl TextCache {
     /// The text for `key`, written by `write` when it is not known; null when
     /// it is empty.
     pub(crate) fn get(
@@ -170,9 +170,9 @@ fn intern(text: &str, strings: &mut Strings) -> StrId {
 
 /// Strings by a small number, and the batch for which they hold.
 #[derive(Debug)]
-pub(crate) struct Small<T>(Vec<(u32, T)>);
+pub(crate) struct BatchMemo<T>(Vec<(u32, T)>);
 
-impl<T: Copy + Default> Small<T> {
+impl<T: Copy + Default> BatchMemo<T> {
     pub(crate) fn new(len: usize) -> Self {
         Self(vec![(0, T::default()); len])
     }
@@ -212,11 +212,11 @@ impl FileMemo {
 
 /// The last value of each of many numbers, one place a number's low bits.
 #[derive(Debug)]
-struct Recent<T> {
+struct DirectMappedCache<T> {
     places: Vec<(u32, u32, T)>,
 }
 
-impl<T: Copy + Default> Recent<T> {
+impl<T: Copy + Default> DirectMappedCache<T> {
     fn new(len: usize) -> Self {
         Self {
             places: vec![(0, 0, T::default()); len.next_power_of_two()],

@@ -8,7 +8,7 @@ use fathom_model::abi::{
     TASK_COMM, TASK_DESCRIBED, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord,
 };
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::container;
 use fathom_model::escape::shell_words;
 use fathom_model::tables::{ProcessRow, ProcessRows};
@@ -126,7 +126,7 @@ impl Tasks {
         if record.mnt_ns != 0 {
             thread.mnt_ns = record.mnt_ns;
         }
-        let comm = lossless(text::until_nul(&record.comm));
+        let comm = escape_invalid_utf8(text::until_nul(&record.comm));
         if *thread.comm != *comm {
             thread.comm = comm.into();
         }
@@ -318,7 +318,7 @@ impl Tasks {
 }
 
 fn program(cmdline: &[u8], exe: &[u8], cgroup: &[u8]) -> Program {
-    let path = |components: &[u8]| lossless(&absolute_path(components)).into_owned();
+    let path = |components: &[u8]| escape_invalid_utf8(&absolute_path(components)).into_owned();
     let cgroup = path(cgroup);
     Program {
         exe: if exe.is_empty() {

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Int32Type, Int64Type};
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Arg, Returns, SYSCALLS, Syscall};
 use fathom_query::Db;
@@ -198,7 +198,10 @@ fn arguments(row: &Row<'_>, call: Option<&Syscall>, o: &mut Object<'_>) {
         _ if data => o.int("bytes_requested", row.size),
         _ => {}
     }
-    o.text("captured_buffer", row.content.map(lossless).as_deref());
+    o.text(
+        "captured_buffer",
+        row.content.map(escape_invalid_utf8).as_deref(),
+    );
     o.int("captured_size", row.content_bytes);
     let signature = row.hash.map(|h| format!("{:x}", h as u64));
     o.text("signature", signature.as_deref());

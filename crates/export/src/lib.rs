@@ -38,7 +38,7 @@ pub use source::Selection;
 pub use time::parse as parse_time;
 
 use row::Row;
-use source::{Source, Tables};
+use source::{SessionRows, Tables};
 
 /// A format: a row of [`Format::ALL`], from which `--format` and its help derive.
 #[derive(Clone, Copy, Debug)]
@@ -217,7 +217,7 @@ pub fn export(
         Make::Table(format) => return table::write(db, format, selection, text, out, progress),
         Make::Exporter(make) => make(&Export { db, meta, text })?,
     };
-    let source = Source::new(db, selection, exporter.tables())?;
+    let source = SessionRows::new(db, selection, exporter.tables())?;
     let total = source.total();
     let mut rows = 0;
     exporter.begin(out)?;

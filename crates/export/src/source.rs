@@ -43,7 +43,7 @@ pub(crate) enum Tables {
 }
 
 /// A session and what is wanted of it.
-pub(crate) struct Source<'db> {
+pub(crate) struct SessionRows<'db> {
     db: &'db Db,
     /// A query that answers [`COLUMNS`], not ordered.
     rows: String,
@@ -52,7 +52,7 @@ pub(crate) struct Source<'db> {
     total: u64,
 }
 
-impl<'db> Source<'db> {
+impl<'db> SessionRows<'db> {
     /// Looks at the session.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use fathom_query::output::{self, Format, Options};
 use fathom_query::{Batches, Db, QueryError, Rows};
 
 use crate::error::{ExportError, Result};
-use crate::source::{Source, Tables};
+use crate::source::{SessionRows, Tables};
 use crate::{Outcome, Selection, Text};
 
 pub(crate) fn write(
@@ -20,7 +20,7 @@ pub(crate) fn write(
     out: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
-    let source = Source::new(db, selection, Tables::Calls)?;
+    let source = SessionRows::new(db, selection, Tables::Calls)?;
     let total = source.total();
     let rows = Ordered::new(db, selection, source.windows()?)?;
     let options = Options {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::errno;
 use fathom_model::meta::{
-    Clock, Cost, Host, Options, RecordedLayer, SessionMeta, Source, State, Totals,
+    Clock, Cost, Host, ImportSource, Options, RecordedLayer, SessionMeta, State, Totals,
 };
 use fathom_model::syscalls::Syscall;
 use fathom_model::tables::{
@@ -121,7 +121,7 @@ impl Builder {
         self.seen(call.ts_ns.saturating_add(call.dur_ns.unwrap_or(0)));
         let strings = &mut self.strings;
         let mut bytes = |bytes: Option<&[u8]>| match bytes {
-            Some(bytes) => strings.intern(lossless(bytes).as_bytes()),
+            Some(bytes) => strings.intern(escape_invalid_utf8(bytes).as_bytes()),
             None => StrId::NULL,
         };
         let failed = call.ret.and_then(errno::of_return).filter(|_| {
@@ -216,7 +216,7 @@ impl Builder {
         if path.is_empty() {
             return;
         }
-        let text = lossless(path);
+        let text = escape_invalid_utf8(path);
         self.paths.push(FilePathRow {
             file_id: id,
             ts_ns: ns,
@@ -275,7 +275,7 @@ impl Builder {
             let Some(info) = self.files.get(id) else {
                 continue;
             };
-            let text = lossless(&info.path);
+            let text = escape_invalid_utf8(&info.path);
             let raw = matches!(text, std::borrow::Cow::Owned(_));
             let mut row = FileRow {
                 file_id: *id,
@@ -313,7 +313,7 @@ impl Builder {
         let mut strings = StringTable::new();
         for thread in threads {
             let mut text = |bytes: &Option<Vec<u8>>| match bytes {
-                Some(bytes) => strings.intern(lossless(bytes).as_bytes()),
+                Some(bytes) => strings.intern(escape_invalid_utf8(bytes).as_bytes()),
                 None => StrId::NULL,
             };
             rows.push(ProcessRow {
@@ -395,10 +395,10 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         content: None,
         perf_counters: Vec::new(),
         history: Default::default(),
-        source: Some(Source {
+        source: Some(ImportSource {
             format: format.name().into(),
             files: names,
-            ..Source::default()
+            ..ImportSource::default()
         }),
     }
 }

@@ -20,7 +20,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fathom_model::choice::format_named;
-use fathom_model::meta::{SessionMeta, Source};
+use fathom_model::meta::{ImportSource, SessionMeta};
 use fathom_session::{SessionWriter, WriterOptions};
 
 pub use error::ImportError;
@@ -102,7 +102,7 @@ pub struct Outcome {
     /// Calls in the session.
     pub calls: u64,
     /// What became of the log.
-    pub source: Source,
+    pub source: ImportSource,
     /// Lines that were not understood, the first of them, escaped.
     pub bad_examples: Vec<String>,
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// `bytes` as text. Valid UTF-8 stays as it is; otherwise each byte that is
 /// not part of valid UTF-8 becomes `\xHH` and each backslash is doubled, so
 /// that the bytes can be told from the text.
-pub fn lossless(bytes: &[u8]) -> Cow<'_, str> {
+pub fn escape_invalid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => {
@@ -28,7 +28,7 @@ pub fn lossless(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The bytes behind a text that [`lossless`] made: `\xHH` stands for a byte that is not
+/// The bytes behind a text that [`escape_invalid_utf8`] made: `\xHH` stands for a byte that is not
 /// UTF-8, and then `\\` for a backslash. A text in which the bytes so written
 /// would be valid UTF-8 is meant as it stands.
 pub fn of_text(text: &str) -> Cow<'_, [u8]> {
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf8_can_be_told_from_text() {
-        assert_eq!(lossless(b"/a\n\\x\xc3\xa4"), "/a\n\\x\u{e4}");
+        assert_eq!(escape_invalid_utf8(b"/a\n\\x\xc3\xa4"), "/a\n\\x\u{e4}");
         assert_eq!(
-            lossless(b"/a\\x\xff\xc3\xa4\xc3"),
+            escape_invalid_utf8(b"/a\\x\xff\xc3\xa4\xc3"),
             "/a\\\\x\\xff\u{e4}\\xc3"
         );
     }

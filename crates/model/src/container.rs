@@ -1,4 +1,4 @@
-//! Containers, recognised by the names that their engines give to cgroups.
+//! Containers, recognized by the names that their engines give to cgroups.
 
 /// The id (or, for LXC and systemd-nspawn, the name) of the container that a
 /// cgroup belongs to; the innermost when they are nested.

@@ -67,7 +67,7 @@ pub struct SessionMeta {
     pub perf_counters: Vec<PerfCounter>,
     /// The log that the session was made of; null when it was recorded.
     #[serde(default)]
-    pub source: Option<Source>,
+    pub source: Option<ImportSource>,
     /// What became of the session besides being recorded.
     #[serde(default)]
     pub history: History,
@@ -75,7 +75,7 @@ pub struct SessionMeta {
 
 /// What an imported session was made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct ImportSource {
     /// strace or dio.
     pub format: String,
     /// The files, as they were given.

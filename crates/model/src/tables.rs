@@ -11,7 +11,7 @@ use define::{MAX_RESERVED, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses a
 /// session with another one.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 tables! {
     /// One row a completed storage call or operation of io_uring or Linux AIO, and
@@ -97,9 +97,9 @@ tables! {
         /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
         /// kernel's thread of the ring; WORKER, carried out by a worker thread; DIRECT,
         /// opened as a registered file; MORE, further completions follow;
-        /// REAPED, the end is when the completion was found, the operation itself
-        /// ended before; UNSEEN, it ended, but how and when was not seen. 0: none.
-        /// Of a call BEGAN_BEFORE when a thread waited in it as the recording took
+        /// END_APPROXIMATE, the end is when the completion was found, the operation itself
+        /// ended before; COMPLETION_UNSEEN, it ended, but how and when was not seen. 0: none.
+        /// Of a call STARTED_BEFORE_TRACE when a thread waited in it as the recording took
         /// that thread in: ts_ns is then, dur_ns counts from then; else null.
         op_flags: Str null,
         /// What the program passed with an operation to know it again, null for a
@@ -128,7 +128,7 @@ tables! {
 
     /// One row a page fault on a mapped file: the first touch of a page, or the
     /// first write to a page that was read before. Touches of pages that are
-    /// mapped already take no fault and have no row; a fault may map neighbours
+    /// mapped already take no fault and have no row; a fault may map neighbors
     /// along (around_offset), which then take none. Faults on memory without a file
     /// are no I/O and not in here.
     FAULTS faults FaultRows FaultRow key [] {

@@ -3,9 +3,8 @@
 //! privilege and the only one with unsafe code.
 
 mod adopt;
+mod call_counters;
 mod command;
-mod counted;
-mod counters;
 mod descriptors;
 mod error;
 mod features;
@@ -25,15 +24,15 @@ mod rings;
 mod selection;
 mod signals;
 mod stacks;
+mod stats;
 pub mod system;
 mod terminal;
 mod unfinished;
 mod user;
 mod variant;
 
+pub use call_counters::NO_PROCESS;
 pub use command::{Command, CommandExit, Conditions};
-pub use counted::NO_PROCESS;
-pub use counters::{Counters, Losses};
 pub use error::{ProbeError, SpawnError};
 pub use filter::{FilterArgs, FilterError, Filters};
 pub use hooks::LAYER_VFS;
@@ -45,6 +44,7 @@ pub use probe::Probe;
 pub use rings::Crossed;
 pub use selection::{Selection, SelectionError};
 pub use signals::{Arrived, Signals};
+pub use stats::{KernelStats, Losses};
 pub use user::{User, group_id};
 
 /// How much is read of each call.

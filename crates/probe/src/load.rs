@@ -11,7 +11,7 @@ use fathom_model::abi::{
 use fathom_model::meta::{Hook, PerfCounter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 
-use crate::counted::MAX_COUNTED;
+use crate::call_counters::MAX_COUNTED;
 use crate::error::ProbeError;
 use crate::features::Features;
 use crate::filter::Filters;

@@ -10,8 +10,7 @@ use fathom_model::meta::{Hook, PerfCounter, RecordedLayer};
 use fathom_model::raw::RawChunk;
 use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
 
-use crate::counted::Counted;
-use crate::counters::{Counters, Losses};
+use crate::call_counters::CallCounters;
 use crate::error::ProbeError;
 use crate::hooks::{Feature, Hooks, NO_COUNTERS, NO_STACKS};
 use crate::load::{self, Loaded, Room};
@@ -21,6 +20,7 @@ use crate::options::ProbeOptions;
 use crate::perf_counters::PerfCounters;
 use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::stacks::Stacks;
+use crate::stats::{KernelStats, Losses};
 use crate::unfinished::unfinished;
 use crate::{Detail, adopt};
 
@@ -41,7 +41,7 @@ pub struct Probe {
     paths: bool,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
-    counted: Counted,
+    counted: CallCounters,
     stacks: Option<Stacks>,
     perf_counters: Vec<PerfCounter>,
     /// Those that the machine has.
@@ -87,7 +87,7 @@ impl Probe {
             spare: Vec::new(),
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
-            counted: Counted::default(),
+            counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
             perf_counters,
             counters: room.perf_counters,
@@ -261,8 +261,8 @@ impl Probe {
     }
 
     /// Counts so far.
-    pub fn counters(&self) -> Counters {
-        Counters::of(&self.cpu_stats())
+    pub fn counters(&self) -> KernelStats {
+        KernelStats::of(&self.cpu_stats())
     }
 
     fn cpu_stats(&self) -> Vec<CpuStats> {

@@ -39,7 +39,7 @@ pub struct Signals {
 impl Signals {
     /// Blocks the signals in this thread and those that it will start.
     pub fn block() -> io::Result<Self> {
-        // SAFETY: the sets are initialised by sigemptyset and sigprocmask
+        // SAFETY: the sets are initialized by sigemptyset and sigprocmask
         // before they are read; signalfd returns a new descriptor or -1.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();

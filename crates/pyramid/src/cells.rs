@@ -74,13 +74,13 @@ impl Cell {
 
 /// Where a cell that was used lately lies.
 #[derive(Clone, Copy)]
-struct Recent {
+struct RecentCell {
     bucket: i64,
     key: i64,
     at: u32,
 }
 
-const NOTHING: Recent = Recent {
+const NOTHING: RecentCell = RecentCell {
     bucket: i64::MIN,
     key: i64::MIN,
     at: u32::MAX,
@@ -92,7 +92,7 @@ pub(crate) struct Cells {
     limit: usize,
     cells: Vec<Cell>,
     index: HashMap<(i64, i64), u32>,
-    recent: Vec<Recent>,
+    recent: Vec<RecentCell>,
 }
 
 impl Cells {
@@ -158,7 +158,7 @@ impl Cells {
             });
             self.cells.len() as u32 - 1
         });
-        self.recent[slot] = Recent { bucket, key, at };
+        self.recent[slot] = RecentCell { bucket, key, at };
         &mut self.cells[at as usize]
     }
 

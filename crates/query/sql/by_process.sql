@@ -16,7 +16,7 @@
 -- written_bytes: Of which by write and its like.
 -- total_ns: Sum of the durations, nanoseconds; threads that wait at the same time add up.
 -- p50_ns: Median duration of the stored calls, nanoseconds; null where calls were counted
---   (--rows tail): by_latency has those, too. Exact up to 20 million
+--   (--rows tail): latency_histogram has those, too. Exact up to 20 million
 --   stored calls, beyond that rounded down by at most 1/64.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.

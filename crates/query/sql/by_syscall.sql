@@ -9,8 +9,8 @@
 -- bytes: Bytes moved.
 -- total_ns: Sum of the durations, nanoseconds.
 -- p50_ns: Median duration of the stored calls, nanoseconds; null where calls were counted
---   (--rows tail): by_latency has those, too. Exact up to 20 million
---   stored calls, beyond that rounded down by at most 1/64. by_latency has the lost calls too.
+--   (--rows tail): latency_histogram has those, too. Exact up to 20 million
+--   stored calls, beyond that rounded down by at most 1/64. latency_histogram has the lost calls too.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.

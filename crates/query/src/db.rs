@@ -18,7 +18,7 @@ use crate::place::Place;
 use crate::rows::Rows;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
-use crate::{QueryError, findings, guard, percentiles, session_row, tables};
+use crate::{QueryError, findings, percentiles, session_row, sql_policy, tables};
 
 /// Stored calls up to which percentiles of the views are exact: the database
 /// keeps about 20 bytes a call for them, outside of its memory limit. Those of more calls
@@ -222,7 +222,7 @@ impl Db {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        let sql = guard::check(&self.connection, sql)?;
+        let sql = sql_policy::check(&self.connection, sql)?;
         self.run(&sql)
     }
 

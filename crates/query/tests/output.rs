@@ -66,15 +66,15 @@ fn tables_fit_their_width() {
 }
 
 #[test]
-fn colours_are_for_those_who_ask() {
+fn colors_are_for_those_who_ask() {
     let (_dir, db) = fixed();
     let options = Options {
         color: true,
         ..Options::default()
     };
-    let coloured = String::from_utf8(bytes(&db, MIXED, Format::Table, &options)).unwrap();
-    assert!(coloured.contains("\x1b[2mNULL\x1b[0m"));
-    let plain = coloured
+    let colored = String::from_utf8(bytes(&db, MIXED, Format::Table, &options)).unwrap();
+    assert!(colored.contains("\x1b[2mNULL\x1b[0m"));
+    let plain = colored
         .replace("\x1b[2m", "")
         .replace("\x1b[1m", "")
         .replace("\x1b[0m", "");

@@ -70,10 +70,13 @@ fn views_stay_exact_with_losses() {
         );
     }
     assert_eq!(
-        one(&db, "SELECT sum(calls)::BIGINT FROM by_latency"),
+        one(&db, "SELECT sum(calls)::BIGINT FROM latency_histogram"),
         stored + lost
     );
-    assert_eq!(one(&db, "SELECT sum(lost)::BIGINT FROM by_latency"), lost);
+    assert_eq!(
+        one(&db, "SELECT sum(lost)::BIGINT FROM latency_histogram"),
+        lost
+    );
     for view in ["by_thread", "by_second", "events"] {
         let column = if view == "events" { "1" } else { "calls" };
         assert_eq!(
@@ -174,7 +177,10 @@ fn time_is_told_from_the_start() {
 fn latency_buckets_are_powers_of_two() {
     let (_dir, db) = fixed();
     assert_eq!(
-        rows(&db, "SELECT * FROM by_latency WHERE syscall = 'write'"),
+        rows(
+            &db,
+            "SELECT * FROM latency_histogram WHERE syscall = 'write'"
+        ),
         [
             // 1000 to 1020 ns; 1030 to 2040; 2050 to 4090; 4100 to 5990; lost.
             "write,9,512,1024,3,0",
@@ -305,7 +311,7 @@ fn page_faults_are_no_calls() {
         "by_class",
         "by_file",
         "by_process",
-        "by_latency",
+        "latency_histogram",
     ] {
         let calls = one(&db, &format!("SELECT sum(calls)::BIGINT FROM {view}"));
         assert_eq!(calls, 1015 + 12, "{view}");

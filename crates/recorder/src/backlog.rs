@@ -91,7 +91,7 @@ pub(crate) struct Receiver<M>(Arc<Backlog<M>>);
 
 /// The other end is gone.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct DecoderEnded;
 
 /// A backlog whose files are in `directory`.
 pub(crate) fn backlog<M>(directory: &Path) -> (Sender<M>, Receiver<M>) {
@@ -166,7 +166,7 @@ impl<M> Sender<M> {
         chunks: Vec<RawChunk>,
         watermark_ns: u64,
         spare: impl FnMut(Vec<u8>),
-    ) -> Result<(), Gone> {
+    ) -> Result<(), DecoderEnded> {
         let bytes = bytes_of(&chunks);
         let backlog = Arc::clone(&self.backlog);
         let mut state = backlog.lock();
@@ -188,14 +188,18 @@ impl<M> Sender<M> {
     }
 
     /// Sends what does not wait for room.
-    pub(crate) fn message(&self, message: M) -> Result<(), Gone> {
+    pub(crate) fn message(&self, message: M) -> Result<(), DecoderEnded> {
         let state = self.backlog.lock();
         self.put(state, Waiting::Here(Entry::Message(message)))
     }
 
-    fn put(&self, mut state: MutexGuard<'_, State<M>>, entry: Waiting<M>) -> Result<(), Gone> {
+    fn put(
+        &self,
+        mut state: MutexGuard<'_, State<M>>,
+        entry: Waiting<M>,
+    ) -> Result<(), DecoderEnded> {
         if state.closed {
-            return Err(Gone);
+            return Err(DecoderEnded);
         }
         state.waiting.push_back(entry);
         drop(state);

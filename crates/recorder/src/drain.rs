@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
-use fathom_probe::{Arrived, Counters, monotonic_ns, realtime_ns};
+use fathom_probe::{Arrived, KernelStats, monotonic_ns, realtime_ns};
 
-use crate::counting::Counting;
+use crate::call_counters::CallCounters;
 use crate::pipeline::{self, Message};
 use crate::rules::Rules;
 use crate::running::RunningTarget;
-use crate::source::Source;
+use crate::source::RecordSource;
 use crate::tail::Tailing;
 use crate::{Control, Observer, Progress, RecordError, Summary};
 
@@ -37,7 +37,7 @@ pub(crate) struct Drain<S> {
     started: Instant,
     deadline: Option<Instant>,
     /// Where not all calls have rows.
-    counting: Option<Counting>,
+    counting: Option<CallCounters>,
     tailing: Option<Tailing>,
     /// Losses of which table `losses` has the details.
     stored_losses: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Drain<S> {
     details: Instant,
 }
 
-impl<S: Source> Drain<S> {
+impl<S: RecordSource> Drain<S> {
     pub(crate) fn new(
         source: S,
         pipeline: pipeline::Running,
@@ -64,7 +64,7 @@ impl<S: Source> Drain<S> {
             meta,
             started,
             deadline: duration.map(|duration| started + duration),
-            counting: counts.then(Counting::default),
+            counting: counts.then(CallCounters::default),
             tailing,
             stored_losses: 0,
             drains: 0,
@@ -289,13 +289,13 @@ impl<S: Source> Drain<S> {
     }
 
     /// Counts as the kernel side has them, and what crossed from there.
-    fn totals(&self, counters: &Counters) -> Totals {
+    fn totals(&self, counters: &KernelStats) -> Totals {
         let counts = |(seen, lost): (u64, u64)| Counts {
             seen,
             lost,
             ..Counts::default()
         };
-        let counted = self.counting.as_ref().map_or(0, Counting::total);
+        let counted = self.counting.as_ref().map_or(0, CallCounters::total);
         Totals {
             seen: counters.seen + counted,
             counted,
@@ -311,7 +311,7 @@ impl<S: Source> Drain<S> {
 }
 
 /// What is missing of the recording besides its losses.
-fn missing(counters: &Counters) -> Vec<String> {
+fn missing(counters: &KernelStats) -> Vec<String> {
     let mut missing = Vec::new();
     if counters.compat > 0 {
         missing.push(format!(

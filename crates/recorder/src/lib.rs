@@ -37,7 +37,7 @@
 //! [`snapshot`] has another process's recorder save what it has.
 
 mod backlog;
-mod counting;
+mod call_counters;
 mod drain;
 mod error;
 mod host;

@@ -19,8 +19,8 @@ use fathom_session::{
     Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard,
 };
 
-use crate::backlog::{self, Entry, Gone, backlog, bytes_of};
-use crate::rules::Feed;
+use crate::backlog::{self, DecoderEnded, Entry, backlog, bytes_of};
+use crate::rules::RulesFeed;
 use crate::stages::{ROWS_BYTES, Stages, Written};
 use crate::trigger::Trigger;
 use crate::{Options, RecordError};
@@ -124,7 +124,7 @@ impl Pipeline {
         output: &Path,
         options: &Options,
         trigger: Option<Trigger>,
-        rules: Option<Feed>,
+        rules: Option<RulesFeed>,
     ) -> Result<Self, RecordError> {
         let existed = output.symlink_metadata().is_ok();
         let raw = match &options.raw {
@@ -315,7 +315,7 @@ impl Running {
         match (self.to).drained(chunks, watermark_ns, |buffer| own_spare.push(buffer)) {
             Ok(()) => Ok(()),
             // The thread's own error says why.
-            Err(Gone) => self.join().map(drop),
+            Err(DecoderEnded) => self.join().map(drop),
         }
     }
 

@@ -36,12 +36,12 @@ struct Shared {
 
 /// Where rows are offered to the rules.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct RulesFeed {
     to: SyncSender<Vec<Batch>>,
     shared: Arc<Shared>,
 }
 
-impl Feed {
+impl RulesFeed {
     /// Copies rows for the rules if they keep up.
     pub(crate) fn offer(&mut self, batches: &[Batch]) {
         let wanted = || batches.iter().filter(|batch| Live::wants(batch.table));
@@ -67,7 +67,10 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// Starts the rules for a recording into `session`, which shows others what they find.
-    pub(crate) fn start(meta: &SessionMeta, session: &Path) -> Result<(Feed, Self), RecordError> {
+    pub(crate) fn start(
+        meta: &SessionMeta,
+        session: &Path,
+    ) -> Result<(RulesFeed, Self), RecordError> {
         let (to, rows) = sync_channel(64);
         let (found_to, found) = channel();
         let shared = Arc::new(Shared::default());
@@ -85,7 +88,7 @@ impl Rules {
                 work.run(&rows)
             })
             .map_err(RecordError::system("can't start a thread"))?;
-        let feed = Feed {
+        let feed = RulesFeed {
             to,
             shared: Arc::clone(&shared),
         };

@@ -3,15 +3,15 @@
 use fathom_model::abi::{ShedKey, ShedValue, TailControl};
 use fathom_model::meta::{Hook, Records};
 use fathom_model::raw::RawChunk;
-use fathom_probe::{Counters, Losses, Probe, ProbeError};
+use fathom_probe::{KernelStats, Losses, Probe, ProbeError};
 
 /// The probes, or a test in their place. The methods are those of [`Probe`].
-pub(crate) trait Source {
+pub(crate) trait RecordSource {
     fn drain(&mut self, out: &mut Vec<RawChunk>);
     fn recycle(&mut self, buffer: Vec<u8>);
     fn stop(&mut self) -> Result<(), ProbeError>;
     fn live_tasks(&self) -> u64;
-    fn counters(&self) -> Counters;
+    fn counters(&self) -> KernelStats;
     fn losses(&self) -> Result<Losses, ProbeError>;
     fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError>;
     fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError>;
@@ -21,7 +21,7 @@ pub(crate) trait Source {
     fn ring_peak(&self) -> f64;
 }
 
-impl Source for Probe {
+impl RecordSource for Probe {
     fn drain(&mut self, out: &mut Vec<RawChunk>) {
         Probe::drain(self, out);
     }
@@ -38,7 +38,7 @@ impl Source for Probe {
         Probe::live_tasks(self)
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> KernelStats {
         Probe::counters(self)
     }
 

@@ -13,7 +13,7 @@ use fathom_probe::{Losses, system};
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 
 use crate::RecordError;
-use crate::rules::Feed;
+use crate::rules::RulesFeed;
 use crate::trigger::Trigger;
 
 /// Rows that are handed over at once.
@@ -128,7 +128,7 @@ pub(crate) struct Stages {
 struct Sink {
     writer: SessionWriter,
     trigger: Option<Trigger>,
-    rules: Option<Feed>,
+    rules: Option<RulesFeed>,
 }
 
 impl Sink {
@@ -155,7 +155,7 @@ impl Stages {
         writer: SessionWriter,
         meta: &SessionMeta,
         trigger: Option<Trigger>,
-        rules: Option<Feed>,
+        rules: Option<RulesFeed>,
     ) -> Self {
         let keeps_all = meta.history.keep.is_none();
         Self {

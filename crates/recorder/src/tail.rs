@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use fathom_model::abi::{COST_SAMPLE, TAIL_ALL, TAIL_NONE, TAIL_SLOW, TailControl};
 use fathom_model::meta::{Tail, TailStep};
-use fathom_probe::{Counters, monotonic_ns, system};
+use fathom_probe::{KernelStats, monotonic_ns, system};
 
-use crate::source::Source;
+use crate::source::RecordSource;
 use crate::{Observer, Options, RecordError, Rows};
 
 /// Time between two looks at what the recording costs.
@@ -123,7 +123,7 @@ struct Usage {
 }
 
 impl Usage {
-    fn now(counters: &Counters) -> Self {
+    fn now(counters: &KernelStats) -> Self {
         Self {
             at: Instant::now(),
             ns: system::own_usage().0 + counters.timed_ns * u64::from(COST_SAMPLE),
@@ -137,7 +137,7 @@ impl Tailing {
         described: Option<&Tail>,
         rows: Rows,
         cpus: u32,
-        source: &impl Source,
+        source: &impl RecordSource,
     ) -> Result<Option<Self>, RecordError> {
         let Some(tail) = described else {
             return Ok(None);
@@ -173,7 +173,7 @@ impl Tailing {
         self.rungs.get(self.rung).copied().unwrap_or(Rung::None)
     }
 
-    fn ask(&mut self, source: &impl Source, cost: Option<f64>) -> Result<(), RecordError> {
+    fn ask(&mut self, source: &impl RecordSource, cost: Option<f64>) -> Result<(), RecordError> {
         let rung = self.current();
         source.set_tail(&rung.control(self.slow_ns))?;
         if self.budget.is_some() {
@@ -185,7 +185,7 @@ impl Tailing {
     /// Compares what the recording costs with what it may, and changes what it does.
     pub(crate) fn look(
         &mut self,
-        source: &impl Source,
+        source: &impl RecordSource,
         observer: &mut dyn Observer,
     ) -> Result<(), RecordError> {
         let Some(budget) = &mut self.budget else {

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use fathom_diagnose::{Confidence, DiagnoseError, Diagnosis, Finding, Group, Kept, Summary, kept};
+use fathom_diagnose::{
+    CachedDiagnosis, Confidence, DiagnoseError, Diagnosis, Finding, Group, Summary, cached,
+};
 use fathom_model::units::count;
 use fathom_query::FindingRow;
 use fathom_session::Session;
@@ -44,13 +46,13 @@ impl Findings {
         let started = Instant::now();
         let calls = session.rows("syscalls");
         if calls > MAX_CALLS {
-            let notice = match kept(session) {
-                Kept::Findings(diagnosis) => {
+            let notice = match cached(session) {
+                CachedDiagnosis::Findings(diagnosis) => {
                     let took = started.elapsed().as_nanos();
                     return Ok(Self::from_diagnosis(&diagnosis, took));
                 }
-                Kept::Nothing => String::new(),
-                Kept::Unusable(why) => format!(" ({why})"),
+                CachedDiagnosis::Nothing => String::new(),
+                CachedDiagnosis::Unusable(why) => format!(" ({why})"),
             };
             let calls = count(i64::try_from(calls).unwrap_or(i64::MAX));
             return Ok(Self {

@@ -25,7 +25,7 @@ const SLICES: i64 = 120;
 
 /// What a report needs besides the tables.
 #[derive(Clone, Debug)]
-pub struct Source<'a> {
+pub struct ReportInput<'a> {
     /// What the session says of itself.
     pub meta: &'a SessionMeta,
     /// What is missing or damaged.
@@ -56,7 +56,7 @@ impl Report {
         };
         let mut report = Self::build_from(
             db,
-            &Source {
+            &ReportInput {
                 meta: session.meta(),
                 problems: session.problems(),
                 location: session.dir().display().to_string(),
@@ -79,7 +79,7 @@ impl Report {
     /// # Errors
     ///
     /// When a query fails.
-    pub fn build_from(db: &Db, source: &Source<'_>) -> Result<Report, ReportError> {
+    pub fn build_from(db: &Db, source: &ReportInput<'_>) -> Result<Report, ReportError> {
         let meta = source.meta;
         let syscalls = calls(db, "SELECT syscall AS name, * FROM by_syscall")?;
         let classes = calls(db, "SELECT class AS name, * FROM by_class")?;
@@ -153,7 +153,7 @@ fn duration(db: &Db, meta: &SessionMeta) -> Result<i64, ReportError> {
     Ok(end.map_or(0, |end| end.saturating_sub(start).max(0)))
 }
 
-fn summary(source: &Source<'_>, duration_ns: i64) -> SessionSummary {
+fn summary(source: &ReportInput<'_>, duration_ns: i64) -> SessionSummary {
     let meta = source.meta;
     SessionSummary {
         id: meta.id.clone(),
@@ -190,7 +190,7 @@ fn counted(db: &Db) -> Result<i64, ReportError> {
     Ok(total(counts.into_iter()))
 }
 
-fn loss(db: &Db, source: &Source<'_>, stored: i64, lost: i64) -> Result<Loss, ReportError> {
+fn loss(db: &Db, source: &ReportInput<'_>, stored: i64, lost: i64) -> Result<Loss, ReportError> {
     let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
     let places = rows(
         db,
@@ -266,7 +266,7 @@ fn tail_problem(tail: &meta::Tail, loss: &Loss) -> Option<String> {
 }
 
 fn problems(
-    source: &Source<'_>,
+    source: &ReportInput<'_>,
     session: &SessionSummary,
     loss: &Loss,
     totals: &Totals,
@@ -395,7 +395,7 @@ fn problems(
 }
 
 /// What a session lacks because it was made of a log.
-fn imported(log: &meta::Source) -> Vec<String> {
+fn imported(log: &meta::ImportSource) -> Vec<String> {
     let count = |n: u64| units::count(n.try_into().unwrap_or(i64::MAX));
     let mut problems = Vec::new();
     if log.bad_lines > 0 {
@@ -535,7 +535,7 @@ fn timeline(db: &Db, meta: &SessionMeta, duration_ns: i64) -> Result<Timeline, R
 /// Histograms in the order of `syscalls`.
 fn latency(db: &Db, syscalls: &[Calls]) -> Result<Vec<Latency>, ReportError> {
     let mut found: BTreeMap<String, Vec<Bucket>> = BTreeMap::new();
-    rows(db, "FROM by_latency", |row| {
+    rows(db, "FROM latency_histogram", |row| {
         found
             .entry(row.text("syscall")?)
             .or_default()

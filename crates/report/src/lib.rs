@@ -19,7 +19,7 @@ mod text;
 pub use counters::CallCounters;
 pub use error::ReportError;
 pub use findings::{Findings, finding_rows};
-pub use gather::Source;
+pub use gather::ReportInput;
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};
 pub use queues::{Queue, ReadAhead};

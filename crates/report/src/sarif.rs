@@ -1,12 +1,12 @@
 //! Findings as SARIF 2.1.0, which code hosts and editors show.
 
-use fathom_diagnose::{Diagnosis, Finding, RuleInfo, Severity, Site, catalogue};
+use fathom_diagnose::{Diagnosis, Finding, RuleInfo, Severity, Site, catalog};
 use serde_json::{Value, json};
 
 /// Findings as a SARIF log. The place of a finding is the file that it is about,
 /// where it has one.
 pub fn to_sarif(diagnosis: &Diagnosis) -> Value {
-    let rules: Vec<Value> = catalogue().into_iter().map(rule).collect();
+    let rules: Vec<Value> = catalog().into_iter().map(rule).collect();
     let results: Vec<Value> = diagnosis.findings.iter().map(result).collect();
     json!({
         "version": "2.1.0",

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fathom_diagnose::Diagnosis;
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::tables::{FrameRow, FrameRows, StackRow, StackRows};
 use fathom_model::{Batch, StrId, StringTable};
 use fathom_query::{Db, Limits};
@@ -20,7 +20,7 @@ fn stacks() -> [Batch; 2] {
         FrameRows::default(),
         StringTable::new(),
     );
-    let broken = lossless(b"/opt/\xff\xfe\x80app");
+    let broken = escape_invalid_utf8(b"/opt/\xff\xfe\x80app");
     let mut text = |text: &str| strings.intern(text.as_bytes());
     for rid in 1..=CALLS {
         stacks.push(StackRow {
@@ -137,7 +137,7 @@ fn programs_get_the_names_as_they_are() {
     assert!(function.ends_with(HOSTILE), "{function:?}");
     assert_eq!(
         code.unwrap()[0]["object"],
-        lossless(b"/opt/\xff\xfe\x80app").as_ref()
+        escape_invalid_utf8(b"/opt/\xff\xfe\x80app").as_ref()
     );
 
     let sarif = to_sarif(&diagnosis);

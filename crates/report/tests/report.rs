@@ -6,13 +6,13 @@ use std::path::Path;
 use fathom_model::meta::{self, SessionMeta};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
-use fathom_report::{Report, Source, State, to_html, to_text};
+use fathom_report::{Report, ReportInput, State, to_html, to_text};
 use fathom_session::{Session, SessionWriter, WriterOptions};
 use fathom_testkit::expect_file;
 use fathom_testkit::sample::{self, Files, HOSTILE, Loss};
 
-fn source<'a>(meta: &'a SessionMeta, problems: &'a [String]) -> Source<'a> {
-    Source {
+fn source<'a>(meta: &'a SessionMeta, problems: &'a [String]) -> ReportInput<'a> {
+    ReportInput {
         meta,
         problems,
         location: "runs/it's redis.fathom".into(),
@@ -207,13 +207,13 @@ fn the_terminal_is_safe_from_names() {
         .collect();
     assert_eq!(bad, []);
     assert!(text.contains("/srv/a\\x1b[2J\\n"), "{text}");
-    // With colours only the sequences of the report itself remain.
-    let mut coloured = to_text(&report, 100, true);
-    assert!(coloured.contains("\x1b[1m"));
+    // With colors only the sequences of the report itself remain.
+    let mut colored = to_text(&report, 100, true);
+    assert!(colored.contains("\x1b[1m"));
     for own in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;31m", "\x1b[32m"] {
-        coloured = coloured.replace(own, "");
+        colored = colored.replace(own, "");
     }
-    assert_eq!(coloured, text);
+    assert_eq!(colored, text);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use fathom_diagnose::{Diagnosis, Kept};
+use fathom_diagnose::{CachedDiagnosis, Diagnosis};
 use fathom_session::Session;
 use tokio::sync::watch;
 
@@ -22,13 +22,13 @@ use crate::lock::lock;
 const NICER: i32 = 5;
 
 /// A diagnosis, as fathom has it and as the page gets it.
-pub(crate) struct Told {
+pub(crate) struct RenderedDiagnosis {
     pub diagnosis: Diagnosis,
     pub json: String,
 }
 
 /// What is there once a diagnosis is done.
-type Outcome = Option<Result<Arc<Told>, ApiError>>;
+type Outcome = Option<Result<Arc<RenderedDiagnosis>, ApiError>>;
 
 /// A diagnosis that is being made.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ pub(crate) struct Diagnoses(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    known: Mutex<HashMap<String, (Stamp, Arc<Told>)>>,
+    known: Mutex<HashMap<String, (Stamp, Arc<RenderedDiagnosis>)>>,
     running: Mutex<HashMap<String, Running>>,
     /// One at a time.
     turn: Mutex<()>,
@@ -52,7 +52,11 @@ struct State {
 
 impl Diagnoses {
     /// The diagnosis of session `id`. Of one that is being recorded that of a moment ago.
-    pub async fn of(&self, library: &Library, id: &str) -> Result<Arc<Told>, ApiError> {
+    pub async fn of(
+        &self,
+        library: &Library,
+        id: &str,
+    ) -> Result<Arc<RenderedDiagnosis>, ApiError> {
         let dir = library.dir(id)?;
         if let Some(told) = self.known(id, &Stamp::of(&dir)) {
             return Ok(told);
@@ -63,7 +67,7 @@ impl Diagnoses {
         told.unwrap_or_else(|| Err(ApiError::cancelled()))
     }
 
-    fn known(&self, id: &str, now: &Stamp) -> Option<Arc<Told>> {
+    fn known(&self, id: &str, now: &Stamp) -> Option<Arc<RenderedDiagnosis>> {
         let known = lock(&self.0.known);
         let (stamp, told) = known.get(id)?;
         (stamp == now).then(|| told.clone())
@@ -126,16 +130,21 @@ impl State {
     }
 
     /// Findings that lie beside the session.
-    fn recall(&self, id: &str, dir: &Path) -> Result<Option<Arc<Told>>, ApiError> {
+    fn recall(&self, id: &str, dir: &Path) -> Result<Option<Arc<RenderedDiagnosis>>, ApiError> {
         let stamp = Stamp::of(dir);
         let session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
-        match fathom_diagnose::kept(&session) {
-            Kept::Findings(diagnosis) => self.know(id, stamp, diagnosis).map(Some),
-            Kept::Nothing | Kept::Unusable(_) => Ok(None),
+        match fathom_diagnose::cached(&session) {
+            CachedDiagnosis::Findings(diagnosis) => self.know(id, stamp, diagnosis).map(Some),
+            CachedDiagnosis::Nothing | CachedDiagnosis::Unusable(_) => Ok(None),
         }
     }
 
-    fn diagnose(&self, id: &str, dir: &Path, stop: &Stop) -> Result<Arc<Told>, ApiError> {
+    fn diagnose(
+        &self,
+        id: &str,
+        dir: &Path,
+        stop: &Stop,
+    ) -> Result<Arc<RenderedDiagnosis>, ApiError> {
         // Taken before, so that what comes meanwhile makes it an old one.
         let stamp = Stamp::of(dir);
         let mut session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
@@ -145,10 +154,15 @@ impl State {
         self.know(id, stamp, told.diagnosis)
     }
 
-    fn know(&self, id: &str, stamp: Stamp, diagnosis: Diagnosis) -> Result<Arc<Told>, ApiError> {
+    fn know(
+        &self,
+        id: &str,
+        stamp: Stamp,
+        diagnosis: Diagnosis,
+    ) -> Result<Arc<RenderedDiagnosis>, ApiError> {
         let json = serde_json::to_string(&diagnosis);
         let json = json.map_err(|e| ApiError::internal(e.to_string()))?;
-        let told = Arc::new(Told { diagnosis, json });
+        let told = Arc::new(RenderedDiagnosis { diagnosis, json });
         lock(&self.known).insert(id.to_string(), (stamp, told.clone()));
         Ok(told)
     }

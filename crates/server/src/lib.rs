@@ -11,13 +11,13 @@
 //! `changes`).
 
 mod api;
+mod auth;
 mod calls;
 mod changes;
 mod columns;
 mod diagnoses;
 mod error;
 mod filter;
-mod guard;
 mod job;
 mod library;
 mod lock;
@@ -43,7 +43,7 @@ use fathom_query::Limits;
 use tokio::runtime::Runtime;
 
 use crate::api::App;
-use crate::guard::Guard;
+use crate::auth::Auth;
 use crate::job::AT_ONCE;
 use crate::library::Library;
 use crate::token::Token;
@@ -118,7 +118,7 @@ impl Server {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let token = Token::random()?;
-        let guard = Guard {
+        let guard = Auth {
             token: token.clone(),
             address,
             host_name: rustix::system::uname()
@@ -207,11 +207,11 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
     }
 }
 
-fn routes(app: App, guard: Arc<Guard>) -> Router {
+fn routes(app: App, guard: Arc<Auth>) -> Router {
     let api =
-        api::routes(Arc::new(app)).layer(from_fn_with_state(guard.clone(), guard::check_token));
+        api::routes(Arc::new(app)).layer(from_fn_with_state(guard.clone(), auth::check_token));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)
-        .layer(from_fn_with_state(guard, guard::check))
+        .layer(from_fn_with_state(guard, auth::check))
 }

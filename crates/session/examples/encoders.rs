@@ -4,10 +4,13 @@
 //!
 //! Usage: encoders SESSION [ROWS A ROW GROUP]
 
+// The encoders are no part of the library's interface.
 #[allow(dead_code)]
+#[path = "../src/format"]
 mod format {
+    #[path = "codec"]
     pub(crate) mod codec {
-        #[path = "../../../src/format/codec/encode/mod.rs"]
+        #[path = "encode/mod.rs"]
         pub(crate) mod encode;
 
         pub(crate) const GROUP_ROWS: usize = 1 << 17;

@@ -22,7 +22,7 @@ use crate::maintain::compactor;
 use crate::threads::{lock, spawn};
 use crate::write::catalog::PartTimes;
 use crate::write::options::WriterOptions;
-use crate::write::queue::{Refused, SaveRequest};
+use crate::write::queue::{PushError, SaveRequest};
 use crate::write::shared::Shared;
 use crate::write::storage::Storage;
 use crate::write::worker::Worker;
@@ -163,8 +163,8 @@ impl SessionWriter {
     pub fn append(&self, batch: Batch) -> Result<(), SessionError> {
         check(&batch)?;
         match self.shared.queue.push(batch, true) {
-            Ok(()) | Err(Refused::Full(_)) => Ok(()),
-            Err(Refused::Dead(reason)) => Err(self.stopped(reason)),
+            Ok(()) | Err(PushError::Full(_)) => Ok(()),
+            Err(PushError::Dead(reason)) => Err(self.stopped(reason)),
         }
     }
 
@@ -177,8 +177,8 @@ impl SessionWriter {
         check(&batch)?;
         match self.shared.queue.push(batch, false) {
             Ok(()) => Ok(None),
-            Err(Refused::Full(batch)) => Ok(Some(batch)),
-            Err(Refused::Dead(reason)) => Err(self.stopped(reason)),
+            Err(PushError::Full(batch)) => Ok(Some(batch)),
+            Err(PushError::Dead(reason)) => Err(self.stopped(reason)),
         }
     }
 

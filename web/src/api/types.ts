@@ -304,7 +304,7 @@ export type EventsMeta = {
   offset: number,
 };
 
-export type Neighbours = { before: Row[], after: Row[],
+export type Neighbors = { before: Row[], after: Row[],
 };
 
 export type Ahead = { requests: number, bytes: number,
@@ -340,7 +340,7 @@ export type RequestAnswer = {
   /** What counters of perf say of it: a row, or none where they were not recorded. */
   counters: Row[],
   /** Calls of the thread before and after it, in order of time. */
-  neighbours: Neighbours,
+  neighbors: Neighbors,
 };
 
 export type OffsetsMode = "points" | "grid";

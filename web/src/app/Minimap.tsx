@@ -4,7 +4,7 @@
 import { type PointerEvent, useEffect, useMemo, useRef } from "react";
 import { useSize } from "../components/useSize";
 import { gridOf, seriesOf } from "../lib/buckets";
-import { colourOf, ERROR } from "../lib/colour";
+import { colorOf, ERROR } from "../lib/color";
 import { count, duration, exactTime } from "../lib/format";
 import { clampSpan, MIN_SPAN_NS, type Span, toPixel, toTime } from "../lib/scale";
 import { useColumns, useSession, useShown } from "../state/session";
@@ -67,7 +67,7 @@ export function Minimap() {
 			if (calls === 0) continue;
 			// The root, so that quiet parts beside a loud one can still be seen.
 			const high = Math.max(1, Math.round(Math.sqrt(calls / top) * (height - 7)));
-			context.fillStyle = colourOf("series", "calls", theme);
+			context.fillStyle = colorOf("series", "calls", theme);
 			context.fillRect(column, height - high, 1, high);
 			if (failed[column]) {
 				context.fillStyle = ERROR[theme];

@@ -287,9 +287,9 @@ function WindowText() {
 	const { span } = useShown();
 	const width = span.to - span.from;
 	const move = (next: { from: number; to: number }) => store.move({ kind: "range", ...next });
-	const centre = (span.from + span.to) / 2;
-	useShortcut(["w", "+"], "Zoom in", "Time", () => move(zoomSpan(span, centre, ZOOM, bounds)));
-	useShortcut(["s", "-"], "Zoom out", "Time", () => move(zoomSpan(span, centre, 1 / ZOOM, bounds)));
+	const center = (span.from + span.to) / 2;
+	useShortcut(["w", "+"], "Zoom in", "Time", () => move(zoomSpan(span, center, ZOOM, bounds)));
+	useShortcut(["s", "-"], "Zoom out", "Time", () => move(zoomSpan(span, center, 1 / ZOOM, bounds)));
 	useShortcut(["a", "ArrowLeft"], "Earlier", "Time", () => move(panSpan(span, -0.2, bounds)));
 	useShortcut(["d", "ArrowRight"], "Later", "Time", () => move(panSpan(span, 0.2, bounds)));
 	useShortcut(["0"], "The whole session", "Time", () => store.go({ window: { kind: "all" } }));

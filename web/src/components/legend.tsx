@@ -2,7 +2,7 @@ import { Swatch, Text } from "./text";
 
 export interface LegendEntry {
 	label: string;
-	colour: string;
+	color: string;
 	/** Makes the entry a button, as for filtering by it. */
 	onPick?: (event: { alt: boolean }) => void;
 	title?: string;
@@ -19,12 +19,12 @@ export function Legend({ entries }: { entries: readonly LegendEntry[] }) {
 						title={entry.title ?? "Click: show only this. Alt+click: show all but this."}
 						onClick={(event) => entry.onPick?.({ alt: event.altKey })}
 					>
-						<Swatch colour={entry.colour} />
+						<Swatch color={entry.color} />
 						<Text of={entry.label} className="cut" />
 					</button>
 				) : (
 					<span className="entry" key={entry.label}>
-						<Swatch colour={entry.colour} />
+						<Swatch color={entry.color} />
 						<Text of={entry.label} className="cut" />
 					</span>
 				),

@@ -70,14 +70,14 @@ function drawTitle(context: CanvasRenderingContext2D, element: HTMLElement, titl
 /** An entry of a legend. */
 export interface Entry {
 	label: string;
-	colour: string;
+	color: string;
 }
 
 function entriesOf(panel: Element): Entry[] {
 	return [...panel.querySelectorAll(".legend button, .legend .entry")].flatMap((entry) => {
 		const swatch = entry.querySelector(".swatch");
 		const label = entry.textContent?.trim() ?? "";
-		return swatch && label !== "" ? [{ label, colour: getComputedStyle(swatch).backgroundColor }] : [];
+		return swatch && label !== "" ? [{ label, color: getComputedStyle(swatch).backgroundColor }] : [];
 	});
 }
 
@@ -109,8 +109,8 @@ export function linesOf(
 
 function drawLine(context: CanvasRenderingContext2D, line: readonly (Entry & { x: number })[], top: number): void {
 	context.font = legendFont();
-	for (const { label, colour, x } of line) {
-		context.fillStyle = colour;
+	for (const { label, color, x } of line) {
+		context.fillStyle = color;
 		context.fillRect(MARGIN + x, top + 2, SWATCH, SWATCH);
 		context.fillStyle = token("--ink-2");
 		context.fillText(label, MARGIN + x + SWATCH + 5, top + SWATCH + 1.5);

@@ -21,7 +21,7 @@ export function Path({ of }: { of: string | null | undefined }) {
 	);
 }
 
-/** A small square in a thing's colour. CSSOM properties: the security policy forbids style attributes. */
-export function Swatch({ colour }: { colour: string }) {
-	return <span className="swatch" style={{ background: colour }} aria-hidden="true" />;
+/** A small square in a thing's color. CSSOM properties: the security policy forbids style attributes. */
+export function Swatch({ color }: { color: string }) {
+	return <span className="swatch" style={{ background: color }} aria-hidden="true" />;
 }

@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Heat } from "../lib/buckets";
-import { rampRgb, type Theme } from "../lib/colour";
+import { rampRgb, type Theme } from "../lib/color";
 import { duration, exactTime, time } from "../lib/format";
 import { said } from "../lib/said";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
@@ -17,7 +17,7 @@ import { useSize } from "./useSize";
 
 export interface PlotSeries {
 	label: string;
-	colour: string;
+	color: string;
 	/** NaN leaves a gap. */
 	values: Float64Array;
 	/** `stack` lies on the stacks before it; `marks` are lines without what would join them. */
@@ -84,7 +84,7 @@ export function TimeChart(props: Props) {
 	const data = useMemo(() => aligned(props), [props]);
 	const latestData = useRef(data);
 	latestData.current = data;
-	const shape = `${theme} ${props.heat ? "heat" : ""} ${props.log ? "log" : ""} ${props.loose ? "loose" : ""} ${props.axis?.sync} ${times} ${props.series.map((s) => `${s.style}${s.colour}${s.label}`).join("|")}`;
+	const shape = `${theme} ${props.heat ? "heat" : ""} ${props.log ? "log" : ""} ${props.loose ? "loose" : ""} ${props.axis?.sync} ${times} ${props.series.map((s) => `${s.style}${s.color}${s.label}`).join("|")}`;
 
 	// biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for what the plot is made of
 	useEffect(() => {
@@ -191,7 +191,7 @@ function tipRows(props: Props, index: number, value: number): TipRow[] {
 				Number.isFinite(s.values[index]) &&
 				(s.style !== "stack" || (s.values[index] ?? 0) > 0 || props.series.length < 6),
 		)
-		.map((s) => ({ label: s.label, colour: s.colour, value: show(s.values[index] ?? 0) }));
+		.map((s) => ({ label: s.label, color: s.color, value: show(s.values[index] ?? 0) }));
 	if (props.heat && props.heat.rows > 0) {
 		const row = Math.floor(value) - props.heat.low;
 		if (row >= 0 && row < props.heat.rows) {
@@ -226,12 +226,12 @@ function options(
 		const filled = s?.style === "area" || s?.style === "stack";
 		const made: uPlot.Series = {
 			label: s?.label ?? "",
-			stroke: s?.colour ?? ink,
+			stroke: s?.color ?? ink,
 			width: filled ? 0 : s?.style === "marks" ? 2 : 1.5,
-			points: s?.style === "dots" ? { show: true, size: 4, width: 0, fill: s.colour } : { show: false },
+			points: s?.style === "dots" ? { show: true, size: 4, width: 0, fill: s.color } : { show: false },
 			spanGaps: false,
 		};
-		if (filled && s) made.fill = s.colour;
+		if (filled && s) made.fill = s.color;
 		if (s?.style === "dots") made.paths = () => null;
 		else if (s?.style === "marks") made.paths = marks;
 		else if (s?.style === "line" && !props.loose) made.paths = steps;
@@ -332,7 +332,7 @@ function options(
 	};
 }
 
-/** A level line for each bucket that has a value, as wide as the bucket; joined where neighbours have one too. */
+/** A level line for each bucket that has a value, as wide as the bucket; joined where neighbors have one too. */
 function levels(joined: boolean): uPlot.Series.PathBuilder {
 	return (u, index, from, to) => {
 		const stroke = new Path2D();

@@ -33,7 +33,7 @@ export function Tip({ x, y, children }: Props) {
 export interface TipRow {
 	label: ReactNode;
 	value: string;
-	colour?: string;
+	color?: string;
 }
 
 export function TipRows({ rows }: { rows: readonly TipRow[] }) {
@@ -43,7 +43,7 @@ export function TipRows({ rows }: { rows: readonly TipRow[] }) {
 				{rows.map((row, i) => (
 					<tr key={i}>
 						<td>
-							{row.colour ? <Swatch colour={row.colour} /> : null}
+							{row.color ? <Swatch color={row.color} /> : null}
 							<span className="quiet">{row.label}</span>
 						</td>
 						<td className="number">{row.value}</td>

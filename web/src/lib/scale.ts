@@ -22,8 +22,8 @@ export function toTime(pixel: number, span: Span, width: number): number {
 export function clampSpan(span: Span, bounds: Span): Span {
 	const room = Math.max(bounds.to - bounds.from, MIN_SPAN_NS);
 	const width = Math.min(Math.max(span.to - span.from, MIN_SPAN_NS), room);
-	const centre = (span.from + span.to) / 2;
-	let from = span.to - span.from === width ? span.from : centre - width / 2;
+	const center = (span.from + span.to) / 2;
+	let from = span.to - span.from === width ? span.from : center - width / 2;
 	from = Math.min(Math.max(from, bounds.from), bounds.from + room - width);
 	return { from, to: from + width };
 }

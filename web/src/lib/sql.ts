@@ -1,4 +1,4 @@
-// SQL as the page handles it: its words for colouring, placeholders for what the page shows, and where an error is.
+// SQL as the page handles it: its words for coloring, placeholders for what the page shows, and where an error is.
 
 import type { Filter } from "../api/types";
 import type { Span } from "./scale";

@@ -108,7 +108,7 @@ export class Queries {
 		this.write(this.read().filter((q) => q.id !== id));
 	}
 
-	/** Moves a panel before (-1) or behind (1) its neighbour among the panels. */
+	/** Moves a panel before (-1) or behind (1) its neighbor among the panels. */
 	move(id: string, by: 1 | -1): void {
 		const list = this.read();
 		const panels = list.filter((q) => q.panel);

@@ -1,7 +1,7 @@
 // Dark or light: as the system is set, unless the reader chose.
 
 import { useSyncExternalStore } from "react";
-import type { Theme } from "../lib/colour";
+import type { Theme } from "../lib/color";
 
 const KEY = "fathom.theme";
 const listeners = new Set<() => void>();
@@ -56,7 +56,7 @@ export function useTheme(): Theme {
 	);
 }
 
-/** A colour of the style sheet, for canvases: `--ink`, `--line`, ... */
+/** A color of the style sheet, for canvases: `--ink`, `--line`, ... */
 export function token(name: string): string {
 	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

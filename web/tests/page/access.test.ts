@@ -44,12 +44,12 @@ interface Stop {
 function focused(): Stop | null {
 	const at = document.activeElement;
 	if (!(at instanceof HTMLElement) || at === document.body) return null;
-	const labelled = (at.getAttribute("aria-labelledby") ?? "")
+	const labeled = (at.getAttribute("aria-labelledby") ?? "")
 		.split(" ")
 		.map((id) => document.getElementById(id)?.textContent ?? "")
 		.join("");
 	const labels = "labels" in at ? [...((at as HTMLInputElement).labels ?? [])].map((l) => l.textContent).join("") : "";
-	const name = at.getAttribute("aria-label") || labelled || labels || at.innerText || at.title;
+	const name = at.getAttribute("aria-label") || labeled || labels || at.innerText || at.title;
 	const style = getComputedStyle(at);
 	const box = at.getBoundingClientRect();
 	const marked = (style.outlineStyle !== "none" && style.outlineWidth !== "0px") || style.boxShadow !== "none";

@@ -104,18 +104,18 @@ onStage(
 				await gate.asked;
 				const board = tab.page.locator(".board");
 				await expect.poll(() => board.getAttribute("aria-busy")).toBe("true");
-				/** How many pixels of the middle of the first lane are not of its most frequent colour. */
+				/** How many pixels of the middle of the first lane are not of its most frequent color. */
 				const drawn = () =>
 					tab.page.locator(".board canvas").evaluate((canvas) => {
 						const element = canvas as HTMLCanvasElement;
 						const context = element.getContext("2d");
 						const { data } = context?.getImageData(element.width / 2, 32, 200, 14) ?? { data: [] };
-						const colours = new Map<string, number>();
+						const colors = new Map<string, number>();
 						for (let i = 0; i < data.length; i += 4) {
-							const colour = `${data[i]} ${data[i + 1]} ${data[i + 2]}`;
-							colours.set(colour, (colours.get(colour) ?? 0) + 1);
+							const color = `${data[i]} ${data[i + 1]} ${data[i + 2]}`;
+							colors.set(color, (colors.get(color) ?? 0) + 1);
 						}
-						return data.length / 4 - Math.max(0, ...colours.values());
+						return data.length / 4 - Math.max(0, ...colors.values());
 					});
 				await expect.poll(drawn).toBeGreaterThan(200);
 				gate.open();
@@ -317,7 +317,7 @@ onStage(
 		});
 
 		describe("a request", () => {
-			it("has its layers, which add up, and its neighbours", async () => {
+			it("has its layers, which add up, and its neighbors", async () => {
 				const rows = await ask(server, `/sessions/work.fathom/threads`);
 				expect(rows.ok).toBe(true);
 				await open(tab, server, {

@@ -60,9 +60,9 @@ ORDER BY waited DESC NULLS LAST, dur_ns DESC LIMIT 1`;
 /** A part of the session in its middle. */
 async function middle(server: Server, session: string, share: number): Promise<{ from: number; to: number }> {
 	const about = (await (await ask(server, `/sessions/${session}`)).json()) as { span: { from: number; to: number } };
-	const centre = (about.span.from + about.span.to) / 2;
+	const center = (about.span.from + about.span.to) / 2;
 	const half = ((about.span.to - about.span.from) * share) / 2;
-	return { from: Math.round(centre - half), to: Math.round(centre + half) };
+	return { from: Math.round(center - half), to: Math.round(center + half) };
 }
 
 const SLOWEST = `SELECT rid, dur_ns, syscall, comm, path, bytes
@@ -132,7 +132,7 @@ const PREPARED: readonly Shot[] = [
 	},
 	{
 		name: "file-latency",
-		state: async (server, s) => ({ s, view: "file", colour: "latency", ...(await middle(server, s, 0.06)) }),
+		state: async (server, s) => ({ s, view: "file", color: "latency", ...(await middle(server, s, 0.06)) }),
 		prepare: async ({ page }) => {
 			await page.keyboard.press("]");
 			await page.waitForTimeout(600);

@@ -54,8 +54,8 @@ onStage(
 			return Number(row?.["file_id"]);
 		}
 
-		/** How many pixels of a plot are in colour: neither ground, nor lines, nor text. */
-		async function coloured(within: string): Promise<number> {
+		/** How many pixels of a plot are in color: neither ground, nor lines, nor text. */
+		async function colored(within: string): Promise<number> {
 			return tab.page.evaluate((selector) => {
 				let found = 0;
 				for (const canvas of document.querySelectorAll<HTMLCanvasElement>(`${selector} canvas`)) {
@@ -145,7 +145,7 @@ onStage(
 			it("shows the file with the most bytes, with the figures that SQL has", async () => {
 				await open(tab, server, { ...session, view: "file" });
 				await expect.poll(text).toContain("data.bin");
-				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
+				await expect.poll(() => colored(".file-plot")).toBeGreaterThan(100);
 				const id = await fileId("/data.bin");
 				const [sums] = await sql(
 					`SELECT sum(bytes) FILTER (syscall LIKE '%read%')::DOUBLE AS r, sum(bytes) FILTER (syscall LIKE '%write%')::DOUBLE AS w
@@ -179,13 +179,13 @@ onStage(
 				await open(tab, server, { ...session, view: "file", file: id });
 				const figure = tab.page.locator(".file-figures > div").filter({ hasText: "Page faults" }).locator("dd");
 				await expect.poll(() => figure.innerText()).toBe(String(row?.["n"]));
-				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(20);
+				await expect.poll(() => colored(".file-plot")).toBeGreaterThan(20);
 				await tab.page.keyboard.press("]");
 				await expect.poll(() => tab.page.url()).toContain("rid=");
 			});
 			it("shows a part of the file by a drag, by keys and by its address; back undoes it", async () => {
 				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
-				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
+				await expect.poll(() => colored(".file-plot")).toBeGreaterThan(100);
 				const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
 				if (!plot) throw new Error("no plot");
 				const { x, y, width, height } = plot;
@@ -232,7 +232,7 @@ onStage(
 			});
 			it("opens the request of a point, by a click and by keys", async () => {
 				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
-				await expect.poll(() => coloured(".file-plot")).toBeGreaterThan(100);
+				await expect.poll(() => colored(".file-plot")).toBeGreaterThan(100);
 				await tab.page.keyboard.press("]");
 				await expect.poll(() => tab.page.url()).toContain("rid=");
 				await expect.poll(text).toContain("Through the layers");
@@ -258,10 +258,10 @@ onStage(
 				await tab.page.waitForTimeout(100);
 				expect(tab.page.url()).toContain("rid=");
 			});
-			it("zooms by a drag and colours by what is chosen", async () => {
+			it("zooms by a drag and colors by what is chosen", async () => {
 				await open(tab, server, { ...session, view: "file", file: await fileId("/data.bin") });
 				await tab.page.getByRole("button", { name: "latency" }).click();
-				await expect.poll(() => tab.page.url()).toContain("colour=latency");
+				await expect.poll(() => tab.page.url()).toContain("color=latency");
 				const plot = await tab.page.locator(".file-plot .u-over").boundingBox();
 				if (!plot) throw new Error("no plot");
 				await tab.page.mouse.move(plot.x + plot.width * 0.2, plot.y + 30);
@@ -290,7 +290,7 @@ onStage(
 				await expect
 					.poll(async () => Number(((await row.locator("td").nth(2).getAttribute("title")) ?? "").replace(/\D/g, "")))
 					.toBe(Number(dd?.["n"]));
-				await expect.poll(() => coloured(".threads")).toBeGreaterThan(100);
+				await expect.poll(() => colored(".threads")).toBeGreaterThan(100);
 			});
 			it("draws lanes, marks a name and filters by it", async () => {
 				await open(tab, server, { ...session, view: "threads" });
@@ -312,7 +312,7 @@ onStage(
 				};
 				await expect.poll(shares).toBeGreaterThan(98);
 				expect(await shares()).toBeLessThan(102);
-				await expect.poll(() => coloured(".layers-main")).toBeGreaterThan(300);
+				await expect.poll(() => colored(".layers-main")).toBeGreaterThan(300);
 			});
 			it("filters by a layer, and opens a request by keys and by a click", async () => {
 				await open(tab, server, { ...session, view: "layers", order: "dur" });
@@ -354,7 +354,7 @@ onStage(
 					.getAttribute("title");
 				expect(Number((title ?? "").split(",")[0]?.replace(/\D/g, ""))).toBe(Number(row?.["n"]));
 				await expect.poll(text).toContain("Who filled the queue");
-				await expect.poll(() => coloured(".devices")).toBeGreaterThan(200);
+				await expect.poll(() => colored(".devices")).toBeGreaterThan(200);
 				// Who waits is to be seen at once.
 				const both = tab.page.getByRole("button", { name: "waiting + in device" });
 				expect(await both.getAttribute("aria-pressed")).toBe("true");
@@ -433,7 +433,7 @@ onStage(
 			});
 			it("draws results", async () => {
 				await open(tab, server, { ...session, view: "sql", sql: statement, form: "stack" });
-				await expect.poll(() => coloured(".sql-output")).toBeGreaterThan(500);
+				await expect.poll(() => colored(".sql-output")).toBeGreaterThan(500);
 				await tab.page
 					.getByLabel("across")
 					.selectOption("calls")
@@ -484,7 +484,7 @@ onStage(
 				await tab.page.getByRole("button", { name: "Add as panel" }).click();
 				await expect.poll(text).toContain("is on the page of panels");
 				await tab.page.getByRole("link", { name: "To the panels" }).click();
-				await expect.poll(() => coloured(".panels")).toBeGreaterThan(50);
+				await expect.poll(() => colored(".panels")).toBeGreaterThan(50);
 				await tab.page.reload();
 				await expect.poll(text).toContain(`Calls ${HOSTILE}`);
 				expect(await tab.page.locator("img[src=x]").count()).toBe(0);
@@ -503,7 +503,7 @@ onStage(
 				await tab.page.getByLabel("Before: add a session").selectOption("work.fathom");
 				await tab.page.getByLabel("After: add a session").selectOption("slower.fathom");
 				await expect.poll(() => tab.page.url()).toMatch(/after=slower.fathom.*before=work.fathom/);
-				await expect.poll(() => coloured(".compare-plots")).toBeGreaterThan(50);
+				await expect.poll(() => colored(".compare-plots")).toBeGreaterThan(50);
 			});
 			it("tells what differs, as the server does", async ({ skip }) => {
 				const there = await ask(server, "/compare?before=work.fathom&after=slower.fathom");

@@ -1,10 +1,10 @@
 //! The options: declared here and nowhere else.
 
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod diff;
 mod keep;
 mod top;
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod ui;
 
 use std::ffi::OsString;
@@ -18,11 +18,11 @@ use fathom_session::Share;
 
 use crate::help;
 
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
 
 /// What an application really asks of storage.
@@ -61,27 +61,27 @@ pub enum Action {
     /// Record a command and its children, running processes, or everything
     Record(Box<RecordArgs>),
     /// Summary of a session: who, which files, how much, how slow, lost or not
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Report(ReportArgs),
     /// What is wrong with the I/O, what it costs and what to do instead; exit status
     /// 1 when there is something
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Diagnose(DiagnoseArgs),
     /// What changed between two sessions, or two sets of them, and whether it is more than
     /// noise; exit status 1 when it is worse
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Diff(DiffArgs),
     /// SQL over a session
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Query(QueryArgs),
     /// Sums over any window of a session, by any number of buckets; or its single calls
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Zoom(ZoomArgs),
     /// The page: sessions in the browser, those that are being recorded live
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Ui(UiArgs),
     /// A session in the format of another tool: perfetto, strace, dio, csv, ...
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     Export(ExportArgs),
     /// A log of strace or DIO as a session
     Import(ImportArgs),
@@ -97,7 +97,7 @@ pub enum Action {
     /// Make a session from a raw capture (record --raw); needs no privilege
     Replay(ReplayArgs),
     /// What runs a user's SQL for another fathom
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[command(name = fathom_query::worker::ARGUMENT, hide = true)]
     SqlWorker,
 }
@@ -215,7 +215,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub keep: KeepOptions,
     /// The page.
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     #[command(flatten)]
     pub page: RecordUiOptions,
     /// Which tasks, files and calls. Last, as its heading would go on.
@@ -330,7 +330,7 @@ pub struct ReplayArgs {
 }
 
 /// Form of a report.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ReportFormat {
     /// For a terminal
@@ -342,7 +342,7 @@ pub enum ReportFormat {
 }
 
 /// Options of `report`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Directory of the session
@@ -356,7 +356,7 @@ pub struct ReportArgs {
 }
 
 /// Form of a diagnosis.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DiagnosisFormat {
     /// For a terminal
@@ -368,7 +368,7 @@ pub enum DiagnosisFormat {
 }
 
 /// Options of `diagnose`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 pub struct DiagnoseArgs {
     /// Directory of the session
@@ -382,7 +382,7 @@ pub struct DiagnoseArgs {
 }
 
 /// Options of `query`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(after_help = help::relations())]
 pub struct QueryArgs {
@@ -409,7 +409,7 @@ pub struct QueryArgs {
 }
 
 /// By what sums are split.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ByArg {
     /// Not at all
@@ -429,7 +429,7 @@ pub enum ByArg {
 }
 
 /// Options of `zoom`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(
     after_help = help::TIMES.to_owned() + "
@@ -445,7 +445,7 @@ pub struct ZoomArgs {
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// End of the window [default: after the last call]
-    #[arg(long, alias = "to", value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Buckets of time, at least
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -489,14 +489,14 @@ pub struct ZoomArgs {
 }
 
 /// Options of `export`.
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 #[derive(Debug, Args)]
 #[command(after_help = help::export_formats())]
 pub struct ExportArgs {
     /// Directory of the session
     pub session: PathBuf,
     /// The format
-    #[arg(long, alias = "to", value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     pub format: fathom_export::Format,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]

@@ -1,6 +1,6 @@
 //! `fathom record`: options for the recorder, and its reports on the terminal.
 
-#[cfg(feature = "analyse")]
+#[cfg(feature = "analysis")]
 mod page;
 mod terminal;
 
@@ -21,7 +21,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let mut terminal = Terminal::new(args.quiet);
     let recorder = Recorder::open(&options, target, &signals, &mut terminal)?;
     let session = recorder.session().to_owned();
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     let page = page::Page::start(&args.page, &recorder)?;
     let mut ended = recorder.start()?.run(&mut signals, &mut terminal);
     match ended.summary {
@@ -38,7 +38,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         }
     }
     let status = ended.target.wait(&mut signals).unwrap_or(0);
-    #[cfg(feature = "analyse")]
+    #[cfg(feature = "analysis")]
     if let Some(page) = page {
         page.stay(&ended.target, &mut signals);
     }
@@ -124,9 +124,9 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         durable: keep.durable,
         raw: args.raw.clone(),
         diagnose: args.diagnose,
-        #[cfg(feature = "analyse")]
+        #[cfg(feature = "analysis")]
         watched: args.page.ui,
-        #[cfg(not(feature = "analyse"))]
+        #[cfg(not(feature = "analysis"))]
         watched: false,
     };
     Ok((options, target))

@@ -29,26 +29,26 @@ impl Frames {
     }
 
     /// The interval that ends now.
-    pub fn next(&self) -> Result<Frame, Gone> {
+    pub fn next(&self) -> Result<Frame, RecorderEnded> {
         self.ask(Ask::Frame)
     }
 
     /// The last interval, after which nothing is recorded.
-    pub fn last(&self) -> Result<Frame, Gone> {
+    pub fn last(&self) -> Result<Frame, RecorderEnded> {
         self.ask(Ask::Last)
     }
 
-    fn ask(&self, ask: fn(Sender<Frame>) -> Ask) -> Result<Frame, Gone> {
+    fn ask(&self, ask: fn(Sender<Frame>) -> Ask) -> Result<Frame, RecorderEnded> {
         let (to, from) = channel();
-        self.asks.send(ask(to)).map_err(|_| Gone)?;
-        from.recv().map_err(|_| Gone)
+        self.asks.send(ask(to)).map_err(|_| RecorderEnded)?;
+        from.recv().map_err(|_| RecorderEnded)
     }
 }
 
 /// The thread that records has ended, and knows why.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing is recorded any more")]
-pub struct Gone;
+pub struct RecorderEnded;
 
 /// Adds rows up, on the thread that opened their stream.
 pub struct Work {

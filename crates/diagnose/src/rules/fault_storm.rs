@@ -227,7 +227,7 @@ impl Rule for FaultStorm {
                 (
                     "far apart",
                     "The pages lie far apart: call madvise(MADV_WILLNEED) on those of a batch before the first of them is touched, or pread them through io_uring. \
-                     MADV_RANDOM keeps the kernel from reading their neighbours, which is not always faster: measure it.",
+                     MADV_RANDOM keeps the kernel from reading their neighbors, which is not always faster: measure it.",
                 )
             } else {
                 (

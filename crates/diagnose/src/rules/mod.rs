@@ -73,6 +73,6 @@ pub fn part(index: usize, parts: usize) -> Vec<Box<dyn Rule>> {
 }
 
 /// What every rule says of itself.
-pub fn catalogue() -> Vec<&'static RuleInfo> {
+pub fn catalog() -> Vec<&'static RuleInfo> {
     all().iter().map(|rule| rule.info()).collect()
 }

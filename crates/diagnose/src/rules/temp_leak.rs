@@ -203,7 +203,7 @@ mod tests {
         fires("temp-leak", parts("0600", named, reads));
         let mut s = Scenario::new();
         for i in 0..30 {
-            let fd = s.open(&format!("/data/tmp/{i}.grey"), "O_WRONLY|O_CREAT|O_TRUNC");
+            let fd = s.open(&format!("/data/tmp/{i}.gray"), "O_WRONLY|O_CREAT|O_TRUNC");
             s.write(fd, 1000);
             s.close(fd);
         }

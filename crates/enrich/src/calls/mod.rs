@@ -10,12 +10,12 @@ mod args;
 mod cache;
 pub(crate) mod call;
 pub(crate) mod content;
+mod labels;
 mod names;
 mod operations;
 mod outcome;
 mod plan;
 mod structs;
-mod words;
 
 use fathom_model::abi::{CALL_NO_CONTENT, DataCallRecord};
 use fathom_model::batch::{Batch, NULL_I64, Null};
@@ -30,9 +30,9 @@ use crate::{id, signed};
 use cache::Cache;
 use call::Call;
 use content::{Columns, ContentCounts, Contents};
+use labels::{CallLabels, Labels};
 use outcome::Outcome;
 use plan::{PLANS, Plan};
-use words::{CallWords, Words};
 
 /// Batches whose memory is kept.
 const MAX_SPARE: usize = 2;
@@ -43,7 +43,7 @@ pub(crate) struct Calls {
     plans: &'static [Plan],
     rows: SyscallRows,
     strings: Strings,
-    words: Words,
+    words: Labels,
     positions: Positions,
     contents: Contents,
     /// Memory for a path.
@@ -61,7 +61,7 @@ impl Calls {
             plans: &PLANS,
             rows: SyscallRows::default(),
             strings: Strings::default(),
-            words: Words::new(),
+            words: Labels::new(),
             positions: Positions::new(calls_left_out),
             contents: Contents::default(),
             path: Vec::new(),
@@ -86,7 +86,7 @@ impl Calls {
             Some(number) => words.error(number, strings),
             None => StrId::NULL,
         };
-        let CallWords {
+        let CallLabels {
             syscall,
             class,
             api,

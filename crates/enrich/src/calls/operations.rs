@@ -2,8 +2,9 @@
 //! before the recording.
 
 use fathom_model::abi::{
-    OP_ASYNC, OP_BEGAN_BEFORE, OP_BUFFER_SELECT, OP_CQE_SKIP, OP_DIRECT, OP_DRAIN, OP_FIXED_FILE,
-    OP_HARDLINK, OP_LINK, OP_MORE, OP_REAPED, OP_SQPOLL, OP_UNSEEN, OP_WORKER, WideCallRecord,
+    OP_ASYNC, OP_BUFFER_SELECT, OP_COMPLETION_UNSEEN, OP_CQE_SKIP, OP_DIRECT, OP_DRAIN,
+    OP_END_APPROXIMATE, OP_FIXED_FILE, OP_HARDLINK, OP_LINK, OP_MORE, OP_SQPOLL,
+    OP_STARTED_BEFORE_TRACE, OP_WORKER, WideCallRecord,
 };
 use fathom_model::syscalls::{Api, SYSCALLS};
 
@@ -18,10 +19,10 @@ const FLAGS: [(u32, &str); 14] = [
     (OP_SQPOLL, "SQPOLL"),
     (OP_WORKER, "WORKER"),
     (OP_MORE, "MORE"),
-    (OP_REAPED, "REAPED"),
-    (OP_UNSEEN, "UNSEEN"),
+    (OP_END_APPROXIMATE, "END_APPROXIMATE"),
+    (OP_COMPLETION_UNSEEN, "COMPLETION_UNSEEN"),
     (OP_DIRECT, "DIRECT"),
-    (OP_BEGAN_BEFORE, "BEGAN_BEFORE"),
+    (OP_STARTED_BEFORE_TRACE, "STARTED_BEFORE_TRACE"),
 ];
 
 /// Flags and user_data of a wide record; `None` for a call.
@@ -32,7 +33,7 @@ pub(crate) fn of_wide(record: &WideCallRecord) -> Option<(u32, u64)> {
 
 /// What column op_flags holds of a call: only that it began before.
 pub(crate) fn of_call(wide: Option<&WideCallRecord>) -> Option<u32> {
-    let flags = wide?.op_flags & OP_BEGAN_BEFORE;
+    let flags = wide?.op_flags & OP_STARTED_BEFORE_TRACE;
     (flags != 0).then_some(flags)
 }
 

@@ -12,7 +12,7 @@ use fathom_decode::{absolute_path, append_absolute_path};
 use fathom_model::StringTable;
 use fathom_model::abi::{FILE_DELETED, FILE_PATH_PARTIAL, FileRecord, MountRecord};
 use fathom_model::batch::NULL_I64;
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::tables::{FilePathRow, FilePathRows, FileRows};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
@@ -236,7 +236,9 @@ impl Files {
             self.path_rows.push(FilePathRow {
                 file_id: file.id,
                 ts_ns: signed(record.ts_ns),
-                path: self.path_strings.intern(lossless(&path).as_bytes()),
+                path: self
+                    .path_strings
+                    .intern(escape_invalid_utf8(&path).as_bytes()),
                 path_complete: !partial,
                 deleted,
                 mount_namespace: nonzero(record.mnt_ns),

@@ -7,7 +7,7 @@
 //! I/O took place at one of them or in between. No lock is held at either moment, so one call
 //! alone says no more. All calls on the description that overlap in time (a burst) say more:
 //!
-//! - the kernel serialises I/O at a position by a lock (`f_pos_lock`, file_needs_f_pos_lock() in
+//! - the kernel serializes I/O at a position by a lock (`f_pos_lock`, file_needs_f_pos_lock() in
 //!   fs/file.c), so the ranges `[offset, offset + ret)` are disjoint;
 //! - each position that was read is a boundary between two ranges. The boundaries cut the bytes
 //!   that a burst moved into cells, and each range is inside one cell;

@@ -1,7 +1,7 @@
 //! Rows of tables `files` and `file_paths`.
 
 use fathom_model::batch::NULL_I64;
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::tables::{FilePathRow, FilePathRows, FileRow, FileRows};
 use fathom_model::{StrId, StringTable};
 
@@ -54,7 +54,9 @@ impl Files {
         if let Some(known) = self.handles.get(&handle).filter(|_| has_path)
             && let Some(path) = &known.path
         {
-            row.path = self.path_strings.intern(lossless(path).as_bytes());
+            row.path = self
+                .path_strings
+                .intern(escape_invalid_utf8(path).as_bytes());
             row.deleted = known.deleted;
             self.path_rows.push(row);
         }
@@ -84,7 +86,7 @@ impl Files {
         let tag = format!("{dev}|{ino}|{}", file.first_seen_at_ns);
         let (mut path, mut raw) = (StrId::NULL, StrId::NULL);
         if let Some(bytes) = &file.path {
-            path = strings.intern(lossless(bytes).as_bytes());
+            path = strings.intern(escape_invalid_utf8(bytes).as_bytes());
             if std::str::from_utf8(bytes).is_err() {
                 raw = strings.intern(bytes);
             }
@@ -108,7 +110,7 @@ impl Files {
                 path_complete: file.path_complete,
                 mount_namespace: nonzero(file.mnt_ns),
                 host_path: file.host_path.as_ref().map_or(StrId::NULL, |path| {
-                    strings.intern(lossless(path).as_bytes())
+                    strings.intern(escape_invalid_utf8(path).as_bytes())
                 }),
             },
         );

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use fathom_decode::bios;
 use fathom_model::abi::{BLOCK_UNSEEN, BioRecord, BlockRecord, NO_OFFSET};
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64, Null};
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows};
 use fathom_model::{StrId, StringTable};
 
 use super::requests::{Key, Requests};
 use super::slices::Block;
-use super::{file, words};
+use super::{file, names};
 use crate::strings::Known;
 use crate::{id, nonzero, signed, text};
 
@@ -41,7 +41,7 @@ impl Blocks {
         self.last_id += 1;
         let block_id = self.last_id;
         let seen = u32::from(r.flags) & BLOCK_UNSEEN == 0;
-        let device: Arc<str> = Arc::from(&*lossless(text::until_nul(&r.disk)));
+        let device: Arc<str> = Arc::from(&*escape_invalid_utf8(text::until_nul(&r.disk)));
         let mut first: Option<(BioRecord, i64)> = None;
         let mut queued_at_ns = 0;
         let mut submitters: Vec<Key> = Vec::new();
@@ -95,8 +95,8 @@ impl Blocks {
             // One without data (a flush) has none.
             sector: signed(r.sector).when(r.sector != u64::MAX),
             bytes: signed(r.bytes),
-            op: strings.intern(words::operation(r.op).as_bytes()),
-            flags: match words::block_flags(r.flags) {
+            op: strings.intern(names::operation(r.op).as_bytes()),
+            flags: match names::block_flags(r.flags) {
                 none if none.is_empty() => StrId::NULL,
                 flags => strings.intern(flags.as_bytes()),
             },
@@ -109,7 +109,7 @@ impl Blocks {
             pid: submitter.map_or(NULL_I32, |b| id(b.submit_pid)),
             tid: submitter.map_or(NULL_I32, |b| id(b.submit_tid)),
             comm: submitter.map_or(StrId::NULL, |b| {
-                strings.intern(lossless(text::until_nul(&b.comm)).as_bytes())
+                strings.intern(escape_invalid_utf8(text::until_nul(&b.comm)).as_bytes())
             }),
             cpu: id(cpu).when(seen),
             file_id,
@@ -145,11 +145,11 @@ impl Blocks {
             ts_ns: nonzero(bio.queued_at_ns),
             sector: signed(bio.sector),
             bytes: i64::from(bio.bytes),
-            origin: strings.intern(words::origin(bio.origin).as_bytes()),
+            origin: strings.intern(names::origin(bio.origin).as_bytes()),
             pid: id(bio.submit_pid).when(seen),
             tid: id(bio.submit_tid).when(seen),
             comm: if seen {
-                strings.intern(lossless(text::until_nul(&bio.comm)).as_bytes())
+                strings.intern(escape_invalid_utf8(text::until_nul(&bio.comm)).as_bytes())
             } else {
                 StrId::NULL
             },

@@ -6,14 +6,14 @@ use fathom_model::abi::{
     WritebackRecord,
 };
 use fathom_model::batch::{Batch, Null};
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::{FaultRow, FaultRows, WritebackRow, WritebackRows};
 use fathom_model::{StrId, StringTable};
 
 use super::requests::{Key, Kind};
 use super::{Ended, Layers, file};
-use crate::strings::{Known, Small, Strings};
+use crate::strings::{BatchMemo, Known, Strings};
 use crate::{id, signed, text};
 
 /// The words that the text columns of table `faults` have.
@@ -37,7 +37,7 @@ const WORDS: [&str; 12] = [
 pub(crate) struct Faults {
     rows: FaultRows,
     strings: Strings,
-    words: Small<StrId>,
+    words: BatchMemo<StrId>,
     writeback: (WritebackRows, StringTable),
 }
 
@@ -46,7 +46,7 @@ impl Default for Faults {
         Self {
             rows: FaultRows::default(),
             strings: Strings::default(),
-            words: Small::new(WORDS.len()),
+            words: BatchMemo::new(WORDS.len()),
             writeback: Default::default(),
         }
     }
@@ -151,7 +151,7 @@ impl Faults {
         let (rows, strings) = &mut self.writeback;
         let flags = u32::from(r.flags);
         let (file_id, path) = file(r.file, r.ts_ns, known, strings);
-        let comm = strings.intern(lossless(text::until_nul(&r.comm)).as_bytes());
+        let comm = strings.intern(escape_invalid_utf8(text::until_nul(&r.comm)).as_bytes());
         let syscall = SYSCALLS
             .get(usize::from(r.syscall))
             .filter(|_| flags & WRITEBACK_IN_CALL != 0)

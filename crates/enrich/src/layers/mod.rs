@@ -3,17 +3,17 @@
 
 mod block;
 pub(crate) mod faults;
+mod names;
 pub(crate) mod perf_counters;
 pub(crate) mod requests;
 mod slices;
 pub(crate) mod stacks;
-mod words;
 
 use fathom_model::abi::{
     BlockRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64, Null};
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::layers::Layer;
 use fathom_model::tables::{IrqRow, IrqRows, SliceRow, SliceRows, WaitRow, WaitRows};
 use fathom_model::{StrId, StringTable};
@@ -171,7 +171,7 @@ impl Layers {
         let seen = flags & WAIT_UNSEEN == 0;
         let woken = flags & WAIT_WOKEN != 0 && flags & WAIT_PREEMPTED == 0;
         let end = r.ts_ns.saturating_add(r.dur_ns);
-        let waker = words::waker(r);
+        let waker = names::waker(r);
         rows.push(WaitRow {
             rid,
             ts_ns: signed(r.ts_ns),
@@ -180,7 +180,7 @@ impl Layers {
             tid: id(r.tid),
             comm: strings.comm(r.tid, r.ts_ns, known),
             cpu: id(cpu).when(seen),
-            reason: strings.table.intern(words::reason(r).as_bytes()),
+            reason: strings.table.intern(names::reason(r).as_bytes()),
             woken_at_ns: signed(r.wake_ns).when(woken),
             run_queue_ns: signed(end.saturating_sub(r.wake_ns)).when(woken && seen),
             waker_tid: match &waker {
@@ -204,8 +204,8 @@ impl Layers {
             tid: id(r.tid),
             comm: comm(r.tid, r.ts_ns, known, strings),
             cpu: id(cpu),
-            kind: strings.intern(words::interrupt_kind(r).as_bytes()),
-            name: strings.intern(words::interrupt_source(r).as_bytes()),
+            kind: strings.intern(names::interrupt_kind(r).as_bytes()),
+            name: strings.intern(names::interrupt_source(r).as_bytes()),
         });
     }
 
@@ -247,7 +247,7 @@ fn file(handle: u32, now_ns: u64, known: &mut Known, strings: &mut StringTable) 
     }
     let file = known.files.by_handle(handle, now_ns);
     let path = file.path.as_ref().map_or(StrId::NULL, |path| {
-        strings.intern(lossless(path).as_bytes())
+        strings.intern(escape_invalid_utf8(path).as_bytes())
     });
     (file.id, path)
 }

@@ -12,8 +12,8 @@ use fathom_model::abi::{
     IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
 
+use super::names;
 use super::requests::Kind;
-use super::words;
 
 /// Records for which emptied parts have room at most.
 const MAX_KEPT: usize = 256;
@@ -113,7 +113,7 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
     );
     for span in &parts.spans {
         let at = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
-        let (layer, name) = words::span(span);
+        let (layer, name) = names::span(span);
         visits.add(at, layer, &Arc::from(name), SPAN);
     }
     // When the request waits for something that is not its own doing.
@@ -130,7 +130,7 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
         visits.add(
             (wait.ts_ns, end),
             Layer::Sched,
-            &Arc::from(words::reason(wait)),
+            &Arc::from(names::reason(wait)),
             WAIT,
         );
         if flags & WAIT_PREEMPTED != 0 {
@@ -151,7 +151,7 @@ pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
     devices(&mut visits, &parts.blocks, &blocked);
     for (_, irq) in &parts.irqs {
         let at = (irq.ts_ns, irq.ts_ns.saturating_add(irq.dur_ns));
-        visits.add(at, Layer::Irq, &Arc::from(words::interrupt(irq)), IRQ);
+        visits.add(at, Layer::Irq, &Arc::from(names::interrupt(irq)), IRQ);
     }
     visits.share_out()
 }

@@ -2,7 +2,7 @@
 
 use fathom_model::abi::{FrameRecord, NO_OFFSET, StackRecord};
 use fathom_model::batch::{Batch, NULL_I64, Null};
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::tables::{FrameRow, FrameRows, StackRow, StackRows};
 use fathom_model::{StrId, StringTable};
 
@@ -38,7 +38,7 @@ impl Stacks {
         let (rows, strings) = &mut self.frames;
         let mut intern = |bytes: &[u8]| match bytes {
             [] => StrId::NULL,
-            bytes => strings.intern(lossless(bytes).as_bytes()),
+            bytes => strings.intern(escape_invalid_utf8(bytes).as_bytes()),
         };
         let known = |offset: i64| offset.when(offset != NO_OFFSET);
         let [object, build_id, function, source] = texts;

@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     /// Flags of open without an access mode: dup3.
     OpenFlags,
     At,
-    /// AT_ flags of statx, which say how to synchronise as well.
+    /// AT_ flags of statx, which say how to synchronize as well.
     AtStatx,
     /// AT_ flags of faccessat2, one of which means something else there.
     AtAccess,

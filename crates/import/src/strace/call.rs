@@ -1,7 +1,7 @@
 //! A call of a log as a row: what each argument means is told by the same table
 //! as for recordings (`fathom_model::syscalls`).
 
-use fathom_model::bytes::{angle_like_strace, lossless};
+use fathom_model::bytes::{angle_like_strace, escape_invalid_utf8};
 use fathom_model::kind::Kind;
 use fathom_model::syscalls::{Api, Arg, Returns, SYSCALLS, Syscall};
 
@@ -281,7 +281,7 @@ pub fn pointed(arg: &[u8]) -> Option<i64> {
 
 /// Flags and the arguments of column `args`.
 fn other(call: &Syscall, role: Arg, arg: &[u8], row: &mut Call, out: &mut String) {
-    let text = lossless(arg);
+    let text = escape_invalid_utf8(arg);
     let number = || descriptor(arg).map(|(fd, _)| fd);
     match role {
         Arg::Dirfd | Arg::Dirfd2 => {
@@ -326,7 +326,7 @@ fn other(call: &Syscall, role: Arg, arg: &[u8], row: &mut Call, out: &mut String
         }
         Arg::How => {
             for part in inside(arg).unwrap_or_default() {
-                let part = lossless(part);
+                let part = escape_invalid_utf8(part);
                 match part.split_once('=') {
                     Some(("flags", value)) => row.flags = Some(value.to_string()),
                     Some((name @ ("mode" | "resolve"), value)) => named(name, value, out),

@@ -43,7 +43,7 @@ fn values_take_and_leave() {
 }
 
 #[test]
-fn a_path_is_told_from_its_neighbours() {
+fn a_path_is_told_from_its_neighbors() {
     let filters = parse(|_| {}).unwrap();
     let hash = |path: &str| filters.hasher.path(path.as_bytes());
     assert_eq!(hash("/data/x"), hash("//data/x/"));

@@ -1,5 +1,5 @@
 //! What of the layers below the calls can be seen with the hooks that were chosen
-//! (`bpf/block.bpf.h` and its neighbours).
+//! (`bpf/block.bpf.h` and its neighbors).
 
 use fathom_model::abi::LayerConfig;
 use fathom_model::layers::{Layer, LayerSet};

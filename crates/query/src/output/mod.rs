@@ -79,7 +79,7 @@ impl FromStr for Format {
 pub struct Options {
     /// Columns of characters that fit: wider tables are cut. `None`: no limit.
     pub width: Option<usize>,
-    /// Whether to use colours.
+    /// Whether to use colors.
     pub color: bool,
     /// Whether a terminal shows it: control characters are then escaped in CSV whatever
     /// `exact` says. A table always has them escaped, JSON needs no option for it.

@@ -71,7 +71,7 @@ impl Script {
     }
 }
 
-impl Source for Script {
+impl RecordSource for Script {
     fn drain(&mut self, out: &mut Vec<RawChunk>) {
         if let Some((left, action)) = &mut self.at
             && *left == self.calls.len()
@@ -97,11 +97,11 @@ impl Source for Script {
         u64::from(self.endless || !self.calls.is_empty())
     }
 
-    fn counters(&self) -> Counters {
-        Counters {
+    fn counters(&self) -> KernelStats {
+        KernelStats {
             seen: self.seen + self.lost,
             lost: self.lost,
-            ..Counters::default()
+            ..KernelStats::default()
         }
     }
 

@@ -33,7 +33,7 @@ fn blank_zero(n: i64, format: fn(i64) -> String) -> String {
 }
 
 /// The report as text, at most `width` characters wide (80 at least), with
-/// colours when `color` is set. Nothing that the recorded program controls
+/// colors when `color` is set. Nothing that the recorded program controls
 /// reaches the terminal unescaped.
 pub fn to_text(report: &Report, width: usize, color: bool) -> String {
     let mut page = Page {

@@ -1,4 +1,4 @@
-//! Colours, for terminals that have them.
+//! Colors, for terminals that have them.
 
 /// Whether and how text is set off.
 #[derive(Clone, Copy)]

@@ -137,7 +137,7 @@ pub(crate) mod types {
             threads::Threads::decl(),
             top::TopMeta::decl(),
             events::EventsMeta::decl(),
-            request::Neighbours::decl(),
+            request::Neighbors::decl(),
             request::Ahead::decl(),
             request::BlockRequest::decl(),
             request::RequestAnswer::decl(),

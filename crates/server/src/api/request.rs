@@ -23,7 +23,7 @@ const MOST: usize = 5000;
 const MOST_AHEAD: usize = 16;
 /// Calls of the thread before and after it.
 const NEIGHBOURS: usize = 10;
-/// How far neighbours are looked for, nanoseconds: further when there are too few.
+/// How far neighbors are looked for, nanoseconds: further when there are too few.
 const REACH_NS: [i64; 4] = [10_000_000, 1_000_000_000, 100_000_000_000, i64::MAX];
 
 /// A request, and everything that was seen below it. Rows have the columns of their
@@ -51,7 +51,7 @@ pub(crate) struct RequestAnswer {
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub counters: Vec<Row>,
     /// Calls of the thread before and after it, in order of time.
-    pub neighbours: Neighbours,
+    pub neighbors: Neighbors,
 }
 
 /// A request to a device.
@@ -82,7 +82,7 @@ pub(crate) struct Ahead {
 /// Calls of a thread around a request.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub(crate) struct Neighbours {
+pub(crate) struct Neighbors {
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub before: Vec<Row>,
     #[cfg_attr(test, ts(type = "Row[]"))]
@@ -142,7 +142,7 @@ fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiEr
         irqs: of(reader, &IRQS, &condition)?,
         block: block(reader, rid)?,
         counters: of(reader, &PERF_COUNTERS, &condition)?,
-        neighbours: neighbours(reader, stop, &row)?,
+        neighbors: neighbors(reader, stop, &row)?,
         row,
     })
 }
@@ -211,10 +211,10 @@ fn ahead(reader: &Reader, ids: &[String]) -> Result<HashMap<i64, Ahead>, ApiErro
 }
 
 /// The calls of the thread just before and after a request.
-fn neighbours(reader: &Reader, stop: &Stop, row: &Row) -> Result<Neighbours, ApiError> {
+fn neighbors(reader: &Reader, stop: &Stop, row: &Row) -> Result<Neighbors, ApiError> {
     let number = |name: &str| row.get(name).and_then(|v| v.as_i64());
     let (Some(tid), Some(at), Some(rid)) = (number("tid"), number("ts_ns"), number("rid")) else {
-        return Ok(Neighbours::default());
+        return Ok(Neighbors::default());
     };
     let start = reader.started_at_ns();
     let at = at.saturating_add(start);
@@ -247,7 +247,7 @@ fn neighbours(reader: &Reader, stop: &Stop, row: &Row) -> Result<Neighbours, Api
         found.sort_by_key(order);
         Ok::<_, ApiError>(found)
     };
-    Ok(Neighbours {
+    Ok(Neighbors {
         before: side(true)?,
         after: side(false)?,
     })

@@ -46,7 +46,7 @@ enum Item {
 }
 
 /// What [`Queue::pop`] found.
-pub(crate) enum Popped {
+pub(crate) enum NextItem {
     Batch(Batch),
     /// All that was appended before is to be saved.
     Save(SaveRequest),
@@ -57,7 +57,7 @@ pub(crate) enum Popped {
 }
 
 /// Why a batch was not taken.
-pub(crate) enum Refused {
+pub(crate) enum PushError {
     /// There is no room for it now.
     Full(Batch),
     /// The encoder has ended.
@@ -85,18 +85,18 @@ impl Queue {
 
     /// Appends a batch; when the queue is full waits if `wait`. A batch larger
     /// than the whole queue is taken when the queue is empty.
-    pub(crate) fn push(&self, batch: Batch, wait: bool) -> Result<(), Refused> {
+    pub(crate) fn push(&self, batch: Batch, wait: bool) -> Result<(), PushError> {
         let size = memory(&batch);
         let mut state = lock(&self.state);
         loop {
             if let Some(reason) = &state.dead {
-                return Err(Refused::Dead(reason.clone()));
+                return Err(PushError::Dead(reason.clone()));
             }
             if state.batches.is_empty() || state.bytes + size <= self.capacity {
                 break;
             }
             if !wait {
-                return Err(Refused::Full(batch));
+                return Err(PushError::Full(batch));
             }
             state = self
                 .emptied
@@ -119,7 +119,7 @@ impl Queue {
     }
 
     /// The next batch; waits for one until `deadline`.
-    pub(crate) fn pop(&self, deadline: Instant) -> Popped {
+    pub(crate) fn pop(&self, deadline: Instant) -> NextItem {
         let mut state = lock(&self.state);
         loop {
             if let Some((item, size)) = state.batches.pop_front() {
@@ -127,16 +127,16 @@ impl Queue {
                 drop(state);
                 self.emptied.notify_all();
                 return match item {
-                    Item::Batch(batch) => Popped::Batch(batch),
-                    Item::Save(request) => Popped::Save(request),
+                    Item::Batch(batch) => NextItem::Batch(batch),
+                    Item::Save(request) => NextItem::Save(request),
                 };
             }
             if state.closed {
-                return Popped::End;
+                return NextItem::End;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Popped::Nothing;
+                return NextItem::Nothing;
             }
             (state, _) = self
                 .filled

@@ -25,7 +25,7 @@ use crate::write::flush;
 use crate::write::losses::{self, RowCounts, WriteLosses};
 use crate::write::options::WriterOptions;
 use crate::write::pyramids::LivePyramids;
-use crate::write::queue::Popped;
+use crate::write::queue::NextItem;
 use crate::write::shared::{PendingSave, Shared};
 use crate::write::storage::META_RESERVE;
 
@@ -42,7 +42,7 @@ const GATHER: u32 = 10;
 const MAX_HELD_BYTES: usize = 8 << 20;
 
 /// A part of a small table that could not be written yet.
-struct Held {
+struct PendingPart {
     bytes: Vec<u8>,
     rows: u64,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Worker {
     part_rows: usize,
     /// The following in the order of [`TABLES`].
     encoders: Vec<Encoder>,
-    held: Vec<VecDeque<Held>>,
+    held: Vec<VecDeque<PendingPart>>,
     held_bytes: usize,
     losses: WriteLosses,
     pyramids: LivePyramids,
@@ -127,8 +127,8 @@ impl Worker {
             let part_due = self.part_due();
             let deadline = part_due.map_or(self.meta_due, |due| due.min(self.meta_due));
             match self.shared.queue.pop(deadline) {
-                Popped::Batch(batch) => self.push(&batch)?,
-                Popped::Save(request) => {
+                NextItem::Batch(batch) => self.push(&batch)?,
+                NextItem::Save(request) => {
                     self.close_parts()?;
                     // Parts that come later are not of the copy.
                     let tables = 0..TABLES.len();
@@ -142,8 +142,8 @@ impl Worker {
                         compactor.unpark();
                     }
                 }
-                Popped::Nothing => {}
-                Popped::End => break,
+                NextItem::Nothing => {}
+                NextItem::End => break,
             }
             let now = Instant::now();
             if part_due.is_some_and(|due| due <= now) {
@@ -204,7 +204,7 @@ impl Worker {
             let schema = &self.shared.schemas[i];
             let dir = self.shared.storage.table_dir(schema.table.name);
             let bytes = part::empty(schema).map_err(SessionError::parquet(&dir))?;
-            if let Err(e) = self.write(i, &Held { bytes, rows: 0 }) {
+            if let Err(e) = self.write(i, &PendingPart { bytes, rows: 0 }) {
                 self.shared.note(&e);
             }
         }
@@ -248,14 +248,14 @@ impl Worker {
             let group = self.encoders[i].finish().map_err(failed())?;
             let rows = group.rows as u64;
             let bytes = part::to_bytes(&shared.schemas[i], group).map_err(failed())?;
-            self.store(i, Held { bytes, rows })?;
+            self.store(i, PendingPart { bytes, rows })?;
         }
         Ok(())
     }
 
     /// Writes a part of table `i`. If that fails, requests are counted as lost,
     /// and rows of other tables wait.
-    fn store(&mut self, i: usize, part: Held) -> Result<(), SessionError> {
+    fn store(&mut self, i: usize, part: PendingPart) -> Result<(), SessionError> {
         let is_request = losses::counts(TABLES[i]);
         if self.held[i].is_empty() {
             match self.write(i, &part) {
@@ -284,7 +284,7 @@ impl Worker {
         Ok(())
     }
 
-    fn write(&mut self, i: usize, part: &Held) -> Result<(), SessionError> {
+    fn write(&mut self, i: usize, part: &PendingPart) -> Result<(), SessionError> {
         let range = PartRange::single(self.shared.catalog.table(i).next());
         self.shared
             .storage
@@ -318,7 +318,7 @@ impl Worker {
     }
 
     /// Counts the requests of a part of table `i` that could not be written.
-    fn lose(&mut self, i: usize, part: Held) -> Result<(), SessionError> {
+    fn lose(&mut self, i: usize, part: PendingPart) -> Result<(), SessionError> {
         let next = self.shared.catalog.table(i).next();
         self.pyramids.lost(&self.shared, TABLES[i], next);
         let losses = &mut self.losses;

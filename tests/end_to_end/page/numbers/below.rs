@@ -128,7 +128,7 @@ fn a_request_has_everything_below_it() {
             ids
         };
         let ids = |side: &str| {
-            let rows = answer["neighbours"][side].as_array().unwrap();
+            let rows = answer["neighbors"][side].as_array().unwrap();
             let mut ids: Vec<i64> = rows.iter().map(|r| r["rid"].as_i64().unwrap()).collect();
             ids.sort_unstable();
             ids

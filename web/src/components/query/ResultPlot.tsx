@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
-import { colourOf, type Kind } from "../../lib/colour";
+import { colorOf, type Kind } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, percent, visible } from "../../lib/format";
 import { niceStep, type Span, ticks } from "../../lib/scale";
 import type { PlotChoice } from "../../state/queries";
@@ -21,7 +21,7 @@ interface Props {
 	follows: boolean;
 }
 
-/** Columns whose values have colours of their own. */
+/** Columns whose values have colors of their own. */
 const KINDS: Readonly<Record<string, Kind>> = {
 	syscall: "syscall",
 	class: "class",
@@ -55,11 +55,7 @@ export function ResultPlot({ data, choice, title, height, follows }: Props) {
 	const kind = full.series ? KINDS[full.series] : undefined;
 	const series: PlotSeries[] = plot.series.map((s) => ({
 		label: visible(s.label),
-		colour: colourOf(
-			kind ?? "series",
-			kind && s.key !== null ? s.key : s.key === null ? null : `sql ${s.label}`,
-			theme,
-		),
+		color: colorOf(kind ?? "series", kind && s.key !== null ? s.key : s.key === null ? null : `sql ${s.label}`, theme),
 		values: s.values,
 		style: full.form === "stack" ? "stack" : full.form === "dots" ? "dots" : "line",
 	}));

@@ -65,7 +65,7 @@ export interface PlotData {
 	joined: number;
 }
 
-/** Series with a colour of their own; the others are one more. */
+/** Series with a color of their own; the others are one more. */
 const MOST = 12;
 
 export function plotOf(data: ResultColumns, choice: PlotChoice, start: number): PlotData {

@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "react";
 import type { RequestAnswer } from "../../api/types";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { duration, exactDuration, percent, time, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { token, useTheme } from "../../state/theme";
@@ -57,10 +57,10 @@ export function Waterfall({ answer, names, narrow }: Props) {
 					{lines.map((line, i) => {
 						const top = HEAD + i * ROW;
 						const indent = 8 + Math.min(line.depth, 8) * 10;
-						const colour = colourOf("layer", line.layer, theme);
+						const color = colorOf("layer", line.layer, theme);
 						return (
 							<g key={`${line.depth} ${line.layer} ${line.name}`}>
-								<rect x={indent} y={top + 6} width={9} height={9} rx={2} fill={colour} />
+								<rect x={indent} y={top + 6} width={9} height={9} rx={2} fill={color} />
 								<text x={indent + 15} y={top + 15} fill={token("--ink")}>
 									{cut(`${line.layer}`, 10)}
 									<tspan fill={ink2} dx="6">
@@ -80,7 +80,7 @@ export function Waterfall({ answer, names, narrow }: Props) {
 										width={Math.max(1.5, x(visit.t + visit.dur) - x(visit.t))}
 										height={ROW - 7}
 										rx={1.5}
-										fill={colour}
+										fill={color}
 										onPointerMove={(event) => setHover({ line, visit, x: event.clientX, y: event.clientY })}
 										onPointerLeave={() => setHover(null)}
 									/>

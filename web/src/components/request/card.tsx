@@ -2,7 +2,7 @@ import { useShortcut } from "../../state/keys";
 import { store, useRestedPage } from "../../state/store";
 import { Link } from "../link";
 import { Shown } from "../panel";
-import { Blocks, Facts, Head, Neighbours, PageCache, Section, usedCache, Waits } from "./parts";
+import { Blocks, Facts, Head, Neighbors, PageCache, Section, usedCache, Waits } from "./parts";
 import { spanOf } from "./rows";
 import { stepFrom, useRequest, windowAround } from "./useRequest";
 import { Waterfall } from "./Waterfall";
@@ -83,7 +83,7 @@ export function RequestCard({ rid }: { rid: number }) {
 							) : null}
 							<Section title="Calls of the thread around it">
 								<div className="scroll-x">
-									<Neighbours answer={data} />
+									<Neighbors answer={data} />
 								</div>
 							</Section>
 						</div>

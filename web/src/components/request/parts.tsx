@@ -1,8 +1,8 @@
-// The parts that a request is shown as: what it was, waits, requests to devices, neighbours.
+// The parts that a request is shown as: what it was, waits, requests to devices, neighbors.
 
 import type { ReactNode } from "react";
 import type { RequestAnswer, Row } from "../../api/types";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration, exactTime, visible } from "../../lib/format";
 import { toggleFilter } from "../../state/store";
@@ -60,7 +60,7 @@ export function Head({ answer }: { answer: RequestAnswer }) {
 	return (
 		<div className="request-head">
 			<h2>
-				<Swatch colour={colourOf("syscall", name, theme)} /> {name}
+				<Swatch color={colorOf("syscall", name, theme)} /> {name}
 				{errno ? <span className="danger"> {errno}</span> : null}
 				<span className="request-took" title={dur === null ? "" : exactDuration(dur)}>
 					{dur === null ? "duration not seen" : duration(dur)}
@@ -207,7 +207,7 @@ export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from:
 						<tr key={i} title={phases.map((p) => `${p.name}: ${exactDuration(p.dur)}`).join("\n")}>
 							<td className="number quiet">{duration((number(row, "ts_ns") ?? 0) - from)}</td>
 							<td>
-								<Swatch colour={colourOf("device", text(row, "device") ?? "", theme)} /> {text(row, "op")}{" "}
+								<Swatch color={colorOf("device", text(row, "device") ?? "", theme)} /> {text(row, "op")}{" "}
 								{text(row, "device")} <span className="faint">{text(row, "flags") ?? ""}</span>
 							</td>
 							<td className="number">{bytes(number(row, "bytes") ?? 0)}</td>
@@ -287,13 +287,13 @@ export function PageCache({ row }: { row: Row }) {
 	);
 }
 
-export function Neighbours({ answer }: { answer: RequestAnswer }) {
+export function Neighbors({ answer }: { answer: RequestAnswer }) {
 	const theme = useTheme();
 	const own = number(answer.row, "rid");
-	const all = [...answer.neighbours.before, answer.row, ...answer.neighbours.after];
+	const all = [...answer.neighbors.before, answer.row, ...answer.neighbors.after];
 	const from = number(answer.row, "ts_ns") ?? 0;
 	return (
-		<table className="figures fitted neighbours">
+		<table className="figures fitted neighbors">
 			<thead>
 				<tr>
 					<th className="number">Began</th>
@@ -311,7 +311,7 @@ export function Neighbours({ answer }: { answer: RequestAnswer }) {
 						<tr key={rid} aria-current={rid === own ? "true" : undefined}>
 							<td className="number quiet">{signed((number(row, "ts_ns") ?? 0) - from)}</td>
 							<td>
-								<Swatch colour={colourOf("syscall", name, theme)} />{" "}
+								<Swatch color={colorOf("syscall", name, theme)} />{" "}
 								{rid === own ? <b>{name}</b> : <Link to={{ rid }}>{name}</Link>}
 							</td>
 							<td className="number">{duration(number(row, "dur_ns") ?? Number.NaN)}</td>

@@ -21,7 +21,7 @@ function answer(slices: Row[], waits: Row[] = []): RequestAnswer {
 		irqs: [],
 		block: [],
 		counters: [],
-		neighbours: { before: [], after: [] },
+		neighbors: { before: [], after: [] },
 	};
 }
 

@@ -11,7 +11,7 @@ export function useRequest(rid: number | null): Resource<RequestAnswer> {
 
 /** Goes to the call of the thread before or after; a window that does not have it moves there. */
 export function stepFrom(answer: RequestAnswer | undefined, by: 1 | -1): void {
-	const next = by > 0 ? answer?.neighbours.after[0] : answer?.neighbours.before.at(-1);
+	const next = by > 0 ? answer?.neighbors.after[0] : answer?.neighbors.before.at(-1);
 	const rid = next ? number(next, "rid") : null;
 	if (!next || rid === null) return;
 	const { window } = store.get();

@@ -7,18 +7,18 @@ import { ago, count, duration, visible, wallTime } from "../../lib/format";
 
 interface Props {
 	title: string;
-	colour: string;
+	color: string;
 	chosen: readonly string[];
 	sessions: readonly SessionSummary[];
 	choose: (ids: string[]) => void;
 }
 
-export function Side({ title, colour, chosen, sessions, choose }: Props) {
+export function Side({ title, color, chosen, sessions, choose }: Props) {
 	const free = sessions.filter((s) => !chosen.includes(s.id) && s.error === null);
 	return (
 		<section className="side" aria-label={title}>
 			<h2>
-				<Swatch colour={colour} /> {title}
+				<Swatch color={color} /> {title}
 			</h2>
 			<ul>
 				{chosen.map((id) => {

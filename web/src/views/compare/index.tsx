@@ -5,7 +5,7 @@ import type { SessionSummary } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
 import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { duration, visible } from "../../lib/format";
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
@@ -42,7 +42,7 @@ export default function Compare() {
 			<div className="compare-sides">
 				<Side
 					title="Before"
-					colour={colourOf("series", "before", theme)}
+					color={colorOf("series", "before", theme)}
 					chosen={before}
 					sessions={list}
 					choose={set("before")}
@@ -52,7 +52,7 @@ export default function Compare() {
 				</button>
 				<Side
 					title="After"
-					colour={colourOf("series", "after", theme)}
+					color={colorOf("series", "after", theme)}
 					chosen={after}
 					sessions={list}
 					choose={set("after")}

@@ -8,7 +8,7 @@ import { Panel, Shown } from "../../components/panel";
 import type { Axis } from "../../components/plotframe";
 import { TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { count, duration, exact, percent, time } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { type Resource, useResource } from "../../state/resource";
@@ -27,9 +27,9 @@ export function Curves({ before, after }: { before: string; after: string }) {
 		return { time: overTime(a, b), latency: distribution(a, b) };
 	}, [data[0], data[1]]);
 	const of = joined(tiles);
-	const colours = [colourOf("series", "before", theme), colourOf("series", "after", theme)] as const;
+	const colors = [colorOf("series", "before", theme), colorOf("series", "after", theme)] as const;
 	const labels = ["before", "after"] as const;
-	const legend = labels.map((label, i) => ({ label, colour: colours[i] ?? "" }));
+	const legend = labels.map((label, i) => ({ label, color: colors[i] ?? "" }));
 	return (
 		<div className="compare-plots">
 			<Panel
@@ -48,7 +48,7 @@ export function Curves({ before, after }: { before: string; after: string }) {
 								bucket={both.time.bucket}
 								series={both.time.calls.map((values, i) => ({
 									label: labels[i] ?? "",
-									colour: colours[i] ?? "",
+									color: colors[i] ?? "",
 									values,
 									style: "line",
 								}))}
@@ -77,7 +77,7 @@ export function Curves({ before, after }: { before: string; after: string }) {
 								bucket={1}
 								series={both.latency.shares.map((values, i) => ({
 									label: labels[i] ?? "",
-									colour: colours[i] ?? "",
+									color: colors[i] ?? "",
 									values,
 									style: "line",
 								}))}

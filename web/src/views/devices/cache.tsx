@@ -4,7 +4,7 @@ import { Panel, Shown } from "../../components/panel";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { gridOf, perSecond, seriesOf } from "../../lib/buckets";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { count, exact, percent } from "../../lib/format";
 import { useColumns, useSession, useShown } from "../../state/session";
 import { useTheme } from "../../state/theme";
@@ -28,17 +28,17 @@ export function Cache() {
 		const hits = of("hits");
 		return { grid, pages, hits, misses: of("misses"), readahead: of("readahead"), ratio: ratio(hits, pages) };
 	}, [answer.data]);
-	const colours = {
-		hits: colourOf("series", "p50", theme),
-		misses: colourOf("series", "written", theme),
-		readahead: colourOf("series", "max", theme),
+	const colors = {
+		hits: colorOf("series", "p50", theme),
+		misses: colorOf("series", "written", theme),
+		readahead: colorOf("series", "max", theme),
 	};
 	const rate = (values: Float64Array) => (made ? perSecond(values, made.grid.bucket) : values);
 	const series: PlotSeries[] = made
 		? [
-				{ label: "in memory", colour: colours.hits, values: rate(made.hits), style: "stack" },
-				{ label: "not, and read", colour: colours.misses, values: rate(made.misses), style: "stack" },
-				{ label: "read ahead", colour: colours.readahead, values: rate(made.readahead), style: "line" },
+				{ label: "in memory", color: colors.hits, values: rate(made.hits), style: "stack" },
+				{ label: "not, and read", color: colors.misses, values: rate(made.misses), style: "stack" },
+				{ label: "read ahead", color: colors.readahead, values: rate(made.readahead), style: "line" },
 			]
 		: [];
 	const recorded = about.layers.find((layer) => layer.name === "pagecache")?.recorded !== false;
@@ -75,7 +75,7 @@ export function Cache() {
 								span={span}
 								t={made.grid.t}
 								bucket={made.grid.bucket}
-								series={[{ label: "hit ratio", colour: colours.hits, values: made.ratio, style: "line" }]}
+								series={[{ label: "hit ratio", color: colors.hits, values: made.ratio, style: "line" }]}
 								height={80}
 								times={false}
 								range={[0, 1.04]}

@@ -3,7 +3,7 @@
 import type { Device } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
 import { Text } from "../../components/text";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
 import { useJson, useSession } from "../../state/session";
 import { useParam } from "../../state/store";
@@ -87,7 +87,7 @@ function Table({ devices, chosen, choose }: TableProps) {
 				{devices.map((d) => (
 					<tr key={d.name} className="link" aria-selected={d.name === chosen} onClick={() => choose(d.name)}>
 						<td>
-							<span className="swatch" style={{ background: colourOf("device", d.name, theme) }} />{" "}
+							<span className="swatch" style={{ background: colorOf("device", d.name, theme) }} />{" "}
 							<button type="button" className="plain-name" aria-pressed={d.name === chosen}>
 								<Text of={d.name} className="mono" />
 							</button>

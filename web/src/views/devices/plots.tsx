@@ -7,7 +7,7 @@ import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { gridOf, heatOf, type Keyed } from "../../lib/buckets";
-import { colourOf, ramp, type Theme } from "../../lib/colour";
+import { colorOf, ramp, type Theme } from "../../lib/color";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
@@ -47,11 +47,11 @@ export function Depth({ device }: { device: string }) {
 		? [
 				{
 					label: "mean",
-					colour: colourOf("layer", "block", theme),
+					color: colorOf("layer", "block", theme),
 					values: made.mean.map((v) => v || 0),
 					style: "area",
 				},
-				{ label: "most", colour: colourOf("series", "max", theme), values: made.max, style: "dots" },
+				{ label: "most", color: colorOf("series", "max", theme), values: made.max, style: "dots" },
 			]
 		: [];
 	return (
@@ -95,8 +95,8 @@ export function Latency({ device }: { device: string }) {
 	}, [answer.data]);
 	const series: PlotSeries[] = made
 		? [
-				{ label: "p99", colour: colourOf("series", "p99", theme), values: made.p99, style: "line" },
-				{ label: "p50", colour: colourOf("series", "p50", theme), values: made.p50, style: "line" },
+				{ label: "p99", color: colorOf("series", "p99", theme), values: made.p99, style: "line" },
+				{ label: "p50", color: colorOf("series", "p50", theme), values: made.p50, style: "line" },
 			]
 		: [];
 	return (
@@ -105,7 +105,7 @@ export function Latency({ device }: { device: string }) {
 			note="driver to completion"
 			head={
 				<Legend
-					entries={[{ label: "few", colour: ramp(0.12, theme) }, { label: "many", colour: ramp(1, theme) }, ...series]}
+					entries={[{ label: "few", color: ramp(0.12, theme) }, { label: "many", color: ramp(1, theme) }, ...series]}
 				/>
 			}
 			picture={`latency-${device}`}
@@ -154,8 +154,8 @@ function nameOf(user: Keyed): string {
 	return user.key === "" ? "not known" : visible(user.label);
 }
 
-function seriesOf(user: Keyed, label: string, colour: string): PlotSeries {
-	return { label, colour, values: user.values, style: "stack" };
+function seriesOf(user: Keyed, label: string, color: string): PlotSeries {
+	return { label, color, values: user.values, style: "stack" };
 }
 
 /** In the device at the bottom, those that wait on them and paler, a line between. */
@@ -164,13 +164,13 @@ function stackedSeries({ device, queue, border }: Stacked, theme: Theme): { user
 	for (const user of [...queue, ...device]) if (!users.has(user.key)) users.set(user.key, user);
 	// Not transparent: stacks are drawn over each other.
 	const ground = token("--surface");
-	const paler = (key: string | null) => `color-mix(in srgb, ${colourOf("comm", key, theme)} 45%, ${ground})`;
+	const paler = (key: string | null) => `color-mix(in srgb, ${colorOf("comm", key, theme)} 45%, ${ground})`;
 	return {
 		users: [...users.values()],
 		series: [
-			...device.map((u) => seriesOf(u, `${nameOf(u)}, in device`, colourOf("comm", u.key, theme))),
+			...device.map((u) => seriesOf(u, `${nameOf(u)}, in device`, colorOf("comm", u.key, theme))),
 			...queue.map((u) => seriesOf(u, `${nameOf(u)}, waiting`, paler(u.key))),
-			{ label: "all, in device", colour: token("--ink"), values: border, style: "line" },
+			{ label: "all, in device", color: token("--ink"), values: border, style: "line" },
 		],
 	};
 }
@@ -192,9 +192,9 @@ export function Users({ device }: { device: string }) {
 		const grid = gridOf(tiles);
 		if (measure === "both") return { grid, ...stackedSeries(stacked(tiles, grid, NAMED), theme) };
 		const users = byUser(tiles, grid, measure, timed ? 1 : 1e9 / grid.bucket, NAMED).filter((u) => u.total > 0);
-		return { grid, users, series: users.map((u) => seriesOf(u, nameOf(u), colourOf("comm", u.key, theme))) };
+		return { grid, users, series: users.map((u) => seriesOf(u, nameOf(u), colorOf("comm", u.key, theme))) };
 	}, [answer.data, timed, measure, theme]);
-	const colour = (key: string | null) => colourOf("comm", key, theme);
+	const color = (key: string | null) => colorOf("comm", key, theme);
 	const format =
 		measure === "bytes" ? bytes : measure === "requests" ? count : (v: number) => exact(Math.round(v * 100) / 100);
 	return (
@@ -205,10 +205,10 @@ export function Users({ device }: { device: string }) {
 				made ? (
 					<Legend
 						entries={[
-							...(measure === "both" ? [{ label: "above the line: waiting", colour: token("--ink") }] : []),
+							...(measure === "both" ? [{ label: "above the line: waiting", color: token("--ink") }] : []),
 							...made.users.map((u) => ({
 								label: nameOf(u),
-								colour: colour(u.key),
+								color: color(u.key),
 								...(u.key ? { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", u.key ?? "", alt) } : {}),
 							})),
 						]}

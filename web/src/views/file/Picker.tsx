@@ -3,7 +3,7 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
 import { useColumns } from "../../state/session";
@@ -140,9 +140,9 @@ export function Picker({ chosen, choose, found }: Props) {
 											</span>
 											<span className="picker-bar" style={{ width: `${share * 100}%` }}>
 												<span
-													style={{ flex: reading, background: colourOf("series", split ? "read" : "calls", theme) }}
+													style={{ flex: reading, background: colorOf("series", split ? "read" : "calls", theme) }}
 												/>
-												<span style={{ flex: 1 - reading, background: colourOf("series", "written", theme) }} />
+												<span style={{ flex: 1 - reading, background: colorOf("series", "written", theme) }} />
 											</span>
 										</button>
 									</li>

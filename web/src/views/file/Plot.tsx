@@ -6,7 +6,7 @@ import type { Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { TipRows } from "../../components/tip";
-import { colourOf, ramp, type Theme } from "../../lib/colour";
+import { colorOf, ramp, type Theme } from "../../lib/color";
 import { bytes, duration, exact, exactDuration, exactTime, time, visible } from "../../lib/format";
 import { panSpan, type Span, zoomSpan } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
@@ -14,17 +14,17 @@ import type { Resource } from "../../state/resource";
 import { useSession, useShown } from "../../state/session";
 import { store, toggleFilter, usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { type Accesses, busiest, cellAt, cellSpan, nearest, neighbour } from "./accesses";
-import { type ColourBy, paintCells, paintPoints } from "./paint";
+import { type Accesses, busiest, cellAt, cellSpan, nearest, neighbor } from "./accesses";
+import { type ColorBy, paintCells, paintPoints } from "./paint";
 import { FILE_BOUNDS, PART, partText, usePart } from "./part";
 
-const BYS: readonly (readonly [ColourBy, string])[] = [
+const BYS: readonly (readonly [ColorBy, string])[] = [
 	["kind", "read/write"],
 	["latency", "latency"],
 	["thread", "thread"],
 ];
 
-/** Threads that the key names; the others have their colours all the same. */
+/** Threads that the key names; the others have their colors all the same. */
 const NAMED = 10;
 
 interface Props {
@@ -40,7 +40,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 	const { bounds } = useSession();
 	const { rid } = usePage();
 	const theme = useTheme();
-	const [param, setBy] = useParam("colour", "kind");
+	const [param, setBy] = useParam("color", "kind");
 	const by = BYS.find(([id]) => id === param)?.[0] ?? "kind";
 	const what = accesses?.what ?? null;
 	const name = (tid: number) => `${visible(names.get(tid) ?? "thread")} ${tid}`;
@@ -70,7 +70,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 
 	const step = (to: 1 | -1) => {
 		if (what?.mode !== "points") return;
-		const at = neighbour(what, rid, to);
+		const at = neighbor(what, rid, to);
 		if (at >= 0) store.go({ rid: what.rid[at] ?? null });
 	};
 	useShortcut(["["], "The access of the file before", "File", () => step(-1));
@@ -146,7 +146,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 							Whole file
 						</button>
 					) : null}
-					<Segmented label="Colour by" value={by} options={BYS} onChange={setBy} />
+					<Segmented label="Color by" value={by} options={BYS} onChange={setBy} />
 				</>
 			}
 			picture={`offsets-${path?.split("/").at(-1) ?? "file"}`}
@@ -199,7 +199,7 @@ function described({ what, figures }: Accesses): string {
 }
 
 function legend(
-	by: ColourBy,
+	by: ColorBy,
 	what: Accesses["what"],
 	faults: number,
 	name: (tid: number) => string,
@@ -207,22 +207,22 @@ function legend(
 ): readonly LegendEntry[] {
 	if (by === "kind") {
 		return [
-			{ label: "read", colour: colourOf("series", "read", theme) },
-			{ label: "written", colour: colourOf("series", "written", theme) },
-			...(faults > 0 ? [{ label: "page fault: hollow", colour: "transparent" }] : []),
+			{ label: "read", color: colorOf("series", "read", theme) },
+			{ label: "written", color: colorOf("series", "written", theme) },
+			...(faults > 0 ? [{ label: "page fault: hollow", color: "transparent" }] : []),
 		];
 	}
 	if (by === "latency") {
 		return [1e3, 1e5, 1e7, 1e9].map((ns, i) => ({
 			label: `${duration(ns)}${i === 3 ? " or more" : ""}`,
-			colour: ramp(0.15 + (0.85 * i) / 3, theme),
+			color: ramp(0.15 + (0.85 * i) / 3, theme),
 		}));
 	}
 	return busiest(what)
 		.slice(0, NAMED)
 		.map((tid) => ({
 			label: name(tid),
-			colour: colourOf("thread", String(tid), theme),
+			color: colorOf("thread", String(tid), theme),
 			onPick: ({ alt }) => toggleFilter("tid", tid, alt),
 		}));
 }

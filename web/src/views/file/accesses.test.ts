@@ -6,7 +6,7 @@ import {
 	cellSpan,
 	leastSide,
 	nearest,
-	neighbour,
+	neighbor,
 	type OffsetColumns,
 	uniqueBytes,
 } from "./accesses";
@@ -89,10 +89,10 @@ describe("points", () => {
 		expect(uniqueBytes(what, true)).toBe(96);
 	});
 	it("follow each other in time", () => {
-		expect(neighbour(points(), null, 1)).toBe(0);
-		expect(neighbour(points(), 12, 1)).toBe(2);
-		expect(neighbour(points(), 14, 1)).toBe(-1);
-		expect(neighbour(points(), 999, -1)).toBe(3);
+		expect(neighbor(points(), null, 1)).toBe(0);
+		expect(neighbor(points(), 12, 1)).toBe(2);
+		expect(neighbor(points(), 14, 1)).toBe(-1);
+		expect(neighbor(points(), 999, -1)).toBe(3);
 	});
 	it("know who did most", () => {
 		expect(busiest(points())).toEqual([1, 2]);

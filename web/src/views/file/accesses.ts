@@ -185,7 +185,7 @@ export function leastSide(bytes: number): number {
 }
 
 /** The access before or after a request in the order of time; -1 at the ends. The first one when there is none yet. */
-export function neighbour(points: Points, rid: number | null, by: 1 | -1): number {
+export function neighbor(points: Points, rid: number | null, by: 1 | -1): number {
 	if (points.rows === 0) return -1;
 	const at = rid === null ? -1 : points.rid.indexOf(rid);
 	if (at < 0) return by > 0 ? 0 : points.rows - 1;

@@ -1,39 +1,39 @@
 // Points and cells of the file's plot.
 
 import type { Frame } from "../../components/plotframe";
-import { colourOf, durationShare, ramp, type Theme } from "../../lib/colour";
+import { colorOf, durationShare, ramp, type Theme } from "../../lib/color";
 import type { Cells, Points } from "./accesses";
 import { leastSide } from "./accesses";
 
-export type ColourBy = "kind" | "latency" | "thread";
+export type ColorBy = "kind" | "latency" | "thread";
 
 type Draw = (context: CanvasRenderingContext2D, frame: Frame) => void;
 
-/** Steps of the ramp that are told apart: enough for the eye, few enough to draw by colour. */
+/** Steps of the ramp that are told apart: enough for the eye, few enough to draw by color. */
 const STEPS = 24;
 
 function step(ns: number): number {
 	return Math.round(durationShare(ns) * (STEPS - 1));
 }
 
-function stepColour(at: number, theme: Theme): string {
+function stepColor(at: number, theme: Theme): string {
 	return ramp(0.15 + (0.85 * at) / (STEPS - 1), theme);
 }
 
-export function paintPoints(points: Points, by: ColourBy, theme: Theme, rid: number | null): Draw {
-	const colours = new Map<string, number[]>();
-	const put = (colour: string, i: number) => {
-		const list = colours.get(colour);
+export function paintPoints(points: Points, by: ColorBy, theme: Theme, rid: number | null): Draw {
+	const colors = new Map<string, number[]>();
+	const put = (color: string, i: number) => {
+		const list = colors.get(color);
 		if (list) list.push(i);
-		else colours.set(colour, [i]);
+		else colors.set(color, [i]);
 	};
 	const order = Array.from({ length: points.rows }, (_, i) => i);
 	// What is slow lies above what is quick, so that it can be seen.
 	if (by === "latency") order.sort((a, b) => (points.dur[a] ?? 0) - (points.dur[b] ?? 0));
 	for (const i of order) {
-		if (by === "kind") put(colourOf("series", points.write[i] ? "written" : "read", theme), i);
-		else if (by === "thread") put(colourOf("thread", String(points.tid[i]), theme), i);
-		else put(stepColour(step(points.dur[i] ?? 0), theme), i);
+		if (by === "kind") put(colorOf("series", points.write[i] ? "written" : "read", theme), i);
+		else if (by === "thread") put(colorOf("thread", String(points.tid[i]), theme), i);
+		else put(stepColor(step(points.dur[i] ?? 0), theme), i);
 	}
 	const selected = rid === null ? -1 : points.rid.indexOf(rid);
 	return (context, frame) => {
@@ -48,9 +48,9 @@ export function paintPoints(points: Points, by: ColourBy, theme: Theme, rid: num
 			return [(x0 + x1 - wide) / 2, (y0 + y1 - tall) / 2, wide, tall] as const;
 		};
 		context.globalAlpha = points.rows > 4000 ? 0.7 : 0.9;
-		for (const [colour, list] of colours) {
-			context.fillStyle = colour;
-			context.strokeStyle = colour;
+		for (const [color, list] of colors) {
+			context.fillStyle = color;
+			context.strokeStyle = color;
 			context.lineWidth = frame.ratio;
 			for (const i of list) {
 				if (points.fault[i]) hollow(context, frame, points, i);
@@ -81,7 +81,7 @@ function hollow(context: CanvasRenderingContext2D, frame: Frame, points: Points,
 type Rgba = readonly [number, number, number];
 
 /** A picture of one pixel a cell, which is stretched over the frame. */
-export function paintCells(cells: Cells, by: ColourBy, theme: Theme): Draw {
+export function paintCells(cells: Cells, by: ColorBy, theme: Theme): Draw {
 	const picture = document.createElement("canvas");
 	picture.width = Math.max(1, cells.width);
 	picture.height = Math.max(1, cells.height);
@@ -96,31 +96,31 @@ export function paintCells(cells: Cells, by: ColourBy, theme: Theme): Draw {
 	const low = Math.log1p(least);
 	const range = Math.log1p(most) - low;
 	const known = new Map<string, Rgba>();
-	const rgb = (colour: string): Rgba => {
-		const before = known.get(colour);
+	const rgb = (color: string): Rgba => {
+		const before = known.get(color);
 		if (before) return before;
-		const made = toRgb(colour);
-		known.set(colour, made);
+		const made = toRgb(color);
+		known.set(color, made);
 		return made;
 	};
-	const read = rgb(colourOf("series", "read", theme));
-	const written = rgb(colourOf("series", "written", theme));
+	const read = rgb(colorOf("series", "read", theme));
+	const written = rgb(colorOf("series", "written", theme));
 	for (let i = 0; i < cells.rows; i += 1) {
 		const x = cells.x[i] ?? 0;
 		const y = cells.height - 1 - (cells.y[i] ?? 0);
 		const reads = cells.reads[i] || 0;
 		const writes = cells.writes[i] || 0;
-		let colour: Rgba;
-		if (by === "latency") colour = rgb(stepColour(step(cells.max[i] ?? 0), theme));
-		else if (by === "thread") colour = rgb(colourOf("thread", String(cells.tid[i]), theme));
+		let color: Rgba;
+		if (by === "latency") color = rgb(stepColor(step(cells.max[i] ?? 0), theme));
+		else if (by === "thread") color = rgb(colorOf("thread", String(cells.tid[i]), theme));
 		else {
 			const share = reads + writes > 0 ? writes / (reads + writes) : 0;
-			colour = [mix(read[0], written[0], share), mix(read[1], written[1], share), mix(read[2], written[2], share)];
+			color = [mix(read[0], written[0], share), mix(read[1], written[1], share), mix(read[2], written[2], share)];
 		}
 		const at = (y * picture.width + x) * 4;
-		image.data[at] = colour[0];
-		image.data[at + 1] = colour[1];
-		image.data[at + 2] = colour[2];
+		image.data[at] = color[0];
+		image.data[at + 1] = color[1];
+		image.data[at + 2] = color[2];
 		// One access among millions can still be seen, and a path that is walked often stands out of a cloud.
 		const share = range > 0 ? (Math.log1p(reads + writes) - low) / range : 1;
 		image.data[at + 3] = 135 + Math.round(120 * share);
@@ -140,14 +140,14 @@ function mix(a: number, b: number, share: number): number {
 	return Math.round(a + (b - a) * share);
 }
 
-/** Red, green and blue of a colour in the notation of style sheets. */
-function toRgb(colour: string): Rgba {
+/** Red, green and blue of a color in the notation of style sheets. */
+function toRgb(color: string): Rgba {
 	const canvas = document.createElement("canvas");
 	canvas.width = 1;
 	canvas.height = 1;
 	const context = canvas.getContext("2d");
 	if (!context) return [128, 128, 128];
-	context.fillStyle = colour;
+	context.fillStyle = color;
 	context.fillRect(0, 0, 1, 1);
 	const [r = 0, g = 0, b = 0] = context.getImageData(0, 0, 1, 1).data;
 	return [r, g, b];

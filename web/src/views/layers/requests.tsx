@@ -3,7 +3,7 @@ import { Panel, Shown } from "../../components/panel";
 import type { Axis, Frame, Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
-import { colourOf, type Theme } from "../../lib/colour";
+import { colorOf, type Theme } from "../../lib/color";
 import { duration, exact, exactDuration, exactTime } from "../../lib/format";
 import { niceStep, ticks } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
@@ -46,7 +46,7 @@ export function RequestStacks({ height }: { height: number }) {
 		() =>
 			(made?.layers ?? []).map(({ layer, self }) => ({
 				label: layer,
-				colour: colourOf("layer", layer, theme),
+				color: colorOf("layer", layer, theme),
 				values: self,
 				style: "stack",
 			})),

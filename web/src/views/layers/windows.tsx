@@ -5,7 +5,7 @@ import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { gridOf, perSecond } from "../../lib/buckets";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { duration, exactDuration, percent } from "../../lib/format";
 import { meaningOf } from "../../lib/layers";
 import { useColumns, useShown } from "../../state/session";
@@ -34,7 +34,7 @@ export function Windows() {
 		const sums = windowsOf(answer.data, grid);
 		return { grid, sums, shares: shares(sums), all: sums.reduce((all, s) => all + s.total, 0) };
 	}, [answer.data]);
-	const colour = (layer: string) => colourOf("layer", layer, theme);
+	const color = (layer: string) => colorOf("layer", layer, theme);
 	return (
 		<div className="layers-windows">
 			<Panel
@@ -49,7 +49,7 @@ export function Windows() {
 						<Legend
 							entries={made.sums.map((s) => ({
 								label: s.label,
-								colour: colour(s.label),
+								color: color(s.label),
 								title: `${meaningOf(s.label) ?? s.label}. Click: only calls that spent time there. Alt+click: all but those.`,
 								onPick: ({ alt }) => toggleFilter("layer", s.label, alt),
 							}))}
@@ -69,7 +69,7 @@ export function Windows() {
 								bucket={made.grid.bucket}
 								series={(unit === "time" ? made.sums : made.shares).map((s) => ({
 									label: s.label,
-									colour: colour(s.label),
+									color: color(s.label),
 									values: unit === "time" ? perSecond(s.values, made.grid.bucket) : s.values,
 									style: "stack",
 								}))}
@@ -106,10 +106,10 @@ export function Windows() {
 													className="bar"
 													style={{
 														width: `${made.all > 0 ? (s.total / made.all) * 100 : 0}%`,
-														background: colour(s.label),
+														background: color(s.label),
 													}}
 												/>
-												<span className="swatch" style={{ background: colour(s.label) }} />{" "}
+												<span className="swatch" style={{ background: color(s.label) }} />{" "}
 												<button type="button" className="plain-name">
 													{s.label}
 												</button>{" "}

@@ -7,7 +7,7 @@ import { Segmented } from "../../components/segmented";
 import { Swatch } from "../../components/text";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { type Grid, gridOf, heatOf, perSecond, seriesByKey, seriesOf } from "../../lib/buckets";
-import { colourOf, ERROR, type Kind, ramp, type Theme } from "../../lib/colour";
+import { colorOf, ERROR, type Kind, ramp, type Theme } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
 import { isNumeric } from "../../lib/filters";
 import { bytes, count, duration, exact, shortPath } from "../../lib/format";
@@ -134,7 +134,7 @@ function Band({ name, grid, named = false, times = false, ...chart }: BandProps)
 				{named
 					? chart.series.map((s) => (
 							<span key={s.label}>
-								<Swatch colour={s.colour} /> {s.label}{" "}
+								<Swatch color={s.color} /> {s.label}{" "}
 							</span>
 						))
 					: null}
@@ -150,7 +150,7 @@ function calls(tiles: Columns, by: TilesBy, theme: Theme) {
 	const keyed = seriesByKey(tiles, grid, "calls").map((s) => ({
 		...s,
 		label: numbered && s.key !== null ? `${s.label} ${s.key}` : by === "file" ? shortPath(s.label, 28) : s.label,
-		colour: colourOf(by as Kind, s.key, theme),
+		color: colorOf(by as Kind, s.key, theme),
 	}));
 	const member = MEMBERS[by];
 	const pick = (key: string) => ({
@@ -162,12 +162,12 @@ function calls(tiles: Columns, by: TilesBy, theme: Theme) {
 		calls: keyed.map(
 			(s): PlotSeries => ({
 				label: s.label,
-				colour: s.colour,
+				color: s.color,
 				values: perSecond(s.values, grid.bucket),
 				style: "stack",
 			}),
 		),
-		legend: keyed.map((s) => ({ label: s.label, colour: s.colour, ...(member && s.key ? pick(s.key) : {}) })),
+		legend: keyed.map((s) => ({ label: s.label, color: s.color, ...(member && s.key ? pick(s.key) : {}) })),
 	};
 }
 
@@ -175,13 +175,13 @@ function traffic(tiles: Columns, theme: Theme) {
 	const grid = gridOf(tiles);
 	const series = (column: string, name: string, label: string): PlotSeries => ({
 		label,
-		colour: colourOf("series", name, theme),
+		color: colorOf("series", name, theme),
 		values: perSecond(seriesOf(tiles, grid, column), grid.bucket),
 		style: "line",
 	});
 	const errors: PlotSeries = {
 		label: "errors",
-		colour: ERROR[theme],
+		color: ERROR[theme],
 		values: perSecond(seriesOf(tiles, grid, "errors"), grid.bucket),
 		style: "area",
 	};
@@ -214,16 +214,16 @@ export function Latency({ totals: tiles }: { totals: Resource<Columns> }) {
 	}, [tiles.data]);
 	const series: PlotSeries[] = made
 		? [
-				{ label: "longest", colour: colourOf("series", "max", theme), values: made.max, style: "dots" },
+				{ label: "longest", color: colorOf("series", "max", theme), values: made.max, style: "dots" },
 				{
 					label: "p99 (within a power of two)",
-					colour: colourOf("series", "p99", theme),
+					color: colorOf("series", "p99", theme),
 					values: made.p99,
 					style: "marks",
 				},
 				{
 					label: "p50 (within a power of two)",
-					colour: colourOf("series", "p50", theme),
+					color: colorOf("series", "p50", theme),
 					values: made.p50,
 					style: "marks",
 				},
@@ -236,8 +236,8 @@ export function Latency({ totals: tiles }: { totals: Resource<Columns> }) {
 			head={
 				<Legend
 					entries={[
-						{ label: "few", colour: ramp(0.12, theme) },
-						{ label: "many calls", colour: ramp(1, theme) },
+						{ label: "few", color: ramp(0.12, theme) },
+						{ label: "many calls", color: ramp(1, theme) },
 						...series,
 					]}
 				/>

@@ -2,7 +2,7 @@ import type { Columns } from "../../api/arrow";
 import type { TopBy } from "../../api/session";
 import { Panel, Shown } from "../../components/panel";
 import { Path, Text } from "../../components/text";
-import { colourOf, type Kind } from "../../lib/colour";
+import { colorOf, type Kind } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
 import { type Sum, sumsOf } from "../../lib/sums";
@@ -137,7 +137,7 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 								className="bar"
 								style={{
 									width: `calc(${most > 0 ? (VALUES[sort](sum) / most) * 100 : 0}% - 10px)`,
-									background: colourOf(by as Kind, sum.key ?? "none", theme),
+									background: colorOf(by as Kind, sum.key ?? "none", theme),
 								}}
 							/>
 							{/* Pressing it is a click on its row. */}

@@ -2,7 +2,7 @@
 
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
-import { Blocks, Counters, Facts, Head, Neighbours, PageCache, usedCache, Waits } from "../../components/request/parts";
+import { Blocks, Counters, Facts, Head, Neighbors, PageCache, usedCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
@@ -109,7 +109,7 @@ export default function Request() {
 									title="Calls of the thread around it"
 									note={Object.keys(filter).length > 0 ? "all of them, also what the filter leaves out" : undefined}
 								>
-									<Neighbours answer={data} />
+									<Neighbors answer={data} />
 								</Panel>
 							</div>
 						</div>

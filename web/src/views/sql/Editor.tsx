@@ -1,4 +1,4 @@
-// Where SQL is written: a text field with its words in colour behind it, offers of names, and errors where they are.
+// Where SQL is written: a text field with its words in color behind it, offers of names, and errors where they are.
 
 import { type KeyboardEvent, type ReactNode, type RefObject, useLayoutEffect, useRef, useState } from "react";
 import { type Names, type Offers, offersAt } from "../../lib/complete";
@@ -72,7 +72,7 @@ export function Editor({ value, onChange, onRun, names, error, field }: Props) {
 				0000000000
 			</span>
 			<pre ref={behind} aria-hidden="true">
-				{coloured(value, error)}
+				{colored(value, error)}
 				{"\n"}
 			</pre>
 			<textarea
@@ -127,7 +127,7 @@ export function Editor({ value, onChange, onRun, names, error, field }: Props) {
 	);
 }
 
-function coloured(value: string, error: SqlError | null): ReactNode[] {
+function colored(value: string, error: SqlError | null): ReactNode[] {
 	const made: ReactNode[] = [];
 	for (const token of tokens(value)) {
 		const wrong = error !== null && error.at >= token.from && error.at < token.to;

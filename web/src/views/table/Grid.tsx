@@ -4,7 +4,7 @@ import { columns as askColumns, filterText, selectionText, sessionPath } from ".
 import { Empty, ErrorState, Progress } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { contentHeight, scrollFor, sliceAt } from "../../components/virtual";
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import { exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
@@ -270,7 +270,7 @@ function Cell({ column, found, theme }: CellProps) {
 	return (
 		<div role={role} className={className} title={text}>
 			{column.id === "syscall" ? (
-				<span className="swatch" style={{ background: colourOf("syscall", text, theme) }} />
+				<span className="swatch" style={{ background: colorOf("syscall", text, theme) }} />
 			) : null}
 			<bdi dir={column.path ? "ltr" : undefined}>{text}</bdi>
 		</div>

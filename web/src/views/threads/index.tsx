@@ -8,7 +8,7 @@ import { Text } from "../../components/text";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { type Grid, gridOf, perSecond } from "../../lib/buckets";
-import { colourOf, type Theme } from "../../lib/colour";
+import { colorOf, type Theme } from "../../lib/color";
 import { count, duration, exact, exactDuration, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
@@ -21,7 +21,7 @@ const BUCKETS = 400;
 const PERCENTILES = 80;
 /** Threads that are told apart before they are summed up by name. */
 const THREADS = 200;
-const COLOURED = 12;
+const COLORED = 12;
 const LANES = 24;
 
 type Form = "stack" | "lanes";
@@ -52,7 +52,7 @@ export default function Threads() {
 			grid,
 			wide: wide.grid,
 			names,
-			folded: fold(names, COLOURED),
+			folded: fold(names, COLORED),
 			lanes: fold(names, LANES),
 			all: p99OfAll(tiles.data, grid, wide.step),
 		};
@@ -65,7 +65,7 @@ export default function Threads() {
 				note="of the calls of each bucket, within a power of two"
 				head={
 					made ? (
-						<Legend entries={latencyLines(made, marked, theme).map((s) => ({ label: s.label, colour: s.colour }))} />
+						<Legend entries={latencyLines(made, marked, theme).map((s) => ({ label: s.label, color: s.color }))} />
 					) : undefined
 				}
 				picture="threads-p99"
@@ -139,14 +139,14 @@ function nameOf(named: Named): string {
 	return named.threads > 1 ? `${name} × ${named.threads}` : name;
 }
 
-function colour(named: Named, theme: Theme): string {
-	return colourOf("comm", named.name, theme);
+function color(named: Named, theme: Theme): string {
+	return colorOf("comm", named.name, theme);
 }
 
 function entries(names: readonly Named[], theme: Theme) {
 	return names.map((n) => ({
 		label: nameOf(n),
-		colour: colour(n, theme),
+		color: color(n, theme),
 		...(n.name === null ? {} : { onPick: ({ alt }: { alt: boolean }) => toggleFilter("comm", n.name ?? "", alt) }),
 	}));
 }
@@ -156,7 +156,7 @@ function stacks(names: readonly Named[], grid: Grid, marked: string, theme: Them
 	const order = [...names].sort((a, b) => Number(b.name === marked) - Number(a.name === marked));
 	return order.map((n) => ({
 		label: nameOf(n),
-		colour: colour(n, theme),
+		color: color(n, theme),
 		values: perSecond(n.calls, grid.bucket),
 		style: "stack",
 	}));
@@ -169,12 +169,12 @@ function latencyLines(made: Made, marked: string, theme: Theme): PlotSeries[] {
 		.slice(0, LINES);
 	const lines: PlotSeries[] = chosen.map((n) => ({
 		label: visible(n.name ?? ""),
-		colour: colour(n, theme),
+		color: color(n, theme),
 		values: n.p99,
 		style: "line",
 	}));
 	if (made.names.length === 1) return lines;
-	return [...lines, { label: "all calls", colour: token("--ink"), values: made.all, style: "line" }];
+	return [...lines, { label: "all calls", color: token("--ink"), values: made.all, style: "line" }];
 }
 
 const LANE = 40;
@@ -200,7 +200,7 @@ function Lanes({ made }: { made: Made }) {
 							series={[
 								{
 									label: nameOf(n),
-									colour: colour(n, theme),
+									color: color(n, theme),
 									values: perSecond(n.calls, made.grid.bucket),
 									style: "area",
 								},
@@ -243,7 +243,7 @@ function Names({ names, marked, mark }: { names: readonly Named[]; marked: strin
 							onClick={() => n.name !== null && mark(n.name)}
 						>
 							<td>
-								<span className="swatch" style={{ background: colour(n, theme) }} />{" "}
+								<span className="swatch" style={{ background: color(n, theme) }} />{" "}
 								{n.name === null ? (
 									<span className="quiet">all others</span>
 								) : (

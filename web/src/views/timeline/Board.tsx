@@ -96,7 +96,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 		pointer: null as number | null,
 		marked: null as Span | null,
 		hovered: null as number | null,
-		colours: null as Palette | null,
+		colors: null as Palette | null,
 		scene: null as Scene | null,
 	});
 	const draw = useRef<() => void>(() => {});
@@ -137,9 +137,9 @@ export function Board({ threads, layers: withLayers }: Props) {
 	const cache = tiles;
 	useEffect(() => () => tiles.clear(), [tiles]);
 
-	// biome-ignore lint/correctness/useExhaustiveDependencies: the colours are those of the theme
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the colors are those of the theme
 	useEffect(() => {
-		view.current.colours = palette();
+		view.current.colors = palette();
 	}, [theme]);
 
 	useEffect(() => {
@@ -150,7 +150,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 			view.current.frame = 0;
 			const state = now.current;
 			const context = canvas.current?.getContext("2d", { alpha: false });
-			if (!context || !canvas.current || state.size.width === 0 || !view.current.colours) return;
+			if (!context || !canvas.current || state.size.width === 0 || !view.current.colors) return;
 			const scene = makeScene(context, state, view.current, tiles, pictures, places, start);
 			resize(canvas.current, scene);
 			ask(scene, state, tiles);
@@ -292,7 +292,7 @@ interface View {
 	pointer: number | null;
 	marked: Span | null;
 	hovered: number | null;
-	colours: Palette | null;
+	colors: Palette | null;
 }
 
 function makeScene(
@@ -315,7 +315,7 @@ function makeScene(
 		height,
 		ratio: window.devicePixelRatio || 1,
 		theme: state.theme,
-		colours: view.colours ?? palette(),
+		colors: view.colors ?? palette(),
 		span: state.span,
 		bounds: state.bounds,
 		level: levelFor(state.span, width - NAME_WIDTH),

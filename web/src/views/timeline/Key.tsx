@@ -1,5 +1,5 @@
 import { Swatch } from "../../components/text";
-import { colourOf, durationShare, ERROR, ramp } from "../../lib/colour";
+import { colorOf, durationShare, ERROR, ramp } from "../../lib/color";
 import { useTheme } from "../../state/theme";
 
 const STEPS: readonly (readonly [number, string])[] = [
@@ -15,14 +15,14 @@ export function Key({ layers }: { layers: boolean }) {
 	const theme = useTheme();
 	return (
 		<div className={layers ? "timeline-key with-layers" : "timeline-key"}>
-			<span className="faint">Many calls: height is time in calls, colour the longest</span>
+			<span className="faint">Many calls: height is time in calls, color the longest</span>
 			{STEPS.map(([ns, text]) => (
 				<span key={text}>
-					<Swatch colour={ramp(0.22 + 0.78 * durationShare(ns), theme)} /> {text}
+					<Swatch color={ramp(0.22 + 0.78 * durationShare(ns), theme)} /> {text}
 				</span>
 			))}
 			<span>
-				<Swatch colour={ERROR[theme]} /> errors
+				<Swatch color={ERROR[theme]} /> errors
 			</span>
 			{layers ? (
 				<span className="faint timeline-key-calls">Rows of layers: single visits, or the height is own time</span>
@@ -31,7 +31,7 @@ export function Key({ layers }: { layers: boolean }) {
 					<span className="faint timeline-key-calls">Single calls:</span>
 					{CALLS.map((name) => (
 						<span key={name} className="timeline-key-calls">
-							<Swatch colour={colourOf("syscall", name, theme)} /> {name}
+							<Swatch color={colorOf("syscall", name, theme)} /> {name}
 						</span>
 					))}
 				</>

@@ -1,7 +1,7 @@
 // Draws the timeline: a lane per thread, sums where calls are too many, single calls where they fit.
 
 import type { ThreadRow } from "../../api/types";
-import { colourOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/colour";
+import { colorOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/color";
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
@@ -22,7 +22,7 @@ export interface Scene {
 	height: number;
 	ratio: number;
 	theme: Theme;
-	colours: Palette;
+	colors: Palette;
 	span: Span;
 	bounds: Span;
 	level: Level;
@@ -49,7 +49,7 @@ export interface Scene {
 	marked: Span | null;
 }
 
-/** Colours of the style sheet, read once a theme. */
+/** Colors of the style sheet, read once a theme. */
 export interface Palette {
 	ground: string;
 	surface: string;
@@ -92,7 +92,7 @@ const HATCH = 8;
 
 /** Marks a part of a row as not loaded yet: without marks it would look as if nothing took place there. */
 export function hatch(scene: Scene, left: number, right: number, top: number, height: number): void {
-	const { context, colours } = scene;
+	const { context, colors } = scene;
 	const from = Math.max(NAME_WIDTH, left);
 	const to = Math.min(scene.width, right);
 	if (to <= from || top > scene.height || top + height < 0) return;
@@ -100,7 +100,7 @@ export function hatch(scene: Scene, left: number, right: number, top: number, he
 	context.beginPath();
 	context.rect(from, top, to - from, height);
 	context.clip();
-	context.strokeStyle = colours.lineStrong;
+	context.strokeStyle = colors.lineStrong;
 	context.lineWidth = 1;
 	context.beginPath();
 	// From one grid of strokes for the whole board, so that rows beside each other fit.
@@ -132,9 +132,9 @@ function carriedInto(scene: Scene, id: TileId, tid: number): number {
 }
 
 export function paint(scene: Scene): void {
-	const { context, width, height, colours } = scene;
+	const { context, width, height, colors } = scene;
 	context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);
-	context.fillStyle = colours.surface;
+	context.fillStyle = colors.surface;
 	context.fillRect(0, 0, width, height);
 	const step = timeStep(scene.span, (width - NAME_WIDTH) / 140);
 	const marks = ticks(scene.span, step);
@@ -161,14 +161,14 @@ export function laneTop(scene: Scene, lane: number): number {
 }
 
 function paintGrid(scene: Scene, marks: readonly number[]): void {
-	const { context, colours } = scene;
-	context.fillStyle = colours.line;
+	const { context, colors } = scene;
+	context.fillStyle = colors.line;
 	for (const t of marks) context.fillRect(Math.round(timeX(scene, t)), RULER_HEIGHT, 1, scene.height);
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last + 1; lane += 1) {
 		const top = laneTop(scene, lane);
 		const between = lane > 0 && scene.threads[lane]?.pid !== scene.threads[lane - 1]?.pid;
 		context.globalAlpha = between ? 1 : 0.5;
-		context.fillStyle = colours.line;
+		context.fillStyle = colors.line;
 		context.fillRect(NAME_WIDTH, Math.round(top), scene.width, 1);
 		context.globalAlpha = 1;
 	}
@@ -283,7 +283,7 @@ function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanva
 	return picture;
 }
 
-/** Height: the share of time in calls. Colour: the longest call. A mark on top: errors. */
+/** Height: the share of time in calls. Color: the longest call. A mark on top: errors. */
 function drawLane(
 	pixels: ImageData,
 	lane: number,
@@ -309,11 +309,11 @@ function drawLane(
 		left -= bucket;
 		if (calls === 0 && busy <= 0) continue;
 		const max = density?.max[i] ?? 0;
-		// A call that goes on keeps its colour.
+		// A call that goes on keeps its color.
 		longest = max > 0 ? max : Math.max(longest, (density?.carried[i] ?? 0) + bucket);
-		const colour = rgba(rampRgb(0.22 + 0.78 * durationShare(longest), theme));
+		const color = rgba(rampRgb(0.22 + 0.78 * durationShare(longest), theme));
 		const up = Math.max(least, Math.round(busy * tall));
-		for (let y = top + tall - up; y < top + tall; y += 1) out[y * pixels.width + i] = colour;
+		for (let y = top + tall - up; y < top + tall; y += 1) out[y * pixels.width + i] = color;
 		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * pixels.width + i] = red;
 	}
 }
@@ -338,7 +338,7 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 	const { context, theme, span } = scene;
 	const deepest = calls.deepest;
 	const right = scene.width;
-	context.font = `${FONT}px ${scene.colours.font}`;
+	context.font = `${FONT}px ${scene.colors.font}`;
 	context.textBaseline = "middle";
 	for (let i = 0; i < calls.length; i += 1) {
 		const t = calls.t[i] ?? 0;
@@ -358,14 +358,14 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 		const wide = Math.max(1, end - left);
 		const name = data.syscalls[calls.syscall[i] ?? -1] ?? "";
 		const failed = (calls.errno[i] ?? -1) >= 0;
-		context.fillStyle = colourOf("syscall", name, theme);
+		context.fillStyle = colorOf("syscall", name, theme);
 		context.fillRect(left, top, wide > 4 ? wide - 0.5 : wide, height);
 		if (failed) {
 			context.fillStyle = ERROR[theme];
 			context.fillRect(left, top, Math.max(wide, 2), 3);
 		}
 		if (rid === scene.selected || rid === scene.hovered) {
-			context.strokeStyle = rid === scene.selected ? scene.colours.ink : scene.colours.ink2;
+			context.strokeStyle = rid === scene.selected ? scene.colors.ink : scene.colors.ink2;
 			context.lineWidth = rid === scene.selected ? 2 : 1;
 			context.strokeRect(left - 0.5, top - 0.5, Math.max(wide, 3) + 1, height + 1);
 		}
@@ -412,9 +412,9 @@ export function fitted(text: string, room: number): string {
 }
 
 function paintOverlay(scene: Scene): void {
-	const { context, colours } = scene;
+	const { context, colors } = scene;
 	// What lies beyond the session is no idle time.
-	context.fillStyle = colours.ground;
+	context.fillStyle = colors.ground;
 	const begin = timeX(scene, scene.bounds.from);
 	const end = timeX(scene, scene.bounds.to);
 	if (begin > NAME_WIDTH) context.fillRect(NAME_WIDTH, 0, begin - NAME_WIDTH, scene.height);
@@ -423,21 +423,21 @@ function paintOverlay(scene: Scene): void {
 		const left = timeX(scene, scene.marked.from);
 		const right = timeX(scene, scene.marked.to);
 		context.globalAlpha = 0.16;
-		context.fillStyle = colours.accent;
+		context.fillStyle = colors.accent;
 		context.fillRect(left, 0, right - left, scene.height);
 		context.globalAlpha = 1;
 		context.fillRect(left, 0, 1, scene.height);
 		context.fillRect(right, 0, 1, scene.height);
 	}
 	if (scene.pointer !== null) {
-		context.fillStyle = colours.lineStrong;
+		context.fillStyle = colors.lineStrong;
 		context.fillRect(Math.round(scene.pointer), RULER_HEIGHT, 1, scene.height);
 	}
 }
 
 function paintNames(scene: Scene): void {
-	const { context, colours } = scene;
-	context.fillStyle = colours.surface;
+	const { context, colors } = scene;
+	context.fillStyle = colors.surface;
 	context.fillRect(0, RULER_HEIGHT, NAME_WIDTH, scene.height);
 	context.textBaseline = "middle";
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
@@ -445,23 +445,23 @@ function paintNames(scene: Scene): void {
 		if (!thread) continue;
 		const top = laneTop(scene, lane);
 		const between = lane > 0 && thread.pid !== scene.threads[lane - 1]?.pid;
-		context.fillStyle = colours.line;
+		context.fillStyle = colors.line;
 		if (between) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
 		const middle = top + scene.sizes.calls / 2 + 0.5;
 		const main = thread.pid === thread.tid || thread.pid === null;
-		context.fillStyle = colourOf("comm", thread.comm ?? "", scene.theme);
+		context.fillStyle = colorOf("comm", thread.comm ?? "", scene.theme);
 		context.fillRect(main ? 8 : 16, middle - 6, 3, 12);
-		context.font = `${main ? "600 " : ""}12px ${colours.font}`;
-		context.fillStyle = main ? colours.ink : colours.ink2;
+		context.font = `${main ? "600 " : ""}12px ${colors.font}`;
+		context.fillStyle = main ? colors.ink : colors.ink2;
 		context.fillText(cut(visible(thread.comm ?? "thread"), main ? 17 : 16), main ? 17 : 25, middle, NAME_WIDTH - 80);
-		context.font = `11px ${colours.font}`;
-		context.fillStyle = colours.ink3;
+		context.font = `11px ${colors.font}`;
+		context.fillStyle = colors.ink3;
 		context.textAlign = "right";
 		context.fillText(String(thread.tid), NAME_WIDTH - 10, middle);
 		context.textAlign = "left";
 		paintLayerNames(scene, lane);
 	}
-	context.fillStyle = colours.lineStrong;
+	context.fillStyle = colors.lineStrong;
 	context.fillRect(NAME_WIDTH - 1, 0, 1, scene.height);
 }
 
@@ -470,14 +470,14 @@ function cut(text: string, most: number): string {
 }
 
 function paintRuler(scene: Scene, marks: readonly number[], step: number): void {
-	const { context, colours } = scene;
-	context.fillStyle = colours.surface;
+	const { context, colors } = scene;
+	context.fillStyle = colors.surface;
 	context.fillRect(0, 0, scene.width, RULER_HEIGHT);
-	context.fillStyle = colours.lineStrong;
+	context.fillStyle = colors.lineStrong;
 	context.fillRect(0, RULER_HEIGHT - 1, scene.width, 1);
-	context.font = `11px ${colours.font}`;
+	context.font = `11px ${colors.font}`;
 	context.textBaseline = "middle";
-	context.fillStyle = colours.ink3;
+	context.fillStyle = colors.ink3;
 	context.fillText(`${scene.threads.length} threads`, 10, RULER_HEIGHT / 2);
 	context.save();
 	context.beginPath();
@@ -485,9 +485,9 @@ function paintRuler(scene: Scene, marks: readonly number[], step: number): void 
 	context.clip();
 	for (const t of marks) {
 		const at = Math.round(timeX(scene, t));
-		context.fillStyle = colours.lineStrong;
+		context.fillStyle = colors.lineStrong;
 		context.fillRect(at, RULER_HEIGHT - 6, 1, 5);
-		context.fillStyle = colours.ink2;
+		context.fillStyle = colors.ink2;
 		context.fillText(time(t, step), at + 4, RULER_HEIGHT / 2);
 	}
 	context.restore();

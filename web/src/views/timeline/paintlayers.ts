@@ -1,6 +1,6 @@
 // Draws the rows of layers below the calls of each thread.
 
-import { colourOf } from "../../lib/colour";
+import { colorOf } from "../../lib/color";
 import type { Below, LayerSums, Visits } from "./layers";
 import { fitted, hatch, laneTop, NAME_WIDTH, type Scene, timeX } from "./paint";
 
@@ -16,9 +16,9 @@ export function layerTop(scene: Scene, lane: number, row: number): number {
 
 /** What was seen below the calls in sight. */
 export function paintLayers(scene: Scene): void {
-	const { context, layers, below, colours } = scene;
+	const { context, layers, below, colors } = scene;
 	if (layers.length === 0) return;
-	context.font = `${FONT}px ${colours.font}`;
+	context.font = `${FONT}px ${colors.font}`;
 	context.textBaseline = "middle";
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
 		const thread = scene.threads[lane];
@@ -28,7 +28,7 @@ export function paintLayers(scene: Scene): void {
 			const top = layerTop(scene, lane, i);
 			if (top > scene.height || top + scene.sizes.row < 0) return;
 			context.globalAlpha = 0.35;
-			context.fillStyle = colours.line;
+			context.fillStyle = colors.line;
 			context.fillRect(NAME_WIDTH, Math.round(top), scene.width, 1);
 			context.globalAlpha = 1;
 			if (!below || below.mode === "many") {
@@ -39,7 +39,7 @@ export function paintLayers(scene: Scene): void {
 			hatch(scene, NAME_WIDTH, timeX(scene, below.from), top + 1.5, scene.sizes.row - 2);
 			hatch(scene, timeX(scene, below.to), scene.width, top + 1.5, scene.sizes.row - 2);
 			const row = rows?.get(layer);
-			context.fillStyle = colourOf("layer", layer, scene.theme);
+			context.fillStyle = colorOf("layer", layer, scene.theme);
 			if (row?.visits) paintVisits(scene, row.visits, top);
 			else if (row?.sums) paintSums(scene, below, row.sums, top);
 		});
@@ -47,7 +47,7 @@ export function paintLayers(scene: Scene): void {
 }
 
 function paintVisits(scene: Scene, visits: Visits, top: number): void {
-	const { context, span, colours, theme } = scene;
+	const { context, span, colors, theme } = scene;
 	const height = scene.sizes.row - 2;
 	const fill = context.fillStyle;
 	for (let i = 0; i < visits.length; i += 1) {
@@ -61,7 +61,7 @@ function paintVisits(scene: Scene, visits: Visits, top: number): void {
 		context.fillStyle = fill;
 		context.fillRect(left, top + 1.5, wide > 4 ? wide - 0.5 : wide, height);
 		if (own && wide > 3) {
-			context.strokeStyle = visits.rid[i] === scene.selected ? colours.ink : colours.ink2;
+			context.strokeStyle = visits.rid[i] === scene.selected ? colors.ink : colors.ink2;
 			context.lineWidth = 1;
 			context.strokeRect(left + 0.5, top + 2, wide - 1.5, height - 1);
 		}
@@ -89,14 +89,14 @@ function paintSums(scene: Scene, below: Below, sums: LayerSums, top: number): vo
 
 /** The names of the layers, below that of their thread. */
 export function paintLayerNames(scene: Scene, lane: number): void {
-	const { context, colours, theme, layers } = scene;
-	context.font = `${FONT}px ${colours.font}`;
+	const { context, colors, theme, layers } = scene;
+	context.font = `${FONT}px ${colors.font}`;
 	context.textBaseline = "middle";
 	layers.forEach((layer, i) => {
 		const middle = layerTop(scene, lane, i) + scene.sizes.row / 2 + 0.5;
-		context.fillStyle = colourOf("layer", layer, theme);
+		context.fillStyle = colorOf("layer", layer, theme);
 		context.fillRect(29, middle - 3, 6, 6);
-		context.fillStyle = colours.ink2;
+		context.fillStyle = colors.ink2;
 		context.fillText(layer, 40, middle);
 	});
 }

@@ -196,8 +196,8 @@ export function wantedTiles(
 	needless: (id: TileId) => boolean,
 ): { seen: TileId[]; ahead: TileId[] } {
 	const width = TILE_BUCKETS * 2 ** level;
-	const centre = (span.from + span.to) / 2 + start;
-	const near = (id: TileId) => Math.abs((id.index + 0.5) * width - centre);
+	const center = (span.from + span.to) / 2 + start;
+	const near = (id: TileId) => Math.abs((id.index + 0.5) * width - center);
 	const inside = (id: TileId) => {
 		const { from, to } = tileSpan(id, start);
 		return to > bounds.from && from < bounds.to;

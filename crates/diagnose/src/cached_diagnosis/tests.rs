@@ -76,20 +76,20 @@ impl Prepared {
     /// What is kept in `dir` is what was found.
     fn holds(&self, dir: &Path) {
         match recalled(dir) {
-            Kept::Findings(diagnosis) => assert_eq!(text(&diagnosis), self.fresh),
+            CachedDiagnosis::Findings(diagnosis) => assert_eq!(text(&diagnosis), self.fresh),
             other => panic!("{other:?}"),
         }
     }
 
     /// What is kept is not used, which nobody needs to be told; it is replaced.
     fn is_made_anew(&self) {
-        assert!(matches!(recalled(&self.dir), Kept::Nothing));
+        assert!(matches!(recalled(&self.dir), CachedDiagnosis::Nothing));
         let session = Session::open(&self.dir).unwrap();
         let told = once(&session, &|| true, 0).unwrap();
         assert_eq!(told.notice, None);
         let fresh = diagnose_while(&session, &|| true).unwrap();
         assert_eq!(text(&told.diagnosis), text(&fresh));
-        let Kept::Findings(kept) = recalled(&self.dir) else {
+        let CachedDiagnosis::Findings(kept) = recalled(&self.dir) else {
             panic!("not kept again");
         };
         assert_eq!(text(&kept), text(&fresh));
@@ -97,7 +97,7 @@ impl Prepared {
 
     /// What is kept is not used, and a word is said; nothing else fails.
     fn is_refused(&self, what: &str) {
-        let Kept::Unusable(why) = recalled(&self.dir) else {
+        let CachedDiagnosis::Unusable(why) = recalled(&self.dir) else {
             panic!("{what}");
         };
         assert!(
@@ -112,7 +112,7 @@ impl Prepared {
     }
 }
 
-fn recalled(dir: &Path) -> Kept {
+fn recalled(dir: &Path) -> CachedDiagnosis {
     recall(&Session::open(dir).unwrap(), 0)
 }
 
@@ -176,7 +176,7 @@ fn calls_are_looked_at_once() {
 fn small_sessions_stay_as_they_were_recorded() {
     let prepared = Prepared::new();
     let session = Session::open(&prepared.dir).unwrap();
-    assert!(matches!(kept(&session), Kept::Nothing));
+    assert!(matches!(cached(&session), CachedDiagnosis::Nothing));
     fs::remove_file(prepared.file()).unwrap();
     diagnose_once(&session, &|| true).unwrap();
     assert!(!prepared.file().exists());
@@ -199,7 +199,7 @@ fn a_session_that_is_recorded_has_none() {
     let writer = record(&prepared.dir, 7);
     fs::write(prepared.file(), &before).unwrap();
     let session = Session::open(&prepared.dir).unwrap();
-    assert!(session.is_live() && matches!(recall(&session, 0), Kept::Nothing));
+    assert!(session.is_live() && matches!(recall(&session, 0), CachedDiagnosis::Nothing));
     once(&session, &|| true, 0).unwrap();
     assert_eq!(fs::read(prepared.file()).unwrap(), before);
     close(writer, 615);
@@ -212,7 +212,7 @@ fn a_session_that_is_recorded_has_none() {
 #[test]
 fn another_state_of_the_session_is_another_one() {
     let prepared = Prepared::new();
-    // Written in place, with as many bytes.
+    // CacheFile in place, with as many bytes.
     let part = part(&prepared.dir);
     let bytes = fs::read(&part).unwrap();
     fs::write(&part, bytes).unwrap();
@@ -281,7 +281,7 @@ fn copies_have_them_or_work_without() {
     fs::remove_dir_all(&dir).unwrap();
     // All times of change are others.
     copy(&prepared.dir, "-r");
-    assert!(matches!(recalled(&dir), Kept::Nothing));
+    assert!(matches!(recalled(&dir), CachedDiagnosis::Nothing));
     let told = once(&Session::open(&dir).unwrap(), &|| true, 0).unwrap();
     assert_eq!(text(&told.diagnosis), prepared.fresh);
 }
@@ -350,9 +350,9 @@ fn what_is_damaged_is_refused_with_a_word() {
         bytes[at] ^= 1;
         fs::write(prepared.file(), &bytes).unwrap();
         match recalled(&prepared.dir) {
-            Kept::Nothing | Kept::Unusable(_) => {}
+            CachedDiagnosis::Nothing | CachedDiagnosis::Unusable(_) => {}
             // What a rule says of itself is not read.
-            Kept::Findings(kept) => assert_eq!(text(&kept), prepared.fresh, "byte {at}"),
+            CachedDiagnosis::Findings(kept) => assert_eq!(text(&kept), prepared.fresh, "byte {at}"),
         }
     }
 }
@@ -405,9 +405,12 @@ fn numbers_that_cannot_be_are_neither_kept_nor_read() {
             numbers: evidence.map(|e| e.value.to_bits()).collect(),
         };
         let diagnosis = &diagnosis;
-        let written = serde_json::to_vec(&Written { made_of, diagnosis }).unwrap();
+        let written = serde_json::to_vec(&CacheFile { made_of, diagnosis }).unwrap();
         fs::write(prepared.file(), written).unwrap();
-        assert!(matches!(recalled(&prepared.dir), Kept::Unusable(_)));
+        assert!(matches!(
+            recalled(&prepared.dir),
+            CachedDiagnosis::Unusable(_)
+        ));
     }
 }
 
@@ -426,7 +429,7 @@ fn numbers_come_back_to_the_last_bit() {
             .collect();
     }
     keep(&session, state(&session, 0).unwrap(), &diagnosis, 0);
-    let Kept::Findings(kept) = recalled(&prepared.dir) else {
+    let CachedDiagnosis::Findings(kept) = recalled(&prepared.dir) else {
         panic!("not kept");
     };
     assert_eq!(text(&kept), text(&diagnosis));

@@ -1,9 +1,9 @@
-// Colours: the same thing has the same colour in every view. The hues follow Okabe and Ito, so that they stay apart
-// for colour-blind readers; red-orange is kept for errors alone.
+// Colors: the same thing has the same color in every view. The hues follow Okabe and Ito, so that they stay apart
+// for color-blind readers; red-orange is kept for errors alone.
 
 export type Theme = "dark" | "light";
 
-/** What can have a colour. */
+/** What can have a color. */
 export type Kind = "syscall" | "class" | "layer" | "thread" | "process" | "comm" | "file" | "device" | "series";
 
 type Hsl = readonly [hue: number, saturation: number, lightness: number];
@@ -17,11 +17,11 @@ const OLIVE: Hsl = [62, 55, 45];
 const VIOLET: Hsl = [265, 48, 66];
 const TEAL: Hsl = [184, 48, 50];
 const BROWN: Hsl = [25, 38, 54];
-const GREY: Hsl = [212, 22, 64];
+const GRAY: Hsl = [212, 22, 64];
 const MOSS: Hsl = [97, 37, 53];
 const ROSE: Hsl = [348, 62, 71];
 
-/** Hues for things without one of their own; neighbours differ in lightness as well. */
+/** Hues for things without one of their own; neighbors differ in lightness as well. */
 const PALETTE: readonly Hsl[] = [
 	SKY,
 	ORANGE,
@@ -32,7 +32,7 @@ const PALETTE: readonly Hsl[] = [
 	VIOLET,
 	TEAL,
 	BROWN,
-	GREY,
+	GRAY,
 	MOSS,
 	ROSE,
 	[240, 30, 74],
@@ -75,7 +75,7 @@ const SYSCALLS: Readonly<Record<string, Hsl>> = {
 	openat: [OPEN, 60, 42],
 	openat2: [OPEN + 8, 50, 55],
 	creat: [OPEN - 20, 45, 58],
-	close: GREY,
+	close: GRAY,
 	stat: [STAT + 6, 48, 60],
 	fstat: [STAT, 48, 50],
 	lstat: [STAT - 6, 40, 62],
@@ -109,7 +109,7 @@ const CLASSES: Readonly<Record<string, Hsl>> = {
 };
 
 const LAYERS: Readonly<Record<string, Hsl>> = {
-	user: GREY,
+	user: GRAY,
 	syscall: SKY,
 	vfs: TEAL,
 	fs: GREEN,
@@ -178,7 +178,7 @@ function slot(kind: Kind, key: string): number {
 }
 
 /** Forgets what was given out. For tests. */
-export function forgetColours(): void {
+export function forgetColors(): void {
 	given.clear();
 	taken.clear();
 }
@@ -189,9 +189,9 @@ function css([hue, saturation, lightness]: Hsl, theme: Theme): string {
 	return `hsl(${hue} ${saturation}% ${l}%)`;
 }
 
-/** The colour of a thing: of a system call by its name, of a thread by its id or name, ... */
-export function colourOf(kind: Kind, key: string | null, theme: Theme): string {
-	// What is left: everything without a colour of its own.
+/** The color of a thing: of a system call by its name, of a thread by its id or name, ... */
+export function colorOf(kind: Kind, key: string | null, theme: Theme): string {
+	// What is left: everything without a color of its own.
 	if (key === null) return css(SERIES["rest"] ?? [212, 8, 50], theme);
 	const fixed = FIXED[kind]?.[key];
 	return css(fixed ?? PALETTE[slot(kind, key)] ?? [0, 0, 50], theme);
@@ -202,7 +202,7 @@ export const ERROR: Readonly<Record<Theme, string>> = { dark: "hsl(14 90% 60%)",
 type Rgb = readonly [number, number, number];
 
 // Sequential: dark to bright on dark ground, bright to dark on light ground, so that "much" always stands out.
-// Sampled from cividis-like ramps, which are even in lightness and safe for colour-blind readers.
+// Sampled from cividis-like ramps, which are even in lightness and safe for color-blind readers.
 const RAMP: Readonly<Record<Theme, readonly Rgb[]>> = {
 	dark: [
 		[24, 42, 66],
@@ -224,7 +224,7 @@ const RAMP: Readonly<Record<Theme, readonly Rgb[]>> = {
 	],
 };
 
-/** A colour for a share from 0 to 1 on the sequential ramp, as red, green and blue. */
+/** A color for a share from 0 to 1 on the sequential ramp, as red, green and blue. */
 export function rampRgb(share: number, theme: Theme): Rgb {
 	const ramp = RAMP[theme];
 	const at = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);

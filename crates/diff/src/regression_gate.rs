@@ -7,8 +7,8 @@ use fathom_diagnose::Group;
 
 use crate::direction;
 use crate::errors::{self, ErrorKind};
-use crate::judge::ALPHA;
 use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, Verdict};
+use crate::verdict::ALPHA;
 
 /// Part of the whole below which a difference is not too much whatever its factor: of
 /// counts and of times.

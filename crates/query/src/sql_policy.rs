@@ -5,7 +5,7 @@
 //! 1. The database is in memory, external access is off but for the session's
 //!    own Parquet files, extensions are neither installed nor loaded, and the
 //!    configuration is locked.
-//! 2. The text must be one statement that selects, in the judgement of the
+//! 2. The text must be one statement that selects, in the judgment of the
 //!    database's own parser: `COPY ... TO` would overwrite an allowed file.
 //! 3. Table functions are listed by name. Some act as they are read
 //!    (`enable_logging` writes files, `query` runs text that was not checked),

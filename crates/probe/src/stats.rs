@@ -11,7 +11,7 @@ use crate::maps::map;
 
 /// Counts of the kernel side, all CPUs together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct KernelStats {
     /// Calls that passed the filters.
     pub seen: u64,
     /// Calls whose record found no room.
@@ -42,10 +42,10 @@ pub struct Counters {
     pub timed_calls: u64,
 }
 
-impl Counters {
+impl KernelStats {
     /// Those of all CPUs together.
     pub(crate) fn of(cpus: &[CpuStats]) -> Self {
-        let mut total = Counters::default();
+        let mut total = KernelStats::default();
         for cpu in cpus {
             total.seen += cpu.calls();
             total.faults.0 += cpu.faults + cpu.faults_lost;

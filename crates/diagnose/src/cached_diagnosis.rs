@@ -35,7 +35,7 @@ const MOST: u64 = 1 << 53;
 
 /// What lies beside a session.
 #[derive(Debug)]
-pub enum Kept {
+pub enum CachedDiagnosis {
     /// Nothing that is about the session as it is, by these rules.
     Nothing,
     /// What [`crate::diagnose`] would say.
@@ -46,7 +46,7 @@ pub enum Kept {
 
 /// What [`diagnose_once`] says.
 #[derive(Debug)]
-pub struct Told {
+pub struct NoticedDiagnosis {
     /// The findings.
     pub diagnosis: Diagnosis,
     /// What was wrong with those that were kept, in one sentence.
@@ -54,7 +54,7 @@ pub struct Told {
 }
 
 /// The findings that are kept of a session, if there are any that hold.
-pub fn kept(session: &Session) -> Kept {
+pub fn cached(session: &Session) -> CachedDiagnosis {
     recall(session, LEAST_CALLS)
 }
 
@@ -63,7 +63,10 @@ pub fn kept(session: &Session) -> Kept {
 ///
 /// # Errors
 /// [`DiagnoseError::Read`] when a part cannot be read.
-pub fn diagnose_once(session: &Session, wanted: &dyn Fn() -> bool) -> Result<Told, DiagnoseError> {
+pub fn diagnose_once(
+    session: &Session,
+    wanted: &dyn Fn() -> bool,
+) -> Result<NoticedDiagnosis, DiagnoseError> {
     once(session, wanted, LEAST_CALLS)
 }
 
@@ -74,18 +77,22 @@ pub fn diagnose_once(session: &Session, wanted: &dyn Fn() -> bool) -> Result<Tol
 pub fn diagnose_latest(
     session: &mut Session,
     wanted: &dyn Fn() -> bool,
-) -> Result<Told, DiagnoseError> {
+) -> Result<NoticedDiagnosis, DiagnoseError> {
     on_latest(session, |session| diagnose_once(session, wanted))
 }
 
-fn once(session: &Session, wanted: &dyn Fn() -> bool, least: u64) -> Result<Told, DiagnoseError> {
+fn once(
+    session: &Session,
+    wanted: &dyn Fn() -> bool,
+    least: u64,
+) -> Result<NoticedDiagnosis, DiagnoseError> {
     let notice = match recall(session, least) {
-        Kept::Findings(diagnosis) => {
+        CachedDiagnosis::Findings(diagnosis) => {
             let notice = None;
-            return Ok(Told { diagnosis, notice });
+            return Ok(NoticedDiagnosis { diagnosis, notice });
         }
-        Kept::Nothing => None,
-        Kept::Unusable(why) => Some(why),
+        CachedDiagnosis::Nothing => None,
+        CachedDiagnosis::Unusable(why) => Some(why),
     };
     // Taken before: what changes meanwhile makes it another one.
     let before = state(session, least);
@@ -94,7 +101,7 @@ fn once(session: &Session, wanted: &dyn Fn() -> bool, least: u64) -> Result<Told
     if let Some(before) = before.filter(|_| wanted()) {
         keep(session, before, &diagnosis, least);
     }
-    Ok(Told { diagnosis, notice })
+    Ok(NoticedDiagnosis { diagnosis, notice })
 }
 
 /// What stands for the session, if it is one of which findings are kept.
@@ -116,7 +123,7 @@ struct MadeOf {
 
 /// The file: what `--format json` prints, and what it was made of.
 #[derive(Serialize)]
-struct Written<'a> {
+struct CacheFile<'a> {
     made_of: MadeOf,
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
@@ -193,18 +200,18 @@ fn hash_of(diagnosis: &Diagnosis) -> Option<String> {
     Some(hex(hash.finish()))
 }
 
-fn recall(session: &Session, least: u64) -> Kept {
+fn recall(session: &Session, least: u64) -> CachedDiagnosis {
     let Some(state) = state(session, least) else {
-        return Kept::Nothing;
+        return CachedDiagnosis::Nothing;
     };
     let unusable = |why: &str| {
-        Kept::Unusable(format!(
+        CachedDiagnosis::Unusable(format!(
             "findings.json in the session {why}: it is not used, all calls are looked at again"
         ))
     };
     let json = match read_findings(session.dir()) {
         Ok(Some(json)) => json,
-        Ok(None) => return Kept::Nothing,
+        Ok(None) => return CachedDiagnosis::Nothing,
         Err(_) => return unusable("cannot be read, or is no file of fathom's"),
     };
     let damaged = || unusable("is damaged, or is no file of fathom's");
@@ -215,11 +222,11 @@ fn recall(session: &Session, least: u64) -> Kept {
         .made_of
         .filter(|of| of.fathom == FATHOM && of.session == hex(state))
     else {
-        return Kept::Nothing;
+        return CachedDiagnosis::Nothing;
     };
     let read = serde_json::from_slice(&json).ok();
     match read.and_then(|read: ReadDiagnosis| read.diagnosis(&made_of)) {
-        Some(diagnosis) => Kept::Findings(diagnosis),
+        Some(diagnosis) => CachedDiagnosis::Findings(diagnosis),
         None => damaged(),
     }
 }
@@ -242,7 +249,7 @@ fn keep(session: &Session, before: u64, diagnosis: &Diagnosis, least: u64) {
         hash,
         numbers: evidence.map(|e| e.value.to_bits()).collect(),
     };
-    let written = Written { made_of, diagnosis };
+    let written = CacheFile { made_of, diagnosis };
     if let Ok(json) = serde_json::to_vec(&written) {
         let _ = write_findings(session.dir(), &json);
     }
@@ -251,7 +258,7 @@ fn keep(session: &Session, before: u64, diagnosis: &Diagnosis, least: u64) {
 /// Whether a diagnosis can be one: what adds up its numbers must not overflow.
 fn makes_sense(diagnosis: &Diagnosis) -> bool {
     let duration = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < MOST);
-    let most = rules::catalogue().len();
+    let most = rules::catalog().len();
     duration(diagnosis.span_ns)
         && diagnosis.calls < MOST
         && diagnosis.rules <= most
@@ -271,7 +278,7 @@ fn makes_sense(diagnosis: &Diagnosis) -> bool {
 }
 
 fn info(rule: &str) -> Option<&'static RuleInfo> {
-    rules::catalogue().into_iter().find(|info| info.id == rule)
+    rules::catalog().into_iter().find(|info| info.id == rule)
 }
 
 fn all(read: Vec<ReadFinding>, numbers: &mut impl Iterator<Item = f64>) -> Option<Vec<Finding>> {

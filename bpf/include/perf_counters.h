@@ -8,8 +8,8 @@
  * perf gives a counter of the processor to several who want it in turns. One that was
  * not there all the time has counted a part nobody knows how large, and is not told.
  */
-#ifndef FATHOM_COUNTING_H
-#define FATHOM_COUNTING_H
+#ifndef FATHOM_PERF_COUNTERS_H
+#define FATHOM_PERF_COUNTERS_H
 
 #include "layers.h"
 
@@ -30,9 +30,9 @@ struct {
 
 /* Reads all counters of this CPU: as those that the task begins with here, or adds what
  * they have grown by since. */
-VERIFIED_ONCE int counting_read(struct counting_state *counting, __u32 begins)
+VERIFIED_ONCE int perf_read(struct perf_state *perf, __u32 begins)
 {
-	if (!counting)
+	if (!perf)
 		return 0;
 	__u32 cpu = bpf_get_smp_processor_id();
 	for (__u32 i = 0; i < MAX_COUNTERS; i++) {
@@ -41,61 +41,61 @@ VERIFIED_ONCE int counting_read(struct counting_state *counting, __u32 begins)
 		struct bpf_perf_event_value now = {};
 		if (bpf_perf_event_read_value(&perf_events, i * config.cpus + cpu, &now,
 					      sizeof(now))) {
-			counting->unknown |= 1 << i;
+			perf->unknown |= 1 << i;
 			continue;
 		}
 		__u64 lag = now.enabled - now.running;
 		if (begins) {
-			counting->base[i] = now.counter;
-			counting->lag[i] = lag;
+			perf->base[i] = now.counter;
+			perf->lag[i] = lag;
 		} else {
-			counting->sum[i] += now.counter - counting->base[i];
-			if (lag != counting->lag[i])
-				counting->unknown |= 1 << i;
+			perf->sum[i] += now.counter - perf->base[i];
+			if (lag != perf->lag[i])
+				perf->unknown |= 1 << i;
 		}
 	}
 	return 0;
 }
 
 /* A request begins. */
-static __always_inline void counting_begins(struct counting_state *counting)
+static __always_inline void perf_begins(struct perf_state *perf)
 {
-	counting->unknown = 0;
-	__builtin_memset(counting->sum, 0, sizeof(counting->sum));
-	counting->stage = COUNTING_ON;
-	counting_read(counting, 1);
+	perf->unknown = 0;
+	__builtin_memset(perf->sum, 0, sizeof(perf->sum));
+	perf->stage = PERF_ON;
+	perf_read(perf, 1);
 }
 
 /* The request ends, unless counting did not begin with it. */
-static __always_inline void counting_ends(struct counting_state *counting)
+static __always_inline void perf_ends(struct perf_state *perf)
 {
-	if (counting->stage == COUNTING_ON) {
-		counting_read(counting, 0);
-	} else if (counting->stage == COUNTING_OFF) {
+	if (perf->stage == PERF_ON) {
+		perf_read(perf, 0);
+	} else if (perf->stage == PERF_OFF) {
 		/* That it came back was not seen. */
-		counting->unknown = ~0;
+		perf->unknown = ~0;
 	} else {
-		counting->stage = COUNTING_NOT;
+		perf->stage = PERF_NOT;
 		return;
 	}
-	counting->stage = COUNTING_ENDED;
+	perf->stage = PERF_ENDED;
 }
 
 /* Sends what was counted, if it was: when the record of the request has gone out. */
-VERIFIED_ONCE int counting_output(struct counting_state *counting, __u64 request_ns, __u64 dur_ns,
-				  __u32 pid, __u32 tid)
+VERIFIED_ONCE int perf_output(struct perf_state *perf, __u64 request_ns, __u64 dur_ns, __u32 pid,
+			      __u32 tid)
 {
-	if (!counting || counting->stage != COUNTING_ENDED)
+	if (!perf || perf->stage != PERF_ENDED)
 		return 0;
-	counting->stage = COUNTING_NOT;
+	perf->stage = PERF_NOT;
 	struct counters_record record = {
-		.unknown = counting->unknown,
+		.unknown = perf->unknown,
 		.counters = config.perf_counters,
 		.tid = tid,
 		.request_ns = request_ns,
 		.dur_ns = dur_ns + 1,
 	};
-	__builtin_memcpy(record.values, counting->sum, sizeof(record.values));
+	__builtin_memcpy(record.values, perf->sum, sizeof(record.values));
 	if (likely(slot_output_kind(&record, RECORD_COUNTERS))) {
 		COUNT(layers);
 		COUNT(counters);

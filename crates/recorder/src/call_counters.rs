@@ -6,21 +6,21 @@ use std::path::Path;
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_probe::{NO_PROCESS, ProbeError};
 
-use crate::source::Source;
+use crate::source::RecordSource;
 
 /// Counters are forgotten when there are more, of processes that have ended.
 const MANY: usize = 4096;
 
 /// What was counted so far.
 #[derive(Default)]
-pub(crate) struct Counting {
+pub(crate) struct CallCounters {
     /// Now in the kernel.
     there: u64,
     /// In counters that were forgotten.
     forgotten: u64,
 }
 
-impl Counting {
+impl CallCounters {
     /// Calls counted until the last time.
     pub(crate) fn total(&self) -> u64 {
         self.there + self.forgotten
@@ -30,7 +30,7 @@ impl Counting {
     /// there are many: this returns them for the last time.
     pub(crate) fn read(
         &mut self,
-        source: &mut impl Source,
+        source: &mut impl RecordSource,
     ) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
         // A process that has ended before the counters are read counts nothing any more.
         let mut ended = BTreeMap::new();

@@ -14,7 +14,7 @@ use crate::serve::Client;
 use crate::token::Token;
 
 /// What a request is checked against.
-pub(crate) struct Guard {
+pub(crate) struct Auth {
     pub token: Token,
     pub address: SocketAddr,
     /// Name of this machine.
@@ -41,7 +41,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-impl Guard {
+impl Auth {
     /// Whether `host`, a header `Host`, names this server. A page of another site
     /// whose name was made to point here (DNS rebinding) sends its own.
     fn knows_host(&self, host: &str) -> bool {
@@ -111,7 +111,7 @@ impl Guard {
 
 /// Asks for the token.
 pub(crate) async fn check_token(
-    State(guard): State<Arc<Guard>>,
+    State(guard): State<Arc<Auth>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -128,7 +128,7 @@ pub(crate) async fn check_token(
 
 /// Checks a request before anything else sees it, and adds headers to every answer.
 pub(crate) async fn check(
-    State(guard): State<Arc<Guard>>,
+    State(guard): State<Arc<Auth>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -150,8 +150,8 @@ pub(crate) async fn check(
 mod tests {
     use super::*;
 
-    fn guard(address: &str) -> Guard {
-        Guard {
+    fn guard(address: &str) -> Auth {
+        Auth {
             token: Token::random().unwrap(),
             address: address.parse().unwrap(),
             host_name: "box".into(),

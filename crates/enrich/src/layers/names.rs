@@ -13,7 +13,7 @@ use fathom_model::abi::{
 use fathom_model::layers::Layer;
 
 use crate::text;
-use fathom_model::bytes::lossless;
+use fathom_model::bytes::escape_invalid_utf8;
 
 /// include/linux/interrupt.h
 const SOFTIRQS: [&str; 10] = [
@@ -96,7 +96,7 @@ pub(crate) fn waker(wait: &WaitRecord) -> Option<(String, Option<u32>)> {
         let name = interrupt_name(wait.waker >> 16, wait.waker as u16, &wait.comm);
         return Some((name, None));
     }
-    let comm = lossless(text::until_nul(&wait.comm)).into_owned();
+    let comm = escape_invalid_utf8(text::until_nul(&wait.comm)).into_owned();
     Some((comm, Some(wait.waker)))
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn interrupt_kind(irq: &IrqRecord) -> &'static str {
 /// The device or the softirq.
 pub(crate) fn interrupt_source(irq: &IrqRecord) -> String {
     match u32::from(irq.source) {
-        IRQ_HARD => lossless(text::until_nul(&irq.name)).into_owned(),
+        IRQ_HARD => escape_invalid_utf8(text::until_nul(&irq.name)).into_owned(),
         IRQ_SOFT => softirq(irq.number),
         _ => interrupt_kind(irq).into(),
     }
@@ -124,7 +124,7 @@ pub(crate) fn interrupt(irq: &IrqRecord) -> String {
 
 fn interrupt_name(kind: u32, number: u16, name: &[u8]) -> String {
     match kind {
-        IRQ_HARD => format!("irq:{}", lossless(text::until_nul(name))),
+        IRQ_HARD => format!("irq:{}", escape_invalid_utf8(text::until_nul(name))),
         IRQ_SOFT => format!("softirq:{}", softirq(number)),
         IRQ_TIMER => "timer".into(),
         IRQ_CALL => "call".into(),

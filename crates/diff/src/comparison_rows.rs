@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::comparability::Comparable;
 use crate::errors::{self, ErrorKind};
-use crate::gaps::Comparable;
-use crate::judge::{Draft, Judge, Kind};
 use crate::matching::{Matcher, NO_FILE};
 use crate::profile::{Latency, Operation, Profile};
 use crate::result::{Metric, Row, Status, Tables};
 use crate::spread::{self, QUANTILES, Spread};
 use crate::tail;
+use crate::verdict::{Draft, Judge, Kind};
 
 /// Part of the whole from which on a figure is tested: of times, and of counts.
 const MATTERS_TIME: f64 = 0.01;

@@ -7,7 +7,7 @@ use super::call::Call;
 use super::plan::Plan;
 use super::{args, names, operations};
 use crate::files::Files;
-use crate::strings::{Small, Strings, Texts};
+use crate::strings::{BatchMemo, Strings, TextCache};
 use crate::vocab;
 
 /// Keys of decoded arguments begin here, keys of flags at 0.
@@ -19,26 +19,26 @@ const ERRORS: usize = 4096;
 
 /// What a call is called.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CallWords {
+pub(crate) struct CallLabels {
     pub syscall: StrId,
     pub class: StrId,
     pub api: StrId,
 }
 
-/// Words that the present batch has already.
+/// Labels that the present batch has already.
 #[derive(Debug)]
-pub(crate) struct Words {
-    calls: Small<CallWords>,
-    errors: Small<StrId>,
-    texts: Texts,
+pub(crate) struct Labels {
+    calls: BatchMemo<CallLabels>,
+    errors: BatchMemo<StrId>,
+    texts: TextCache,
 }
 
-impl Words {
+impl Labels {
     pub(crate) fn new() -> Self {
         Self {
-            calls: Small::new(SYSCALLS.len()),
-            errors: Small::new(ERRORS),
-            texts: Texts::default(),
+            calls: BatchMemo::new(SYSCALLS.len()),
+            errors: BatchMemo::new(ERRORS),
+            texts: TextCache::default(),
         }
     }
 
@@ -53,8 +53,8 @@ impl Words {
     }
 
     #[inline]
-    pub(crate) fn call(&mut self, index: usize, plan: &Plan, strings: &mut Strings) -> CallWords {
-        self.calls.get(index, strings, |table| CallWords {
+    pub(crate) fn call(&mut self, index: usize, plan: &Plan, strings: &mut Strings) -> CallLabels {
+        self.calls.get(index, strings, |table| CallLabels {
             syscall: table.intern(plan.name.as_bytes()),
             class: table.intern(plan.class.name().as_bytes()),
             api: table.intern(plan.api.name().as_bytes()),

@@ -15,12 +15,12 @@ pub const NO_PROCESS: u32 = u32::MAX;
 
 /// Reads the counters, and makes room for others.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct CallCounters {
     /// The array for what found no room may have something.
     overflows: bool,
 }
 
-impl Counted {
+impl CallCounters {
     /// All counters; those that the kernel had no room to split have
     /// [`NO_PROCESS`] for a process.
     pub(crate) fn read(
