@@ -29,18 +29,48 @@ pub fn table(report: &Report, bench: &Bench) -> Result<String> {
     let full = |workload, of: fn(&Line) -> Option<f64>| report.value(workload, FULL, of);
     let (first_call_ms, start_cpu_ms) = start(bench)?;
     let rows = [
-        ("pread loop: CPU time, times the floor's", "<=", 1.4, full(Workload::Pread, |l| l.of_floor)),
-        ("open loop: CPU time, times the floor's", "<=", 1.6, full(Workload::Open, |l| l.of_floor)),
-        ("file server: speed, of untraced", ">=", 0.85, full(Workload::FileServer, |l| l.ratio)),
+        (
+            "pread loop: CPU time, times the floor's",
+            "<=",
+            1.4,
+            full(Workload::Pread, |l| l.of_floor),
+        ),
+        (
+            "open loop: CPU time, times the floor's",
+            "<=",
+            1.6,
+            full(Workload::Open, |l| l.of_floor),
+        ),
+        (
+            "file server: speed, of untraced",
+            ">=",
+            0.85,
+            full(Workload::FileServer, |l| l.ratio),
+        ),
         (
             "file server, --rows tail: speed, of the floor's",
             ">=",
             0.97,
             of_floor(Workload::FileServer, TAIL),
         ),
-        ("redis: speed, of the floor's", ">=", 0.97, of_floor(Workload::Redis, FULL)),
-        ("pgbench: speed, of the floor's", ">=", 0.97, of_floor(Workload::Postgres, FULL)),
-        ("rocksdb: speed, of the floor's", ">=", 0.97, of_floor(Workload::RocksDb, FULL)),
+        (
+            "redis: speed, of the floor's",
+            ">=",
+            0.97,
+            of_floor(Workload::Redis, FULL),
+        ),
+        (
+            "pgbench: speed, of the floor's",
+            ">=",
+            0.97,
+            of_floor(Workload::Postgres, FULL),
+        ),
+        (
+            "rocksdb: speed, of the floor's",
+            ">=",
+            0.97,
+            of_floor(Workload::RocksDb, FULL),
+        ),
         (
             "recorder, pread loop: ns of CPU time a call",
             "<=",
@@ -53,15 +83,42 @@ pub fn table(report: &Report, bench: &Bench) -> Result<String> {
             1500.0,
             full(Workload::Disk, |l| l.recorder_cpu_ns_per_call),
         ),
-        ("disk: bytes a call", "<=", 24.0, full(Workload::Disk, |l| l.bytes_per_event)),
-        ("redis: bytes a call", "<=", 7.0, full(Workload::Redis, |l| l.bytes_per_event)),
-        ("start to first recorded call: ms", "<=", 200.0, first_call_ms),
-        ("starting and ending: ms of CPU time", "<=", 200.0, start_cpu_ms),
+        (
+            "disk: bytes a call",
+            "<=",
+            24.0,
+            full(Workload::Disk, |l| l.bytes_per_event),
+        ),
+        (
+            "redis: bytes a call",
+            "<=",
+            7.0,
+            full(Workload::Redis, |l| l.bytes_per_event),
+        ),
+        (
+            "start to first recorded call: ms",
+            "<=",
+            200.0,
+            first_call_ms,
+        ),
+        (
+            "starting and ending: ms of CPU time",
+            "<=",
+            200.0,
+            start_cpu_ms,
+        ),
     ];
-    let mut text = format!("{:48} {:>9} {:>9}\n", "goals, default layers and full detail", "goal", "here");
+    let mut text = format!(
+        "{:48} {:>9} {:>9}\n",
+        "goals, default layers and full detail", "goal", "here"
+    );
     for (what, sign, goal, here) in rows {
         let Some(here) = here else { continue };
-        let met = if sign == "<=" { here <= goal } else { here >= goal };
+        let met = if sign == "<=" {
+            here <= goal
+        } else {
+            here >= goal
+        };
         let digits = if goal < 10.0 { 2 } else { 0 };
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -191,7 +191,10 @@ impl Report {
         of: impl Fn(&Line) -> Option<f64>,
     ) -> Option<f64> {
         let table = (self.workloads.iter()).find(|table| table.workload == workload.name())?;
-        of(table.tracers.iter().find(|line| line.tracer == tracer.name())?)
+        of(table
+            .tracers
+            .iter()
+            .find(|line| line.tracer == tracer.name())?)
     }
 
     /// The workload added last, as an aligned table.

@@ -39,7 +39,7 @@ fn balanced(session: &Path) -> Value {
     meta
 }
 
-fn tail_is_exact(options: &[&str]) -> Recording {
+fn tail_is_exact(options: &[&str]) -> (Scratch, Recording) {
     let scratch = Scratch::new();
     let recording = record(&scratch, options, None);
     let meta = balanced(&recording.session);
@@ -69,8 +69,8 @@ fn tail_is_exact(options: &[&str]) -> Recording {
     assert_eq!(by_file[0].int("calls"), Some(SMALL + LARGE + 2));
     let by_process = recording.number("SELECT sum(calls)::BIGINT FROM by_process");
     assert_eq!(meta["totals"]["seen"], by_process);
-    let latencies =
-        recording.number("SELECT sum(calls)::BIGINT FROM latency_histogram WHERE syscall = 'pread64'");
+    let latencies = recording
+        .number("SELECT sum(calls)::BIGINT FROM latency_histogram WHERE syscall = 'pread64'");
     assert_eq!(Some(latencies), of("calls"));
 
     // What failed is there.
@@ -81,16 +81,14 @@ fn tail_is_exact(options: &[&str]) -> Recording {
         ))
     };
     assert_eq!(failed("pread64", "EBADF"), BAD);
-    let missing = recording.number(
-        "SELECT count(*) FROM syscalls WHERE errno = 'ENOENT' AND path LIKE '%/missing'",
-    );
+    let missing = recording
+        .number("SELECT count(*) FROM syscalls WHERE errno = 'ENOENT' AND path LIKE '%/missing'");
     assert_eq!(missing, MISSING);
     let unstored_errors = recording.number("SELECT coalesce(sum(errors), 0)::BIGINT FROM counters");
     assert_eq!(unstored_errors, 0);
     // So is what waited, with the wait.
-    let waited = recording.number(
-        "SELECT count(*) FROM syscalls WHERE syscall = 'flock' AND dur_ns > 20e6",
-    );
+    let waited =
+        recording.number("SELECT count(*) FROM syscalls WHERE syscall = 'flock' AND dur_ns > 20e6");
     assert_eq!(waited, LOCKS);
     let waits = recording.number(
         "SELECT count(DISTINCT rid) FROM waits JOIN syscalls USING (rid)
@@ -103,8 +101,11 @@ fn tail_is_exact(options: &[&str]) -> Recording {
     );
     assert_eq!(dangling, 0);
     let report = report(&recording.session);
-    assert!(report["problems"].to_string().contains("were counted"), "{report}");
-    recording
+    assert!(
+        report["problems"].to_string().contains("were counted"),
+        "{report}"
+    );
+    (scratch, recording)
 }
 
 fn stored_reads(recording: &Recording, bytes: i64) -> i64 {
@@ -116,7 +117,8 @@ fn stored_reads(recording: &Recording, bytes: i64) -> i64 {
 #[test]
 fn calls_beyond_a_given_time_have_rows() {
     need_root!();
-    let recording = tail_is_exact(&["--rows", "tail", "--slower-than", "20ms", "--sample", "0"]);
+    let (_scratch, recording) =
+        tail_is_exact(&["--rows", "tail", "--slower-than", "20ms", "--sample", "0"]);
     // Interrupts make some of them more than a read.
     let plain = recording.number(
         "SELECT count(*) FROM syscalls WHERE syscall = 'pread64' AND errno IS NULL
@@ -129,7 +131,7 @@ fn calls_beyond_a_given_time_have_rows() {
 #[test]
 fn calls_slower_than_usual_have_rows() {
     need_root!();
-    let recording = tail_is_exact(&["--rows", "tail"]);
+    let (_scratch, recording) = tail_is_exact(&["--rows", "tail"]);
     assert_eq!(stored_reads(&recording, LARGE_BYTES), LARGE);
     let small = stored_reads(&recording, 4096);
     assert!((1..SMALL / 3).contains(&small), "{small}");
@@ -139,7 +141,7 @@ fn calls_slower_than_usual_have_rows() {
 fn a_sample_has_rows() {
     need_root!();
     let options = ["--rows", "tail", "--slower-than", "10s", "--sample", "4"];
-    let recording = tail_is_exact(&options);
+    let (_scratch, recording) = tail_is_exact(&options);
     let small = stored_reads(&recording, 4096);
     // Five standard deviations below, and what interrupts add.
     assert!((SMALL / 4 - 310..SMALL / 2).contains(&small), "{small}");
@@ -156,13 +158,17 @@ fn a_budget_is_kept() {
     assert!(recording.number("SELECT count(*) FROM syscalls") >= calls);
     let steps = meta["options"]["tail"]["steps"].as_array().unwrap().clone();
     assert_eq!(steps.len(), 1, "{steps:?}");
-    assert_eq!((&steps[0]["rows"], &steps[0]["cost"]), (&"all".into(), &Value::Null));
+    assert_eq!(
+        (&steps[0]["rows"], &steps[0]["cost"]),
+        (&"all".into(), &Value::Null)
+    );
     // Next to nothing: soon calls are only counted.
     let scratch = Scratch::new();
     let recording = record(&scratch, &["--budget", "0.01%"], Some("12"));
     let meta = balanced(&recording.session);
     let calls = recording.text().trim().parse::<i64>().unwrap();
-    let seen = recording.number("SELECT sum(calls)::BIGINT FROM by_syscall WHERE syscall = 'pread64'");
+    let seen =
+        recording.number("SELECT sum(calls)::BIGINT FROM by_syscall WHERE syscall = 'pread64'");
     assert!((calls..calls + 16).contains(&seen), "{seen} of {calls}");
     let steps = meta["options"]["tail"]["steps"].as_array().unwrap().clone();
     assert_eq!(steps.last().unwrap()["rows"], "none", "{steps:?}");
@@ -173,7 +179,11 @@ fn a_budget_is_kept() {
         "SELECT count(*) FROM syscalls WHERE ts_ns > {last} AND syscall = 'pread64'"
     ));
     assert_eq!(later, 0);
-    assert!(recording.stderr.contains("cannot be kept") || steps.len() > 2, "{}", recording.stderr);
+    assert!(
+        recording.stderr.contains("cannot be kept") || steps.len() > 2,
+        "{}",
+        recording.stderr
+    );
 }
 
 #[test]
@@ -183,11 +193,17 @@ fn options_that_contradict_each_other() {
     for (options, reason) in [
         (&["--sample", "5"] as &[&str], "--rows tail"),
         (&["--slower-than", "5ms"], "--rows tail"),
-        (&["--rows", "tail", "--detail", "counters"], "--rows and --budget"),
+        (
+            &["--rows", "tail", "--detail", "counters"],
+            "--rows and --budget",
+        ),
         (&["--rows", "tail", "--raw", "/dev/null"], "--raw"),
         (&["--budget", "0"], "percent"),
     ] {
-        let recording = Record::new(&scratch).options(options).command(["true"]).run();
+        let recording = Record::new(&scratch)
+            .options(options)
+            .command(["true"])
+            .run();
         let recording = recording.must_exit(2);
         assert!(recording.stderr.contains(reason), "{}", recording.stderr);
     }

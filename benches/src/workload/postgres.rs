@@ -53,10 +53,12 @@ pub fn run(run: &Run) -> Result<Measured> {
     ]);
     let mut server = run.start(&command, &[])?;
     let start = Instant::now();
-    while !(as_user(&bin.join("pg_isready")).args(["-q", "-h"]).arg(&dir))
-        .stdout(Stdio::null())
-        .status()?
-        .success()
+    while !(as_user(&bin.join("pg_isready"))
+        .args(["-q", "-h"])
+        .arg(&dir))
+    .stdout(Stdio::null())
+    .status()?
+    .success()
     {
         if server.poll()? || start.elapsed() > Duration::from_secs(60) {
             bail!("postgres does not answer: {}", server.printed());

@@ -30,7 +30,9 @@ pub fn run(run: &Run) -> Result<Measured> {
     let printed = running.everything();
     let usage = running.finish()?;
     // "readwhilewriting :  12.345 micros/op 81000 ops/sec 5.000 seconds 405000 operations; ..."
-    let result = printed.rsplit_once("readwhilewriting").map(|(_, result)| result);
+    let result = printed
+        .rsplit_once("readwhilewriting")
+        .map(|(_, result)| result);
     let rate = result.and_then(|result| {
         let (_, rest) = result.split_once(" micros/op ")?;
         rest.split_whitespace().next()?.parse().ok()

@@ -622,9 +622,9 @@ tables! {
         hist: ListI64 set,
     }
 
-    /// Recorded with --detail counters, which makes no rows of calls: one row a
-    /// second, process, call and, with --count-files, file, for what took place in
-    /// that second. The counts of all rows add up to what the kernel saw.
+    /// Calls without a row of their own, with --rows tail, --budget and --detail counters: one
+    /// row per second, process, call and file (with --detail counters only if --count-files is
+    /// given). These counts and the rows of table syscalls add up to what the kernel saw.
     COUNTERS counters CounterRows CounterRow key [] {
         /// When the second began, CLOCK_MONOTONIC nanoseconds: the counters of the
         /// kernel were read then and at ended_at_ns.

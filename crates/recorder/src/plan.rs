@@ -59,7 +59,10 @@ impl Plan {
                  leave one out",
             );
         }
-        if options.budget.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+        if options
+            .budget
+            .is_some_and(|share| !(share > 0.0 && share <= 1.0))
+        {
             return refuse("--budget: a share of the processors' time is above 0 and at most 100%");
         }
         let perf_counters =

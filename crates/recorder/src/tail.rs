@@ -62,7 +62,9 @@ impl Rung {
     fn words(self) -> String {
         match self {
             Rung::All => "all calls get a row".to_string(),
-            Rung::Tail(0) => "calls that are slow, fail or wait get a row, others are counted".into(),
+            Rung::Tail(0) => {
+                "calls that are slow, fail or wait get a row, others are counted".into()
+            }
             Rung::Tail(sample) => format!(
                 "calls that are slow, fail or wait and 1 in {sample} others get a row, the rest is \
                  counted"
@@ -263,7 +265,12 @@ fn rungs(first: Rung) -> Vec<Rung> {
         Rung::Tail(given) => given > 0 && sample > given,
         Rung::None => false,
     };
-    rungs.extend([10, 100, 1000].into_iter().filter(|n| sparser(*n)).map(Rung::Tail));
+    rungs.extend(
+        [10, 100, 1000]
+            .into_iter()
+            .filter(|n| sparser(*n))
+            .map(Rung::Tail),
+    );
     if first != Rung::Tail(0) {
         rungs.push(Rung::Tail(0));
     }
@@ -285,7 +292,10 @@ mod tests {
         assert_eq!(Tail(1).control(7).sample_below, u32::MAX);
         assert_eq!(Tail(2).control(7).sample_below, 1 << 31);
         assert_eq!(Tail(0).control(7).sample_below, 0);
-        assert_eq!((Tail(0).control(7).mode, None.control(0).mode), (TAIL_SLOW, TAIL_NONE));
+        assert_eq!(
+            (Tail(0).control(7).mode, None.control(0).mode),
+            (TAIL_SLOW, TAIL_NONE)
+        );
     }
 
     #[test]

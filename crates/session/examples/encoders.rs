@@ -27,9 +27,7 @@ use fathom_model::tables::{ColumnType, TABLES, Table};
 use fathom_model::{Batch, ColumnData, StrId};
 use fathom_session::Session;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type,
-};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr,
     WriterVersion,
@@ -47,7 +45,9 @@ const ENOUGH_NS: u64 = 1_000_000_000;
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
-    let dir = args.next().ok_or("usage: encoders SESSION [ROWS A ROW GROUP]")?;
+    let dir = args
+        .next()
+        .ok_or("usage: encoders SESSION [ROWS A ROW GROUP]")?;
     let group_rows: usize = args.next().map_or(Ok(1 << 17), |rows| rows.parse())?;
     let session = Session::open(Path::new(&dir))?;
     println!(
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     );
     for table in TABLES {
         let listed = |column: &fathom_model::tables::Column| column.ty == ColumnType::ListI64;
-        if session.rows(table.name) < 1000 || table.columns.iter().any(listed) {
+        if session.rows(table.name) < 50_000 || table.columns.iter().any(listed) {
             continue;
         }
         let batches = session.batches(table, None);
@@ -161,8 +161,8 @@ fn ours(
             let encodings: Vec<Encoding> = chunk.close.metadata.encodings().collect();
             let path = ColumnPath::from(column.name);
             let dictionary = encodings.contains(&Encoding::RLE_DICTIONARY);
-            let mut next = std::mem::take(chosen)
-                .set_column_dictionary_enabled(path.clone(), dictionary);
+            let mut next =
+                std::mem::take(chosen).set_column_dictionary_enabled(path.clone(), dictionary);
             if encodings.contains(&Encoding::DELTA_BINARY_PACKED) {
                 next = next.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
             }
@@ -220,7 +220,11 @@ fn values<T: DataType, R>(
     is_there: impl Fn(&R) -> bool,
     value: impl Fn(&R) -> T::T,
 ) -> Result<()> {
-    let there: Vec<T::T> = rows.iter().filter(|row| is_there(row)).map(&value).collect();
+    let there: Vec<T::T> = rows
+        .iter()
+        .filter(|row| is_there(row))
+        .map(&value)
+        .collect();
     let levels: Vec<i16> = rows.iter().map(|row| i16::from(is_there(row))).collect();
     let column = column.typed::<T>();
     let nullable = column.get_descriptor().max_def_level() > 0;

@@ -6,7 +6,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use fathom_model::abi::{CallRecord, NO_OFFSET, NO_SIZE, RECORD_CALL, ShedKey, ShedValue, TailControl};
+use fathom_model::abi::{
+    CallRecord, NO_OFFSET, NO_SIZE, RECORD_CALL, ShedKey, ShedValue, TailControl,
+};
 use fathom_model::meta::{Hook, Records, Save, State};
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::Syscall;
