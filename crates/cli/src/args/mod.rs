@@ -6,6 +6,8 @@ mod keep;
 mod top;
 #[cfg(feature = "analysis")]
 mod ui;
+#[cfg(feature = "analysis")]
+mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,6 +26,8 @@ pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
+#[cfg(feature = "analysis")]
+pub use why::{WhyArgs, WhyFormat};
 
 /// What an application really asks of storage.
 #[derive(Debug, Parser)]
@@ -63,6 +67,9 @@ pub enum Action {
     /// Summary of a session: who, which files, how much, how slow, lost or not
     #[cfg(feature = "analysis")]
     Report(ReportArgs),
+    /// Explain where the time went: which requests took it, what they waited for, what to change
+    #[cfg(feature = "analysis")]
+    Why(WhyArgs),
     /// What is wrong with the I/O, what it costs and what to do instead; exit status
     /// 1 when there is something
     #[cfg(feature = "analysis")]
@@ -350,6 +357,9 @@ pub struct ReportArgs {
     /// Form of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
+    /// Print every table instead of one screen
+    #[arg(long)]
+    pub full: bool,
     /// Where the session's bytes go instead: what each column takes on disk
     #[arg(long)]
     pub sizes: bool,
