@@ -1,6 +1,6 @@
-//! What an error means: a call that returns an error has not always failed.
+//! The meaning of errors: not every call that returns an error has failed.
 
-/// What an error of a call means.
+/// The meaning of an error of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The answer to a question: whether there is such a file, whether it is a terminal,
@@ -45,7 +45,7 @@ const LOOK_UPS: [&str; 10] = [
     "unlink",
 ];
 
-/// What the error `errno` of the call `syscall` means.
+/// The meaning of the error `errno` of the call `syscall`.
 pub fn error_kind(syscall: &str, errno: &str) -> ErrorKind {
     // Operations of io_uring are named like the calls that they stand for.
     let operation = syscall.strip_prefix("IORING_OP_").map(str::to_lowercase);

@@ -1,9 +1,9 @@
-//! What a call is for, whatever interface and variant it came by: column kind of
-//! `bpf/syscalls.def` and `bpf/operations.def`.
+//! The purpose of a call, independent of interface and variant: column kind of `bpf/syscalls.def`
+//! and `bpf/operations.def`.
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident,)*) => {
-        /// What a call is for.
+        /// The purpose of a call.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[doc = $doc])* $kind,)*
@@ -34,7 +34,7 @@ kinds! {
     SyncRange,
     /// Reserves or frees room.
     Allocate,
-    /// Tells the kernel what will be read.
+    /// Announces a read to the kernel.
     Advise,
     /// Opens or creates.
     Open,
@@ -92,7 +92,7 @@ kinds! {
     Munmap,
     /// Writes mapped pages back.
     Msync,
-    /// Tells the kernel how mapped memory will be used.
+    /// Announces the use of mapped memory to the kernel.
     Madvise,
 }
 

@@ -21,11 +21,11 @@ use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
 use crate::{QueryError, findings, percentiles, session_row, sql_policy, tables};
 
-/// Stored calls up to which percentiles of the views are exact: the database
-/// keeps about 20 bytes a call for them, outside of its memory limit. Those of more calls
-/// are told from a histogram, at most 1/64 too low.
+/// Number of stored calls up to which percentiles of the views are exact: the database keeps about
+/// 20 bytes per call for them, outside of its memory limit. With more calls, percentiles come from
+/// a histogram and are at most 1/64 too low.
 const EXACT_PERCENTILES: u64 = 20_000_000;
-/// Bytes of the memory limit for each of these calls: no more than half of it goes to them.
+/// Bytes of the memory limit per call: percentiles use at most half of the limit.
 const EXACT_BYTES: u64 = 40;
 
 /// Calls that have no rows in table `syscalls`, for the views that add them to those
@@ -60,7 +60,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// Those of [`Db::open`].
+    /// The errors of [`Db::open`].
     pub fn open_latest(session: &mut Session, limits: &Limits) -> Result<Self, QueryError> {
         on_latest(session, |session| Self::open(session, limits.clone()))
     }
@@ -69,8 +69,8 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// Those of [`Db::open_parts`]. Parts of a session that is being recorded
-    /// may be merged at any moment: [`Db::open_latest`] tries again.
+    /// The errors of [`Db::open_parts`]. Parts of a session in progress may be merged at any time:
+    /// [`Db::open_latest`] tries again.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
         // Parts that are written later are to be read, too.
         let dirs = match session.is_live() {
@@ -248,7 +248,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// Those of [`Db::query`].
+    /// The errors of [`Db::query`].
     pub fn run(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
         if self.busy.get() {
             return Err(QueryError::Busy);
@@ -280,13 +280,13 @@ impl Db {
         })
     }
 
-    /// Whether macro `duration_percentiles` and the views are exact: those of very many
-    /// calls are approximate.
+    /// Whether the macro `duration_percentiles` and the views are exact: with very many calls they
+    /// are approximate.
     pub fn exact_percentiles(&self) -> bool {
         self.exact_percentiles
     }
 
-    /// What stops this connection's query from another thread.
+    /// A handle with which another thread stops this connection's query.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter(self.connection.interrupt_handle())
     }
@@ -392,7 +392,7 @@ fn answers() -> String {
     errors.filter_map(branch).collect()
 }
 
-/// What a session says of itself; while it is recorded with the totals of its parts.
+/// The metadata of a session; during the recording with the totals of its parts.
 fn meta_of(session: &Session) -> SessionMeta {
     let mut meta = session.meta().clone();
     if session.is_live() {

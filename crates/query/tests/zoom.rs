@@ -1,4 +1,4 @@
-//! What the pyramid says is what the rows say.
+//! The pyramid's sums equal the rows' sums.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -410,8 +410,8 @@ fn filters_leave_out_what_they_should() {
     }
 }
 
-/// Beside the rest of many files a busy one has all of its calls in its own cells, so
-/// that a filter for it needs no rows; what may be in a rest does.
+/// A busy file has all of its calls in its own cells, separate from the rest of many files, so a
+/// filter for it needs no rows; a filter for a file that may be in a rest does.
 #[test]
 fn a_busy_key_among_many_needs_no_rows() {
     let dir = tempfile::tempdir().unwrap();
@@ -647,7 +647,7 @@ fn layers_say_what_the_rows_say() {
             (false, _) => assert_eq!(from_blocks, 0),
         }
     }
-    // Made anew, and damaged.
+    // Rebuilt, and damaged.
     let made = dir.path().join("no");
     Session::open(&made).unwrap().build_pyramids().unwrap();
     let by_layer = Request {

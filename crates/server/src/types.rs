@@ -9,9 +9,8 @@ use crate::api::types;
 use crate::{error, filter};
 
 const HEAD: &str =
-    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.\n";
+    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
 
-/// What the addresses answer.
 fn answers() -> String {
     let mut all = vec![
         error::Problem::decl(),
@@ -26,7 +25,7 @@ fn answers() -> String {
     file(row, all)
 }
 
-/// What is wrong, as `fathom diagnose --format json` says it.
+/// The problems, as in `fathom diagnose --format json`.
 fn diagnosis() -> String {
     use fathom_diagnose::{
         Activity, Also, Confidence, Diagnosis, Evidence, Example, Finding, Group, More,
@@ -54,7 +53,7 @@ fn diagnosis() -> String {
     )
 }
 
-/// Where the time went, as `fathom why --format json` says it.
+/// The story, as in `fathom why --format json` says it.
 fn story() -> String {
     use fathom_why::{
         Ahead, Block, Cause, Facts, Group, Link, Piece, Sentence, Share, Single, Story,
@@ -77,7 +76,7 @@ fn story() -> String {
     )
 }
 
-/// What has changed, as `fathom diff --format json` says it.
+/// The changes, as in `fathom diff --format json`.
 fn comparison() -> String {
     use fathom_diff::{
         Change, Diff, Figure, FindingChange, Guard, Headline, Method, Metric, Outcome, Row,
@@ -210,7 +209,7 @@ fn the_page_has_the_types_of_the_answers() {
 #[test]
 fn the_page_has_the_types_of_diagnoses() {
     let made = diagnosis();
-    // What is left out of the answer when it is not known must be so for the page.
+    // Fields that may be missing in an answer must be optional in the page's types, too.
     assert!(made.contains("function?: string") && made.contains("code?: Array<Site>"));
     check("diagnosis.ts", &made);
 }

@@ -8,7 +8,7 @@ import { ErrorState, Loading } from "../components/states";
 import { count, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
 import { useComing, useShortcut } from "../state/keys";
-import { client, useConnection } from "../state/server";
+import { archive, client, useConnection } from "../state/server";
 import { type Opening, SessionProvider, useMaybeSession, useSession, useShown } from "../state/session";
 import { store, usePage, useRestedPage } from "../state/store";
 import { switchTheme, useTheme } from "../state/theme";
@@ -18,6 +18,7 @@ import type { View } from "../views/view";
 import { FilterBar } from "./FilterBar";
 import { HelpSheet } from "./HelpSheet";
 import { Minimap } from "./Minimap";
+import { Share } from "./Share";
 
 const components = new Map<string, ComponentType>();
 
@@ -162,7 +163,9 @@ function Top({ view }: { view: View | undefined }) {
 	const page = useRestedPage();
 	const session = useMaybeSession();
 	const theme = useTheme();
-	const tabs = VIEWS.filter((v) => !v.hidden && v.scope === (page.session ? "session" : "all"));
+	const tabs = VIEWS.filter(
+		(v) => !v.hidden && v.scope === (page.session ? "session" : "all") && (!archive || archive.views.includes(v.id)),
+	);
 	const open = (index: number) => {
 		const wanted = tabs[index];
 		if (wanted) store.go({ view: wanted.id });
@@ -205,7 +208,8 @@ function Top({ view }: { view: View | undefined }) {
 			</nav>
 			<div className="top-end">
 				{session ? <Loss /> : page.session ? <span className="badge waiting">0 lost</span> : null}
-				{session?.live ? <LiveBadge /> : null}
+				{session?.live && !archive ? <LiveBadge /> : null}
+				<Share />
 				<button
 					type="button"
 					className="button plain"

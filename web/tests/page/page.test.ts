@@ -255,7 +255,7 @@ onStage(
 		describe("the table", () => {
 			it("sorts by a click on a head", async () => {
 				await open(tab, server, { ...session, view: "table" });
-				await tab.page.getByRole("button", { name: "Took" }).click();
+				await tab.page.getByRole("columnheader", { name: "Duration" }).getByRole("button").click();
 				await expect.poll(() => tab.page.url()).toContain("sort=-dur_ns");
 				await settled(tab.page);
 				const took = async () => {
@@ -275,7 +275,19 @@ onStage(
 				await open(tab, server, { ...session, view: "table", sort: "-dur_ns" });
 				await tab.page.locator(".grid-row").first().click();
 				await expect.poll(() => tab.page.url()).toContain("rid=");
-				await expect.poll(text).toContain("Calls of the thread around it");
+				await expect.poll(text).toContain("Calls before and after");
+			});
+			it("begins with the slowest on request, and sums up what is selected", async () => {
+				await open(tab, server, { ...session, view: "table" });
+				await tab.page.getByRole("button", { name: "slowest first" }).click();
+				await expect.poll(() => tab.page.url()).toContain("sort=-dur_ns");
+				await settled(tab.page);
+				await tab.page.locator(".grid-row").first().click();
+				await tab.page
+					.locator(".grid-row")
+					.nth(3)
+					.click({ modifiers: ["Shift"] });
+				await expect.poll(() => tab.page.locator(".table-sums").innerText()).toMatch(/^4 selected · .* in calls/);
 			});
 			it("has its columns in the address", async () => {
 				await open(tab, server, { ...session, view: "table", columns: "syscall,ret" });
@@ -331,9 +343,13 @@ onStage(
 					f: JSON.stringify({ syscall: ["fsync"] }),
 				});
 				await tab.page.locator(".grid-row").first().click();
-				await tab.page.getByRole("link", { name: "Whole page" }).click();
+				await tab.page.getByRole("link", { name: "Details" }).click();
 				await expect.poll(text).toContain("Through the layers");
-				await expect.poll(() => tab.page.locator(".waterfall svg").count()).toBe(1);
+				await expect.poll(() => tab.page.locator('svg[aria-label*="in all"]').count()).toBe(1);
+				// Why it took so long, and what its device did meanwhile.
+				await expect.poll(() => tab.page.locator(".request-why").innerText()).toContain("fsync");
+				await expect.poll(() => tab.page.locator(".meanwhile-said").first().innerText()).toContain("This call had");
+				await tab.page.getByRole("link", { name: "Show in Devices" }).waitFor();
 				const before = tab.page.url();
 				await tab.page.keyboard.press(",");
 				await expect.poll(() => tab.page.url()).not.toBe(before);

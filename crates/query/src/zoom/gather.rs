@@ -46,7 +46,6 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
     needed.all(|n| n == first).then_some(first)
 }
 
-/// Bytes by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bytes {
     /// Out of files.
@@ -76,11 +75,9 @@ fn direction(key: &Key, bytes: u64) -> Bytes {
     }
 }
 
-/// Page faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
     pub(super) count: u64,
-    /// What they took, nanoseconds.
     pub(super) time_ns: u64,
 }
 
@@ -96,7 +93,7 @@ pub(super) struct Total {
     pub(super) latency: Vec<u64>,
 }
 
-/// What was added: line, bucket, sums.
+/// The gathered sums: line, bucket, sums.
 struct Added {
     line: u32,
     bucket: u32,
@@ -129,7 +126,7 @@ pub(super) struct Gather<'a> {
     rests: HashMap<u32, u32>,
     /// Whether calls that pass the filter may be in a rest.
     missed: bool,
-    /// Whether all that was added told which way its bytes went.
+    /// Whether all gathered sums distinguish reads from writes.
     directions: bool,
     /// Lines and buckets whose longest may be longer.
     longer: HashSet<(u32, u32)>,
@@ -205,14 +202,14 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Counts the rests of a block. The times of those that hold nothing of the keys that
-    /// have a cell beside them, in order.
+    /// Counts the rests of a block. Returns, in order, the times of rests without data of keys that
+    /// have a cell of their own.
     fn rests_in(&mut self, cells: &Cells, is_rest: &[bool], window: (i64, i64)) -> Vec<i64> {
         let mut without_kept = Vec::new();
         if !is_rest.contains(&true) {
             return without_kept;
         }
-        // What is asked about is made of several keys otherwise, some of which may be in it.
+        // Otherwise the requested key combines several keys, some of which may be in it.
         let one_key = matches!(self.request.by, By::Syscall | By::Thread | By::File);
         for (time, key, ..) in cells.in_window(window) {
             if is_rest.get(key) == Some(&true) {
@@ -226,9 +223,9 @@ impl<'a> Gather<'a> {
         without_kept
     }
 
-    /// Whether a block has rests with calls that pass the filter. A rest that is not cut
-    /// has nothing of the keys beside it: where all that are asked for are there, it has
-    /// none of theirs.
+    /// Whether a block has rests with calls that match the filter. A rest that is not cut contains
+    /// no data of keys with their own cells: if all requested keys have cells, it contains none of
+    /// them.
     fn may_miss(
         &self,
         cells: &Cells,

@@ -98,7 +98,7 @@ pub(super) fn sums(
     mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
 ) -> Result<(), QueryError> {
     let keys = key_columns(request.by);
-    // Which way bytes go is told for each name of a call, not for each row.
+    // The direction of bytes is looked up per call name, not per row.
     let sql = format!(
         "SELECT ts_ns, dur_ns, bytes, errno IS NOT NULL, call_reads(syscall), \
          call_writes(syscall){keys} FROM {} WHERE {}",
@@ -310,13 +310,13 @@ pub(super) struct Visit<'a> {
     /// Beginning, CLOCK_MONOTONIC nanoseconds.
     pub(super) time: i64,
     pub(super) layer: &'a str,
-    /// What it took without those in it, nanoseconds.
+    /// Duration without nested visits, nanoseconds.
     pub(super) self_ns: i64,
     /// All that it took, if it stands for the whole of a request, nanoseconds.
     pub(super) whole_ns: Option<i64>,
 }
 
-/// Gives `each` the visits that begin in a window. With `calls`, parts and a condition, only
+/// Passes the visits that start in a window to `each`. With `calls`, parts and a condition, only
 /// visits of these calls.
 pub(super) fn visits(
     db: &Db,

@@ -31,7 +31,7 @@ pub(crate) struct LayersParams {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct LayersMeta {
-    /// What the rows are.
+    /// Kinds of rows.
     pub mode: LayersMode,
     /// The window; with `windows` in whole buckets.
     pub from: i64,
@@ -42,7 +42,7 @@ pub(crate) struct LayersMeta {
     pub total: f64,
 }
 
-/// What the rows of an answer are.
+/// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]

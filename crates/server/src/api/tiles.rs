@@ -40,14 +40,14 @@ pub(crate) struct TilesMeta {
     /// Whether each key's rows have all its calls: otherwise some are in the rest, of keys
     /// whose row is `at_least` and of such as have no row in that bucket.
     pub exact: bool,
-    /// What answered.
+    /// The source of the answer.
     pub source: TilesSource,
     /// Whether the buckets are wider than asked for, as narrower ones would need too
     /// many rows.
     pub coarser: bool,
 }
 
-/// What sums were made of.
+/// The sources of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -107,7 +107,7 @@ pub(crate) fn sums(
     busy: bool,
 ) -> Result<Answer, ApiError> {
     let window = selection.window(reader.started_at_ns(), reader.span());
-    // Visits of layers may be those of calls that began before the window.
+    // Visits of layers may belong to calls that started before the window.
     let calls_from = match by {
         By::Layer => 0,
         _ => window.from,
@@ -143,7 +143,7 @@ pub(crate) fn meta(reader: &Reader, answer: &Answer) -> Result<TilesMeta, ApiErr
     })
 }
 
-/// The column that tells keys apart, and the one with their names.
+/// The key column, and the column with names of keys.
 pub(crate) fn key_columns(by: By) -> Option<(&'static str, &'static str)> {
     match by {
         By::Nothing => None,

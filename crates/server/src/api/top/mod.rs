@@ -57,7 +57,7 @@ struct Kind {
     names: Option<&'static str>,
 }
 
-/// What is asked for besides.
+/// Further options.
 struct Asked {
     sort: &'static str,
     limit: usize,
@@ -178,7 +178,7 @@ fn of_rows(
              (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {condition} GROUP BY 1"
         )
     });
-    // Which way bytes go is told for each name of a call, not for each row.
+    // The direction of bytes is looked up per call name, not per row.
     let sums = format!(
         "sums AS (SELECT key, sum(n)::DOUBLE AS calls, sum(failed)::DOUBLE AS errors, sum(failures)::DOUBLE AS failures, \
          sum(bytes)::DOUBLE AS bytes, \
@@ -314,7 +314,7 @@ fn listed(kind: &Kind, keys: &StringArray) -> String {
     format!("[{}]", keys.join(", "))
 }
 
-/// A condition: that the key is one of those that are shown.
+/// A condition: the key is one of the listed keys.
 fn shown(kind: &Kind, keys: &StringArray) -> String {
     let list: Vec<String> = keys.iter().flatten().map(|key| quoted(kind, key)).collect();
     let mut any = Vec::new();
@@ -327,7 +327,7 @@ fn shown(kind: &Kind, keys: &StringArray) -> String {
     format!("({})", any.join(" OR "))
 }
 
-/// What an answer holds, a row each.
+/// The content of an answer, one entry per row.
 #[derive(Default)]
 struct Found {
     keys: Vec<Option<String>>,

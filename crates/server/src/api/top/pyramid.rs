@@ -12,9 +12,9 @@ use crate::error::ApiError;
 use crate::selection::Selection;
 use crate::view::Reader;
 
-/// Sums of the pyramid: in time that does not grow with the calls. Percentiles are those of
-/// histograms by powers of two, and a file or thread may lack calls of buckets in which it
-/// was not among the 64 with most time. Nothing for what the pyramid does not tell apart.
+/// Sums from the pyramid: the time does not grow with the number of calls. Percentiles come from
+/// histograms by powers of two, and a file or thread may lack calls of buckets in which it was not
+/// among the 64 with the most time. `None` for keys that the pyramid does not separate.
 pub(super) fn of_pyramid(
     reader: &Reader,
     selection: &Selection,
@@ -110,10 +110,8 @@ pub(super) fn of_pyramid(
     Ok(Some(found))
 }
 
-/// Entries of a histogram.
 pub(super) const HISTOGRAM: usize = 40;
 
-/// Sums of a key.
 pub(crate) struct Sums {
     calls: f64,
     errors: f64,
