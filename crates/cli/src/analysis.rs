@@ -109,11 +109,14 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     let text = match args.format {
-        ReportFormat::Text => fathom_report::to_text(
-            &report,
-            if terminal { width() } else { DEFAULT_WIDTH },
-            terminal && color(),
-        ),
+        ReportFormat::Text => {
+            let width = if terminal { width() } else { DEFAULT_WIDTH };
+            let lay_out = match args.full {
+                true => fathom_report::to_text,
+                false => fathom_report::to_screen,
+            };
+            lay_out(&report, width, terminal && color())
+        }
         ReportFormat::Json => json(&report)?,
         ReportFormat::Html => fathom_report::to_html(&report),
     };

@@ -28,6 +28,8 @@ mod sizes;
 #[cfg(feature = "analysis")]
 mod ui;
 #[cfg(feature = "analysis")]
+mod why;
+#[cfg(feature = "analysis")]
 mod zoom;
 
 use std::process::ExitCode;
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
         Action::Doctor(options) => doctor::run(&options),
         #[cfg(feature = "analysis")]
         Action::Report(options) => analysis::report(&options),
+        #[cfg(feature = "analysis")]
+        Action::Why(options) => why::run(&options),
         #[cfg(feature = "analysis")]
         Action::Diagnose(options) => analysis::diagnose(&options),
         #[cfg(feature = "analysis")]

@@ -117,8 +117,16 @@ pub enum Activity {
 impl Activity {
     const COUNT: usize = Activity::Other as usize + 1;
 
-    /// The time of calls of a kind.
-    fn of(kind: Kind) -> Self {
+    /// All of them.
+    pub const ALL: [Activity; Activity::COUNT] = {
+        use Activity::*;
+        [
+            Sync, Read, Write, Transfer, Find, Remove, Change, Lock, Fault, Other,
+        ]
+    };
+
+    /// The activity of calls of a kind.
+    pub fn of(kind: Kind) -> Self {
         use Kind::*;
         match kind {
             Sync | SyncAll | Msync => Activity::Sync,

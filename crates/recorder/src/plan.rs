@@ -204,11 +204,11 @@ mod tests {
             ),
             (
                 refusal(all(), |o| (o.detail, o.keep) = (counters, vec![keep(1)])),
-                "no rows to keep",
+                "cannot be combined with --keep or --raw",
             ),
             (
                 refusal(all(), |o| o.keep = vec![keep(1), keep(2)]),
-                "two of a kind",
+                "two of the same kind",
             ),
             (
                 refusal(all(), |o| {
@@ -216,12 +216,15 @@ mod tests {
                 }),
                 "--detail raw reads no memory",
             ),
-            (refusal(all(), |o| o.content_max = Some(1)), "add --content"),
+            (
+                refusal(all(), |o| o.content_max = Some(1)),
+                "--content-max needs --content",
+            ),
             (
                 refusal(all(), |o| {
                     (o.content, o.content_max) = (Content::Plain, Some(CONTENT_CHUNK + 1));
                 }),
-                "at most",
+                "the maximum is",
             ),
             (
                 refusal(all(), |o| o.filters.pid = vec!["12".into()]),
@@ -231,7 +234,7 @@ mod tests {
                 refusal(all(), |o| {
                     (o.detail, o.filters.path) = (Detail::Raw, vec!["/tmp".into()]);
                 }),
-                "--path needs paths",
+                "--detail raw reads no paths",
             ),
             (
                 refusal(

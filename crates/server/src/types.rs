@@ -54,6 +54,29 @@ fn diagnosis() -> String {
     )
 }
 
+/// Where the time went, as in `fathom why --format json`.
+fn story() -> String {
+    use fathom_why::{
+        Ahead, Block, Cause, Facts, Group, Link, Piece, Sentence, Share, Single, Story,
+    };
+    file(
+        "\nimport type { Activity } from \"./diagnosis\";\n",
+        vec![
+            Link::decl(),
+            Piece::decl(),
+            Sentence::decl(),
+            Cause::decl(),
+            Share::decl(),
+            Group::decl(),
+            Block::decl(),
+            Ahead::decl(),
+            Single::decl(),
+            Facts::decl(),
+            Story::decl(),
+        ],
+    )
+}
+
 /// The changes, as in `fathom diff --format json`.
 fn comparison() -> String {
     use fathom_diff::{
@@ -161,6 +184,13 @@ fn the_page_has_the_types_of_diagnoses() {
     // Fields that may be missing in an answer must be optional in the page's types, too.
     assert!(made.contains("function?: string") && made.contains("code?: Array<Site>"));
     check("diagnosis.ts", &made);
+}
+
+#[test]
+fn the_page_has_the_types_of_stories() {
+    let made = story();
+    assert!(made.contains("type Story"));
+    check("why.ts", &made);
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod keep;
 mod top;
 #[cfg(feature = "analysis")]
 mod ui;
+#[cfg(feature = "analysis")]
+mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,6 +26,8 @@ pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
+#[cfg(feature = "analysis")]
+pub use why::{WhyArgs, WhyFormat};
 
 /// Record the storage I/O of programs, and explain what is slow
 #[derive(Debug, Parser)]
@@ -63,6 +67,9 @@ pub enum Action {
     /// Summarize a session: programs, files, calls, latencies, errors, losses
     #[cfg(feature = "analysis")]
     Report(ReportArgs),
+    /// Explain where the time went: which requests took it, what they waited for, what to change
+    #[cfg(feature = "analysis")]
+    Why(WhyArgs),
     /// Find problems in the I/O, what they cost, and how to fix them; exit status 1 if there are
     /// findings
     #[cfg(feature = "analysis")]
@@ -349,6 +356,9 @@ pub struct ReportArgs {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
+    /// Print every table instead of one screen
+    #[arg(long)]
+    pub full: bool,
     /// Print the disk space of each column instead
     #[arg(long)]
     pub sizes: bool,

@@ -19,6 +19,7 @@ mod tiles;
 mod timeline;
 mod top;
 mod visits;
+mod why;
 
 use std::sync::Arc;
 
@@ -76,6 +77,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/devices/{name}", get(devices::device))
         .route("/cache", get(cache::cache))
         .route("/findings", get(findings::findings))
+        .route("/why", get(why::story))
         .route("/sql", post(sql::sql))
         .route("/schema", get(schema::schema));
     Router::new()
