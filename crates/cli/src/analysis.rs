@@ -202,7 +202,6 @@ pub fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
     Db::open_latest(session, &limits).map_err(Failure::input)
 }
 
-/// Width of the terminal.
 pub fn width() -> usize {
     rustix::termios::tcgetwinsize(std::io::stdout())
         .ok()

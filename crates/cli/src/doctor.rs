@@ -147,6 +147,7 @@ fn checks() -> Vec<Check> {
         content_max: 0,
         filters: Filters::none(),
         counters: false,
+        tail: false,
         stacks: false,
         perf_counters: PerfCounters::default(),
     };

@@ -27,7 +27,6 @@ impl Failure {
         }
     }
 
-    /// An exit status that the caller chose.
     pub fn with_status(status: i32, error: impl Into<anyhow::Error>) -> Self {
         Failure {
             status: u8::try_from(status).unwrap_or(125),
@@ -35,7 +34,6 @@ impl Failure {
         }
     }
 
-    /// The exit status.
     pub fn status(&self) -> u8 {
         if self.is_broken_pipe() {
             0

@@ -17,6 +17,9 @@ use crate::progress::{Bar, Unit};
 
 /// Runs `export` and returns the exit status.
 pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
+    if args.format.is_page() {
+        return page(args);
+    }
     let mut session = analysis::open(&args.session)?;
     let db = analysis::database(&mut session, Limits::default())?;
     let time = |text: &Option<String>| {
@@ -56,6 +59,40 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     };
     for note in &outcome.notes {
         eprintln!("fathom: {note}");
+    }
+    Ok(0)
+}
+
+/// Memory of the database while the page is made.
+const PAGE_MEMORY: u64 = 1 << 30;
+
+/// Writes a session as a page.
+fn page(args: &ExportArgs) -> Result<u8, Failure> {
+    if args.from.is_some() || args.until.is_some() || args.condition.is_some() {
+        return Err(Failure::input(anyhow!(
+            "--from, --until, and --where do not apply to --format page: it shows the whole \
+             session; save a part of it with the Share menu of fathom ui"
+        )));
+    }
+    if args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::input(anyhow!(
+            "--format page is not for a terminal: name a file with -o"
+        )));
+    }
+    let html = fathom_server::shared_page(&args.session, PAGE_MEMORY).map_err(Failure::input)?;
+    match &args.output {
+        Some(path) => {
+            let failed = |error: io::Error| {
+                let what = format!("cannot write {}", path.display());
+                Failure::input(anyhow::Error::new(error).context(what))
+            };
+            let (new, mut file) = NewFile::begin(path).map_err(failed)?;
+            file.write_all(html.as_bytes()).map_err(failed)?;
+            new.finish().map_err(failed)?;
+        }
+        None => std::io::stdout()
+            .write_all(html.as_bytes())
+            .map_err(Failure::input)?,
     }
     Ok(0)
 }

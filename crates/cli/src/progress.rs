@@ -5,10 +5,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// The unit of the counts.
 #[derive(Clone, Copy)]
 pub enum Unit {
-    /// Rows of a table.
     #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     Rows,
-    /// Bytes of a file.
     Bytes,
 }
 
@@ -30,7 +28,6 @@ impl Bar {
         Bar(bar)
     }
 
-    /// `done` of `total` is done.
     pub fn set(&self, done: u64, total: u64) {
         if self.0.length() != Some(total) {
             self.0.set_length(total);

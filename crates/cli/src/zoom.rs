@@ -71,6 +71,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
             filter,
             top: Some(args.top),
             latency: args.latency,
+            busy: false,
             max_rows: None,
         })
         .map_err(Failure::input)?;

@@ -82,7 +82,6 @@ pub struct Losses {
     pub per_cpu: Vec<(u32, u32, ShedValue)>,
     /// The same split by process and file; may be incomplete.
     pub split: Vec<(ShedKey, ShedValue)>,
-    /// CPU and its counters.
     pub cpus: Vec<(u32, CpuStats)>,
 }
 
@@ -98,7 +97,6 @@ pub enum Frame {
     Losses(Box<Losses>),
 }
 
-/// Writes a capture.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     to: W,
@@ -204,7 +202,6 @@ enum State {
     Damaged,
 }
 
-/// Reads a capture.
 #[derive(Debug)]
 pub struct Reader<R: Read> {
     from: R,
@@ -248,7 +245,6 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The metadata of the session.
     pub fn meta(&self) -> &SessionMeta {
         &self.meta
     }

@@ -21,7 +21,6 @@ pub enum Event<'a> {
     Call(CallRecord),
     /// The same of one that did something in the page cache.
     CachedCall {
-        /// The call.
         call: CallRecord,
         /// Its operation.
         cache: CacheFacts,
@@ -103,13 +102,9 @@ pub enum Event<'a> {
     Frame {
         /// The fixed part.
         record: FrameRecord,
-        /// Path of the object.
         object: &'a [u8],
-        /// Its build id.
         build_id: &'a [u8],
-        /// Name of the function.
         function: &'a [u8],
-        /// File of its source.
         source: &'a [u8],
     },
     /// A mount in the recorder's mount namespace.

@@ -22,9 +22,7 @@ const MAX_SPARE_BYTES: usize = 4 << 20;
 /// Chunks from one kind of ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingStats {
-    /// Records that were decoded.
     pub records: u64,
-    /// Bytes of all chunks.
     pub bytes: u64,
     /// Records that could not be decoded and were skipped. When the framing
     /// itself is damaged, the rest of the chunk counts as one.
@@ -39,7 +37,6 @@ pub struct DecodeStats {
     /// Slot rings. Everything they carry is a call, so each damaged record is
     /// a lost call.
     pub slot: RingStats,
-    /// Wide rings.
     pub wide: RingStats,
     /// Events that came out behind a later one because they were pushed after
     /// the watermark had passed them.
@@ -189,7 +186,6 @@ impl Merge {
         self.drain(key(watermark_ns, false), sink);
     }
 
-    /// Yields all events.
     pub fn drain_all(&mut self, sink: impl FnMut(u32, &Event<'_>)) {
         self.drain(u64::MAX, sink);
     }

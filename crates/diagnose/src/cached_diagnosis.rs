@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
 use crate::aliases::aliases;
-use crate::code::Site;
 use crate::engine::{Diagnosis, MAX_PER_RULE, More};
 use crate::finding::{
     Also, Confidence, Evidence, Example, Finding, NotObservable, Severity, Subject,
@@ -21,6 +20,7 @@ use crate::finding::{
 use crate::rule::RuleInfo;
 use crate::rules;
 use crate::session::{DiagnoseError, diagnose_while};
+use crate::site::Site;
 use crate::summary::Summary;
 
 /// Calls from which on findings are kept: fewer are looked at in half a second, and their

@@ -46,19 +46,14 @@ pub struct FileId(pub i64);
 /// One request. Its text belongs to the batch that it came in.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Number of the request.
     pub rid: i64,
     /// Entry, nanoseconds.
     pub ts_ns: i64,
     /// From entry to return, nanoseconds.
     pub dur_ns: i64,
-    /// Process.
     pub pid: i32,
-    /// Thread.
     pub tid: i32,
-    /// Name of the thread.
     pub comm: &'a str,
-    /// Its purpose.
     pub kind: Kind,
     /// Its name.
     pub syscall: &'a str,
@@ -71,23 +66,17 @@ pub struct Call<'a> {
     pub asynchronous: bool,
     /// Its return value; `None` if it had not returned.
     pub ret: Option<i64>,
-    /// Name of the error.
     pub errno: Option<&'a str>,
-    /// Descriptor.
     pub fd: Option<i32>,
-    /// File.
     pub file: Option<FileId>,
     /// Where in the file.
     pub offset: Option<i64>,
     /// Bytes asked for.
     pub size: Option<i64>,
-    /// Bytes moved.
     pub bytes: Option<i64>,
     /// Flags in strace's words, joined by `|`.
     pub flags: &'a str,
-    /// Path as passed.
     pub path_arg: Option<&'a str>,
-    /// Absolute path.
     pub path: Option<&'a str>,
     /// The second one.
     pub path2: Option<&'a str>,
@@ -111,7 +100,6 @@ struct Ids {
 }
 
 impl<'a> Call<'a> {
-    /// When it returned, nanoseconds.
     pub fn ended_at_ns(&self) -> i64 {
         self.ts_ns.saturating_add(self.dur_ns)
     }
@@ -148,7 +136,6 @@ impl<'a> Call<'a> {
         self.texts.share(self.ids.syscall, self.syscall)
     }
 
-    /// Flags, to keep.
     pub fn flags_text(&self) -> Text {
         self.texts.share(self.ids.flags, self.flags)
     }
@@ -391,7 +378,6 @@ impl<'a> Calls<'a> {
         (id != StrId::NULL).then(|| self.columns.text_of(id))
     }
 
-    /// A row.
     pub(crate) fn call(&self, row: usize) -> Call<'_> {
         let ids = Ids {
             comm: id_at(self.comm, row),

@@ -8,10 +8,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::call::FileId;
-use crate::finding::{Also, Finding, Group};
-use crate::kind::Kinds;
-use crate::ledger::{Claimable, Times};
-use crate::rule::by_share;
+use crate::finding::{Also, Finding, Group, Severity};
+use crate::ledger::Times;
+use crate::scope::{Files, Scope};
 
 /// Rules that name a cause of other findings. Their findings claim time before findings that cost
 /// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program.
@@ -28,45 +27,6 @@ const MOST: f64 = 0.6;
 /// So does one about a file, when others have claimed this share of all that its requests took: it
 /// cannot mean other ones.
 const HALF: f64 = 0.5;
-
-/// Files whose requests have the time of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Files {
-    /// All, and requests without a file.
-    All,
-    /// This one.
-    One(FileId),
-    /// Those in the directory with this number.
-    In(u64),
-}
-
-/// Requests whose time a finding claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scope {
-    /// Process; `None`: all.
-    pub(crate) pid: Option<i32>,
-    /// Thread; `None`: all of the process.
-    pub(crate) tid: Option<i32>,
-    /// Files.
-    pub(crate) files: Files,
-    /// Kinds of calls.
-    pub(crate) kinds: Kinds,
-}
-
-impl Scope {
-    fn has_thread(&self, pid: i32, tid: i32) -> bool {
-        self.pid.is_none_or(|own| own == pid) && self.tid.is_none_or(|own| own == tid)
-    }
-
-    fn has(&self, sum: &Claimable) -> bool {
-        let files = match self.files {
-            Files::All => true,
-            Files::One(file) => sum.key.file == Some(file),
-            Files::In(directory) => sum.directory == Some(directory),
-        };
-        files && self.has_thread(sum.pid, sum.key.tid) && sum.key.is_of(self.kinds)
-    }
-}
 
 /// A finding's part of a sum or of a thread.
 #[derive(Clone, Copy)]
@@ -331,7 +291,7 @@ pub(crate) fn settle(
         book.take(i, &claim);
         finding.cost_ns = Some(own);
         if own < cost && finding.group == Group::Performance {
-            finding.severity = finding.severity.min(by_share(own, span_ns));
+            finding.severity = finding.severity.min(Severity::by_share(own, span_ns));
         }
     }
     minor.retain_mut(|note| {

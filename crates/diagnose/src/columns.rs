@@ -55,7 +55,6 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// The same of text.
     pub(crate) fn ids(&self, column: usize) -> &'a [StrId] {
         match self.columns.get(column).copied().flatten() {
             Some(ColumnData::Str(values)) => values,

@@ -16,8 +16,9 @@ use crate::layers::{self, Below, Layer, Layers, Row};
 use crate::ledger::{Ledger, Times};
 use crate::merge_findings;
 use crate::names::file_name;
-use crate::rule::{Found, Input, MIN_SHARE, MINOR_SHARE, Rule, Run};
+use crate::rule::{Found, Input, MIN_SHARE, Rule, Run};
 use crate::rules;
+use crate::run::MINOR_SHARE;
 use crate::state::{Context, Process, State};
 use crate::summary::{self, Clock, Recorded, Summary};
 
@@ -113,7 +114,6 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An engine with these rules.
     pub fn new(rules: Vec<Box<dyn Rule>>) -> Self {
         let mut of_kind = vec![Vec::new(); Kind::COUNT];
         for (i, rule) in rules.iter().enumerate() {

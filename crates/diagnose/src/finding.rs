@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, FileId};
-use crate::claims::Scope;
-use crate::code::Site;
+use crate::scope::Scope;
+use crate::site::Site;
 use crate::text::Text;
 
 /// How bad a finding is.
@@ -23,7 +23,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Name in column severity.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Low => "low",
@@ -31,7 +30,20 @@ impl Severity {
             Severity::High => "high",
         }
     }
+
+    /// How bad a loss of time is.
+    pub(crate) fn by_share(cost_ns: i64, span_ns: i64) -> Self {
+        match cost_ns as f64 / span_ns.max(1) as f64 {
+            s if s >= HIGH_SHARE => Severity::High,
+            s if s >= MEDIUM_SHARE => Severity::Medium,
+            _ => Severity::Low,
+        }
+    }
 }
+
+/// Loss from which on a finding is high, and medium, as shares of the recording.
+const HIGH_SHARE: f64 = 0.10;
+const MEDIUM_SHARE: f64 = 0.03;
 
 /// Which of the two kinds of rule a finding comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -103,7 +115,6 @@ impl Subject {
         }
     }
 
-    /// A process.
     pub fn process(pid: i32, comm: &str) -> Self {
         Self {
             pid: Some(pid),
@@ -112,14 +123,12 @@ impl Subject {
         }
     }
 
-    /// The same with a file.
     pub fn with_file(mut self, file: FileId, path: &str) -> Self {
         self.file_id = Some(file.0);
         self.path = Some(path.to_owned());
         self
     }
 
-    /// The same with a path.
     pub fn with_path(mut self, path: &str) -> Self {
         self.path = Some(path.to_owned());
         self
@@ -182,7 +191,6 @@ pub struct Example {
 }
 
 impl Example {
-    /// A call as an example.
     pub fn of(call: &Call) -> Self {
         Self {
             rid: call.rid,

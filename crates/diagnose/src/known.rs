@@ -4,7 +4,7 @@
 //! setting. To add a program, add an entry in [`PROGRAMS`].
 
 use crate::finding::{Example, Subject};
-use crate::rule::Run;
+use crate::run::Run;
 
 /// A program, or a library in any program.
 struct Program {
@@ -464,7 +464,6 @@ const PROGRAMS: &[Program] = &[
 /// Advice for users of a known program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Name of the program.
     pub(crate) name: &'static str,
     /// The setting.
     pub(crate) text: &'static str,

@@ -13,7 +13,6 @@ use crate::columns::Columns;
 pub enum Layer {
     /// Rows of `block`, with their `bios`.
     Device,
-    /// Rows of `faults`.
     Fault,
     /// Rows of `irqs`.
     Interrupt,
@@ -22,7 +21,6 @@ pub enum Layer {
 /// A row below the calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Row<'a> {
-    /// A request to a device.
     Device(Request<'a>),
     /// A page fault on a mapped file.
     Fault(Fault<'a>),
@@ -43,23 +41,17 @@ impl Row<'_> {
 /// A completed block request of any process.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Device.
     pub device: &'a str,
     /// The operation: `read`, `write`, `flush`.
     pub op: &'a str,
-    /// Bytes moved.
     pub bytes: i64,
     /// When it was submitted, nanoseconds; `None` when that was not seen.
     pub queued_at_ns: Option<i64>,
     /// When the device got it.
     pub issued_at_ns: Option<i64>,
-    /// When it was completed.
     pub completed_at_ns: i64,
-    /// Process that submitted it.
     pub pid: Option<i32>,
-    /// Thread that submitted it.
     pub tid: Option<i32>,
-    /// Name of that thread.
     pub comm: &'a str,
     /// Its bios.
     pub bios: &'a [Bio],
@@ -85,19 +77,14 @@ pub enum Origin {
 /// The unit in which a file system submits I/O.
 #[derive(Clone, Copy, Debug)]
 pub struct Bio {
-    /// Request that caused it.
     pub rid: Option<i64>,
     /// Request in whose course it was submitted.
     pub submit_rid: Option<i64>,
-    /// Its bytes.
     pub bytes: i64,
     /// Where it comes from.
     pub origin: Origin,
-    /// Process that caused it.
     pub cause_pid: Option<i32>,
-    /// Thread that caused it.
     pub cause_tid: Option<i32>,
-    /// Its file.
     pub file: Option<FileId>,
     /// Byte in the file.
     pub offset: Option<i64>,
@@ -106,23 +93,16 @@ pub struct Bio {
 /// A page fault on a mapped file.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault<'a> {
-    /// The request.
     pub rid: i64,
-    /// When, nanoseconds.
     pub ts_ns: i64,
-    /// How long it took, nanoseconds.
     pub dur_ns: i64,
-    /// Process.
     pub pid: i32,
-    /// Thread.
     pub tid: i32,
-    /// Name of the thread.
     pub comm: &'a str,
     /// `read`, `write` or `exec`.
     pub access: &'a str,
     /// Whether the page had to be read, or waited for.
     pub major: bool,
-    /// The file.
     pub file: Option<FileId>,
     /// Byte in the file.
     pub offset: i64,
@@ -133,11 +113,8 @@ pub struct Fault<'a> {
 /// An interrupt that took the CPU in the course of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt<'a> {
-    /// How long, nanoseconds.
     pub dur_ns: i64,
-    /// Process that was interrupted.
     pub pid: i32,
-    /// Thread that was.
     pub tid: i32,
     /// Device, or name of the softirq.
     pub name: &'a str,

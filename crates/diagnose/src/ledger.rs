@@ -18,7 +18,6 @@ pub(crate) const FAULTS: usize = Kind::COUNT;
 /// The key of sums of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// Thread.
     pub(crate) tid: i32,
     /// File; `None` when the request has none, or its file had no room.
     pub(crate) file: Option<FileId>,
@@ -224,9 +223,7 @@ impl Ledger {
 /// Requests of one thread, file and kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Claimable {
-    /// Which they are.
     pub(crate) key: Key,
-    /// Process.
     pub(crate) pid: i32,
     /// Their time that no finding has claimed, nanoseconds.
     pub(crate) left_ns: i64,
@@ -236,18 +233,15 @@ pub(crate) struct Claimable {
     pub(crate) waited_ns: i64,
     /// How many these are.
     pub(crate) calls: i64,
-    /// Bytes that they moved.
     pub(crate) bytes: i64,
     /// Number of the directory that the file is in.
     pub(crate) directory: Option<u64>,
 }
 
-/// A thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
     /// Its number.
     pub(crate) tid: i32,
-    /// Process.
     pub(crate) pid: i32,
     /// Its time in the recording that no finding has claimed, nanoseconds.
     pub(crate) left_ns: i64,
@@ -258,7 +252,6 @@ pub(crate) struct Thread {
 pub(crate) struct Times {
     /// Requests, by thread, file and kind.
     pub(crate) sums: Vec<Claimable>,
-    /// Threads, by their numbers.
     pub(crate) threads: Vec<Thread>,
     /// Whether some sums have lost their files.
     pub(crate) coarse: bool,

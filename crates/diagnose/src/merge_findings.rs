@@ -7,7 +7,7 @@ use fathom_model::units;
 use crate::finding::{EXAMPLES, Finding, Group, Severity};
 use crate::kind::Kinds;
 use crate::names::{directory, role};
-use crate::rule::{Run, by_share, number};
+use crate::rule::{Run, number};
 
 /// Number of files in one directory from which on they are counted instead of named.
 const MANY_FILES: usize = 10;
@@ -215,7 +215,7 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
         .saturating_mul(threads.len().max(processes.len()).max(1) as i64);
     first.cost_ns = cost.map(|cost| cost.min(most));
     first.severity = match first.cost_ns {
-        Some(cost) => severity.max(Some(by_share(cost, run.span_ns))),
+        Some(cost) => severity.max(Some(Severity::by_share(cost, run.span_ns))),
         None => severity,
     }
     .unwrap_or(Severity::Low);

@@ -1,6 +1,5 @@
 //! Names as rules compare them.
 
-/// The directory of a path.
 pub(crate) fn directory(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some(("", _)) | None => "/",

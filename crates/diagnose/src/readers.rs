@@ -20,7 +20,6 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Counts a call.
     pub(crate) fn add(&mut self, call: &Call) {
         let room = self.threads.len() < MAX_THREADS;
         let same = |(tid, comm, _): &&mut (i32, Text, u64)| {

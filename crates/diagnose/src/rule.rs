@@ -2,11 +2,12 @@
 
 use crate::aliases::aliases;
 use crate::call::{Call, FileId};
-use crate::claims::{Files, Scope};
 use crate::finding::{Confidence, Evidence, Example, Finding, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::known::known;
 use crate::layers::{Layer, Row};
+pub use crate::run::{MIN_SHARE, Run};
+use crate::scope::{Files, Scope};
 use crate::state::{Context, State};
 use crate::text_key::key_of;
 
@@ -19,20 +20,17 @@ pub enum Input {
     Content,
     /// Lookups in the page cache.
     Cache,
-    /// Page faults.
     Faults,
     /// Requests to devices.
     Block,
     /// Times off the CPU.
     Waits,
-    /// Interrupts.
     Interrupts,
 }
 
 /// The texts of a rule, from which its page is generated.
 #[derive(Debug)]
 pub struct RuleInfo {
-    /// Id.
     pub id: &'static str,
     /// Its subject, in a few words.
     pub name: &'static str,
@@ -71,13 +69,11 @@ impl RuleInfo {
 /// A rule: it sees every call of the kinds that it asks for, in the order in which
 /// they returned, before the call has its effect on the state.
 pub trait Rule: Send {
-    /// Its texts.
     fn info(&self) -> &'static RuleInfo;
 
     /// Kinds of calls that it looks at.
     fn kinds(&self) -> Kinds;
 
-    /// Looks at a call.
     fn call(&mut self, call: &Call, context: &Context);
 
     /// Rows below the calls that it looks at one by one.
@@ -91,52 +87,6 @@ pub trait Rule: Send {
 
     /// The findings so far.
     fn findings(&self, run: &Run, out: &mut Vec<Found>);
-}
-
-/// The recording as a whole.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
-    /// Files, descriptors, processes as they are now.
-    pub state: &'a State,
-    /// How long was recorded, nanoseconds.
-    pub span_ns: i64,
-    /// Share of that from which on a loss is worth a word.
-    pub min_share: f64,
-}
-
-/// Below this share of the recorded time a performance finding is not worth a
-/// word.
-pub const MIN_SHARE: f64 = 0.01;
-/// Below this share it is not even a minor note.
-pub(crate) const MINOR_SHARE: f64 = 0.001;
-
-impl Run<'_> {
-    /// Whether a loss is worth a word: 1 % of the recorded time.
-    pub fn matters(&self, cost_ns: i64) -> bool {
-        self.matters_from(cost_ns, MIN_SHARE)
-    }
-
-    /// The same of a rule whose findings begin at another share of the recorded time.
-    pub fn matters_from(&self, cost_ns: i64, share: f64) -> bool {
-        let share = share * self.min_share / MIN_SHARE;
-        cost_ns > 0 && cost_ns as f64 >= self.span_ns as f64 * share
-    }
-
-    /// How long a process ran within the recording, nanoseconds.
-    pub fn lifetime_ns(&self, pid: i32) -> i64 {
-        let now = self.state.now_ns();
-        let began = now.saturating_sub(self.state.span_ns());
-        let process = self.state.process(pid);
-        let start = process.map_or(began, |p| p.started_at_ns.max(began));
-        let end = process.and_then(|p| p.ended_at_ns).unwrap_or(now);
-        end.saturating_sub(start)
-    }
-
-    /// Name of a process, for a sentence.
-    pub fn comm(&self, pid: i32) -> String {
-        let process = self.state.process(pid);
-        process.map_or_else(String::new, |p| p.comm.clone())
-    }
 }
 
 /// Which requests have the time that a finding says it costs.
@@ -170,7 +120,6 @@ impl Costs {
         self
     }
 
-    /// On these files.
     pub fn of_files(mut self, files: Vec<FileId>) -> Self {
         self.files = CostFiles::These(files);
         self
@@ -225,23 +174,9 @@ pub struct Found {
     pub rests_on_absence: bool,
 }
 
-/// Loss from which on a finding is high, and medium, as shares of the recording.
-const HIGH_SHARE: f64 = 0.10;
-const MEDIUM_SHARE: f64 = 0.03;
-
-/// How bad a loss of time is.
-pub(crate) fn by_share(cost_ns: i64, span_ns: i64) -> Severity {
-    match cost_ns as f64 / span_ns.max(1) as f64 {
-        s if s >= HIGH_SHARE => Severity::High,
-        s if s >= MEDIUM_SHARE => Severity::Medium,
-        _ => Severity::Low,
-    }
-}
-
 impl Found {
-    /// The whole finding.
     pub(crate) fn finish(self, info: &'static RuleInfo, kinds: Kinds, run: &Run) -> Finding {
-        let by_time = by_share(self.cost_ns.unwrap_or(0), run.span_ns);
+        let by_time = Severity::by_share(self.cost_ns.unwrap_or(0), run.span_ns);
         let scopes = self.costs.scopes(&self.subject, kinds);
         let mut caveats = self.caveats;
         if self.rests_on_absence && run.state.has_gaps() {
@@ -295,7 +230,6 @@ impl Found {
     }
 }
 
-/// One number of evidence.
 pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
     Evidence {
         name: name.into(),
@@ -303,7 +237,6 @@ pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
     }
 }
 
-/// One count of evidence.
 pub fn number(name: &'static str, value: i64) -> Evidence {
     Evidence {
         name: name.into(),

@@ -26,9 +26,7 @@ pub enum DiagnoseError {
     /// A table could not be read.
     #[error("cannot read table {table} of {}", session.display())]
     Read {
-        /// The table.
         table: &'static str,
-        /// Directory of the session.
         session: PathBuf,
         /// The event.
         source: SessionError,

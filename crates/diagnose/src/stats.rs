@@ -12,9 +12,7 @@ const GROWTH: usize = 16;
 pub struct Durations {
     /// How many.
     pub count: u64,
-    /// Their sum, nanoseconds.
     pub sum_ns: i64,
-    /// The longest.
     pub max_ns: i64,
     /// Grows to the longest duration that was seen.
     buckets: Vec<u32>,
@@ -39,7 +37,6 @@ fn middle(bucket: usize) -> i64 {
 }
 
 impl Durations {
-    /// Adds one.
     pub fn add(&mut self, ns: i64) {
         let ns = ns.max(0);
         self.count += 1;
@@ -97,7 +94,6 @@ impl Durations {
         self.max_ns
     }
 
-    /// The median, nanoseconds.
     pub fn median_ns(&self) -> i64 {
         self.quantile_ns(0.5)
     }

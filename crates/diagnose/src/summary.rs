@@ -181,7 +181,6 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Adds a call.
     pub(crate) fn call(&mut self, call: &Call, file: Option<&FileState>, state: &State) {
         if !is_storage(call.kind, file) {
             if call.file.is_none() && call.kind.is_data() {

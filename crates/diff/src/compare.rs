@@ -12,7 +12,6 @@ use crate::stats;
 use crate::timed;
 use crate::verdict::{self, ALPHA};
 
-/// How to compare.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How many percent worse is too much.

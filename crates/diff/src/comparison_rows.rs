@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use fathom_model::failure::{ErrorKind, error_kind};
+
 use crate::comparability::Comparable;
-use crate::errors::{self, ErrorKind};
 use crate::matching::{Matcher, NO_FILE};
 use crate::profile::{Latency, Operation, Profile};
 use crate::result::{Metric, Row, Status, Tables};
@@ -23,7 +24,6 @@ struct Sums {
     asked: f64,
     bytes: f64,
     time: f64,
-    /// Variance of the time.
     variance: f64,
 }
 
@@ -92,7 +92,6 @@ pub(crate) struct DraftTables {
 }
 
 impl DraftTables {
-    /// All rows, by table.
     pub(crate) fn all(&mut self) -> [&mut Vec<DraftRow>; 8] {
         [
             &mut self.syscalls,
@@ -540,7 +539,7 @@ impl<'a> Work<'a> {
             |e, _, sums| sums.errors += e.calls as f64,
         );
         let row = |(key, sums): (Key, Sides<Sums>)| {
-            let said = errors::kind(&key.0, key.1.as_deref().unwrap_or_default());
+            let said = error_kind(&key.0, key.1.as_deref().unwrap_or_default());
             let mut figures = self.figures_failed(&[Metric::Errors], &sums, said);
             if let Some(why) = self.comparable.error_names() {
                 for draft in &mut figures {

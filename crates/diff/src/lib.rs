@@ -24,7 +24,6 @@ mod comparability;
 mod compare;
 mod comparison_rows;
 mod direction;
-mod errors;
 mod findings;
 mod gather;
 mod headline;

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use fathom_diagnose::Group;
+use fathom_model::failure::{ErrorKind, error_kind};
 
 use crate::direction;
-use crate::errors::{self, ErrorKind};
 use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, Verdict};
 use crate::verdict::ALPHA;
 
@@ -71,7 +71,7 @@ pub(crate) fn changes(
     }
     for row in &tables.errors {
         let figures = row.figures.iter().filter(|f| f.verdict.is_change());
-        let fault = errors::kind(&row.name, row.on.as_deref().unwrap_or_default());
+        let fault = error_kind(&row.name, row.on.as_deref().unwrap_or_default());
         let rank = if fault == ErrorKind::Fault { 0 } else { 1 };
         changes.extend(figures.map(|figure| (rank, guard.error(row, figure))));
     }
@@ -376,7 +376,7 @@ impl<'a> Guarding<'a> {
             impact_ns: None,
             ..self.change("errors", row, figure)
         };
-        match errors::kind(&row.name, row.on.as_deref().unwrap_or_default()) {
+        match error_kind(&row.name, row.on.as_deref().unwrap_or_default()) {
             ErrorKind::Other => change,
             ErrorKind::Fault => Change {
                 fails: self.fails(figure, 1.0),

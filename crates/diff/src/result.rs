@@ -146,7 +146,6 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All that can guard.
     pub const GUARDS: [Metric; 6] = [
         Metric::Calls,
         Metric::Bytes,
@@ -307,7 +306,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// The figure of a metric.
     pub fn figure(&self, metric: Metric) -> Option<&Figure> {
         self.figures.iter().find(|f| f.metric == metric)
     }

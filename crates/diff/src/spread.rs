@@ -84,7 +84,6 @@ pub(crate) fn bucket_ln() -> f64 {
     std::f64::consts::LN_2 / f64::from(STEPS)
 }
 
-/// Logarithm of a quantile.
 pub(crate) fn quantile(hist: &BTreeMap<i32, u64>, q: f64) -> f64 {
     let total: u64 = hist.values().sum();
     let rank = (total as f64 * q).ceil().max(1.0) as u64;

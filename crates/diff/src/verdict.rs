@@ -25,10 +25,10 @@
 
 use fathom_model::units::{count, percent};
 
-use crate::errors::ErrorKind;
 use crate::result::{Figure, Metric, Verdict};
 use crate::stats::{self, Test};
 use crate::tail::Tail;
+use fathom_model::failure::ErrorKind;
 
 /// Chance of one false alarm in all tests of a comparison.
 pub(crate) const ALPHA: f64 = 0.05;

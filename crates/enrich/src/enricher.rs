@@ -87,7 +87,7 @@ impl Enricher {
                 tasks: Tasks::new(options.max_threads).refreshed_after(options.refresh_ns),
             },
             calls: Calls::new(options.calls_left_out),
-            layers: Layers::default(),
+            layers: Layers::new(options.calls_left_out),
             faults: Faults::default(),
             stacks: Stacks::default(),
             perf_counters: PerfCounters::default(),

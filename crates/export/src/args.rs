@@ -1,6 +1,5 @@
 //! Column `args`: `name=value, name=value`, values in strace's words.
 
-/// The value of argument `name`.
 pub(crate) fn value<'a>(args: Option<&'a str>, name: &str) -> Option<&'a str> {
     Parts(args?)
         .filter_map(|part| part.split_once('='))

@@ -127,7 +127,6 @@ pub(crate) fn texts<'a>(row: &Row<'a>) -> [(&'static str, Option<&'a str>); 9] {
     ]
 }
 
-/// Its numbers.
 pub(crate) fn numbers(row: &Row<'_>) -> [(&'static str, Option<i64>); 9] {
     let block = row.layer() == Layer::Block;
     [

@@ -226,7 +226,6 @@ fn type_name(kind: Option<&str>) -> &'static str {
     }
 }
 
-/// DIO's categories.
 fn category(name: &str) -> &'static str {
     if name.contains("sync") || name == "readahead" {
         "DeviceManagement"

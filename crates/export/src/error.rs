@@ -26,10 +26,12 @@ pub enum ExportError {
     /// The session lacks a column, or has it in another type.
     #[error("column {0} cannot be read; the session is damaged or was not written by fathom")]
     Column(&'static str),
+    /// The format is the page, which its server makes.
+    #[error("the page is made by its server")]
+    Page,
     /// The output could not be written.
     #[error("cannot write the export: {0}")]
     Output(#[from] io::Error),
 }
 
-/// Results of this crate.
 pub type Result<T> = std::result::Result<T, ExportError>;

@@ -48,13 +48,13 @@ pub struct Format {
     make: Make,
 }
 
-/// The writer of a format.
 #[derive(Clone, Copy, Debug)]
 enum Make {
-    /// An exporter of its own.
     Exporter(for<'a> fn(&Export<'a>) -> Result<Box<dyn Exporter + 'a>>),
     /// The writer of `fathom query`, for table syscalls.
     Table(output::Format),
+    /// The page's server, which knows what the page asks: not this crate.
+    Page,
 }
 
 /// Input of an exporter.
@@ -65,7 +65,6 @@ struct Export<'a> {
 }
 
 impl Format {
-    /// Every format.
     pub const ALL: &[Format] = &[
         Format {
             name: "perfetto",
@@ -124,6 +123,12 @@ impl Format {
             binary: false,
             make: Make::Table(output::Format::Ndjson),
         },
+        Format {
+            name: "page",
+            what: "one HTML file: the page with what its views show, to open without a server",
+            binary: true,
+            make: Make::Page,
+        },
     ];
 
     /// Name on the command line.
@@ -134,6 +139,11 @@ impl Format {
     /// Description for the help.
     pub fn what(self) -> &'static str {
         self.what
+    }
+
+    /// Whether the page's server makes it (`fathom_server::shared_page`), and not [`export`].
+    pub fn is_page(self) -> bool {
+        matches!(self.make, Make::Page)
     }
 
     /// Whether the output is no text: nothing for a terminal.
@@ -171,7 +181,6 @@ pub struct Outcome {
 
 /// Writes rows in one format.
 pub(crate) trait Exporter {
-    /// Which tables it wants.
     fn tables(&self) -> Tables {
         Tables::Calls
     }
@@ -182,7 +191,6 @@ pub(crate) trait Exporter {
         Ok(())
     }
 
-    /// One row.
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()>;
 
     /// The text after the rows.
@@ -215,6 +223,7 @@ pub fn export(
     let mut exporter = match format.make {
         Make::Table(format) => return table::write(db, format, selection, text, out, progress),
         Make::Exporter(make) => make(&Export { db, meta, text })?,
+        Make::Page => return Err(ExportError::Page),
     };
     let source = SessionRows::new(db, selection, exporter.tables())?;
     let total = source.total();

@@ -35,7 +35,6 @@ pub struct Selection {
 pub(crate) enum Tables {
     /// Table `syscalls`.
     Calls,
-    /// And page faults.
     CallsAndFaults,
     /// And page faults, write-back and requests to devices, where there are any.
     All,
@@ -84,7 +83,6 @@ impl<'db> SessionRows<'db> {
         })
     }
 
-    /// Rows that are wanted.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -354,7 +352,6 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
     Ok(parts)
 }
 
-/// Rows of integers.
 fn integers(db: &Db, sql: &str, mut take: impl FnMut(&[Option<i64>])) -> Result<()> {
     use arrow::array::{Array, AsArray};
     use arrow::datatypes::Int64Type;

@@ -267,7 +267,6 @@ struct Reader<'a> {
 struct Kept {
     hashes: u64,
     buffers: u64,
-    /// Calls with either.
     calls: u64,
     /// Signatures that are no number of 64 bits.
     odd_signatures: u64,

@@ -18,7 +18,6 @@ pub enum ImportError {
     Io {
         /// The operation that failed.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
         /// Its answer.
         source: io::Error,

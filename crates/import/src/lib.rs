@@ -98,7 +98,6 @@ type ReadLogs = Box<
 pub struct Outcome {
     /// The format that was read.
     pub format: Format,
-    /// Calls in the session.
     pub calls: u64,
     /// The source of the session.
     pub source: ImportSource,

@@ -137,6 +137,58 @@ impl Kind {
     }
 }
 
+/// What a call does to stored data. Latencies of different purposes are not comparable: a
+/// read of cached bytes takes a microsecond, a sync as long as the device does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// Moves bytes out of a file.
+    Read,
+    /// Moves bytes into a file.
+    Write,
+    /// Makes data durable.
+    Sync,
+    /// Finds, opens, describes or changes files without moving their bytes.
+    Metadata,
+    /// Anything else, such as mapping memory, locking, or waiting for operations.
+    Other,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Sync,
+        Self::Metadata,
+        Self::Other,
+    ];
+
+    /// Name in addresses and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Metadata => "metadata",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl Kind {
+    /// What calls of this kind do to stored data.
+    pub fn purpose(self) -> Purpose {
+        match self {
+            Kind::Read => Purpose::Read,
+            Kind::Write | Kind::Transfer => Purpose::Write,
+            Kind::Sync | Kind::SyncAll | Kind::SyncRange | Kind::Msync => Purpose::Sync,
+            kind if kind.is_metadata() => Purpose::Metadata,
+            Kind::Allocate => Purpose::Metadata,
+            _ => Purpose::Other,
+        }
+    }
+}
+
 /// A set of kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kinds(u64);

@@ -4,6 +4,8 @@
 //!
 //! Nothing in here does I/O.
 
+#![warn(missing_docs)]
+
 pub mod abi;
 pub mod batch;
 pub mod bytes;
@@ -11,6 +13,7 @@ pub mod choice;
 pub mod container;
 pub mod errno;
 pub mod escape;
+pub mod failure;
 pub mod kind;
 pub mod layers;
 pub mod meta;

@@ -212,13 +212,53 @@ pub struct Options {
     /// Further options that were given, as on the command line.
     #[serde(default)]
     pub other: Vec<String>,
+    /// Which calls have rows, with `--rows tail` or `--budget`; null when all have.
+    #[serde(default)]
+    pub tail: Option<Tail>,
+}
+
+/// Which calls have rows in a recording that counts the others: those that fail, are slow, or
+/// in which something happened in a layer below, and a sample of the others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// Calls that take so long are slow, nanoseconds. Null: those that take longer than about
+    /// 127 of 128 calls of the same name by the same process on the same file.
+    #[serde(default)]
+    pub slow_ns: Option<u64>,
+    /// One in so many of the calls that are neither has a row; 0: none.
+    pub sample: u32,
+    /// What the recording may cost (`--budget`): the share of the time of all processors, 0 to
+    /// 1; null when that was not given.
+    #[serde(default)]
+    pub budget: Option<f64>,
+    /// What that made of it, in order of time; empty without a budget.
+    #[serde(default)]
+    pub steps: Vec<TailStep>,
+}
+
+/// A choice that `--budget` made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TailStep {
+    /// When, CLOCK_MONOTONIC nanoseconds. Calls that ended later are recorded so.
+    pub at_ns: i64,
+    /// Which calls have rows: all, tail or none.
+    pub rows: String,
+    /// As in [`Tail::sample`], where `rows` is tail.
+    pub sample: u32,
+    /// What the recording cost until then, since the step before: as [`Tail::budget`]. Null
+    /// for the first.
+    #[serde(default)]
+    pub cost: Option<f64>,
 }
 
 impl Options {
     /// Whether the filters left out some of the calls that moved the position of
-    /// a descriptor and took others. A file's path or type takes all or none,
+    /// a descriptor and took others, or `tail` may have. A file's path or type takes all or none,
     /// and a call that fails moves nothing.
     pub fn leave_calls_out(&self) -> bool {
+        if self.tail.is_some() {
+            return true;
+        }
         let all_or_none = ["--path ", "--file-type ", "--errors-only"];
         let left_out = |filter: &String| {
             let whole_process = filter.starts_with("--pid ") && !filter.contains('!');

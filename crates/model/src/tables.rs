@@ -605,9 +605,9 @@ tables! {
         hist: ListI64 set,
     }
 
-    /// Recorded with --detail counters, which makes no rows per call: one row per second, process,
-    /// call, and, with --count-files, file. The counts of all rows add up to the calls that the
-    /// kernel saw.
+    /// Calls without a row of their own, with --rows tail, --budget and --detail counters: one
+    /// row per second, process, call and file (with --detail counters only if --count-files is
+    /// given). These counts and the rows of table syscalls add up to what the kernel saw.
     COUNTERS counters CounterRows CounterRow key [] {
         /// Start of the second, CLOCK_MONOTONIC nanoseconds: fathom read the kernel's counters then
         /// and at ended_at_ns.

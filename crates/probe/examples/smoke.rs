@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         content_max: 0,
         filters: Filters::none(),
         counters: false,
+        tail: false,
         stacks: false,
         perf_counters: Default::default(),
     })?;

@@ -1,4 +1,4 @@
-//! The kernel side's counters of calls that are not recorded one by one (`--detail counters`).
+//! The kernel side's counters of calls without a record (`--detail counters`, `--rows tail`).
 
 use fathom_model::abi::{MAX_SYSCALLS, ShedKey, ShedValue};
 use fathom_model::syscalls::SYSCALLS;

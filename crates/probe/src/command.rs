@@ -11,7 +11,6 @@ use crate::error::SpawnError;
 use crate::terminal;
 use crate::user::User;
 
-/// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandExit(ExitStatus);
 
@@ -36,7 +35,6 @@ pub struct Conditions {
     pub user: Option<User>,
     /// In fathom's environment all the same.
     pub preserve_environment: bool,
-    /// Its signal mask.
     pub mask: libc::sigset_t,
     /// Its priority.
     pub nice: i32,
@@ -44,7 +42,6 @@ pub struct Conditions {
     pub oom_score: Option<i32>,
 }
 
-/// A running command.
 pub struct Command {
     child: Child,
     pidfd: OwnedFd,
@@ -153,7 +150,6 @@ impl Command {
         }
     }
 
-    /// Process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -173,7 +169,6 @@ impl Command {
         Ok(CommandExit(self.child.wait()?))
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: i32) {
         // SAFETY: the process is ours and not yet waited for, so the id is its
         // own; a failure means that it has ended.

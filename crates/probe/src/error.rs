@@ -55,17 +55,11 @@ pub enum ProbeError {
         what: &'static str,
         /// Its size.
         bytes: usize,
-        /// Why it failed.
         source: io::Error,
     },
     /// A process to record does not exist.
     #[error("cannot record process {pid}: {source}")]
-    NoProcess {
-        /// The process.
-        pid: u32,
-        /// Why.
-        source: io::Error,
-    },
+    NoProcess { pid: u32, source: io::Error },
     /// The recorder was asked to record itself.
     #[error("process {0} is fathom itself, which is never recorded; choose another process")]
     Itself(u32),
@@ -82,12 +76,7 @@ pub enum SpawnError {
     NotFound(String),
     /// The program cannot be executed.
     #[error("{program}: {source}")]
-    NotExecutable {
-        /// The program.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    NotExecutable { program: String, source: io::Error },
     /// The command could type into the terminal that it shares with fathom.
     #[error(
         "--user: cannot keep the command from typing into this terminal: {0}; run fathom as root \
@@ -96,12 +85,7 @@ pub enum SpawnError {
     NoFilter(io::Error),
     /// A system call failed.
     #[error("cannot start {program}: {source}")]
-    System {
-        /// The program.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    System { program: String, source: io::Error },
     /// The kernel side refused the command.
     #[error(transparent)]
     Probe(#[from] ProbeError),

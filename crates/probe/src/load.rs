@@ -106,6 +106,7 @@ fn configure(
             1
         }
     };
+    let counts = options.counters || options.tail;
     let sizes = [
         ("slots", cpus * per_cpu),
         ("cursors", cpus),
@@ -121,10 +122,10 @@ fn configure(
             },
         ),
         ("lost", cpus * MAX_SYSCALLS as usize),
-        ("counted", if options.counters { MAX_COUNTED } else { 1 }),
+        ("counted", if counts { MAX_COUNTED } else { 1 }),
         (
             "counted_rest",
-            if options.counters {
+            if counts {
                 cpus * MAX_SYSCALLS as usize
             } else {
                 1
@@ -159,6 +160,8 @@ fn configure(
         stacks: hooks.serve(Feature::Stacks).into(),
         perf_counters: perf_counters.bits(),
         perf_values: perf_counters.len() as u32,
+        tail: options.tail.into(),
+        reserved: 0,
     };
     // In the sections that the kernel side has for them.
     let constants = [
@@ -205,7 +208,6 @@ fn configure(
 pub(crate) struct Room {
     /// Processors that the machine may have.
     pub(crate) cpus: usize,
-    /// Slots a CPU.
     pub(crate) per_cpu: usize,
     /// Bytes of the wide ring of a CPU.
     pub(crate) wide_bytes: u32,

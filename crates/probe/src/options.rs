@@ -20,7 +20,6 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
-    /// Layers that are recorded.
     pub layers: LayerSet,
     /// Handling of the bytes that calls move.
     pub content: Content,
@@ -32,6 +31,8 @@ pub struct ProbeOptions {
     /// Count calls in the kernel instead of recording each; with
     /// [`Detail::Fds`] by file, too.
     pub counters: bool,
+    /// Programs that can leave calls to counters, which [`crate::Probe::set_tail`] asks for.
+    pub tail: bool,
     /// From where in its program each call was made.
     pub stacks: bool,
     /// Counters of perf that are read of each request.

@@ -2,7 +2,9 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use fathom_model::abi::{CpuStats, SLOT_BYTES, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
+use fathom_model::abi::{
+    CpuStats, SLOT_BYTES, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TailControl, TaskState,
+};
 use fathom_model::layers::LayerSet;
 use fathom_model::meta::{Hook, PerfCounter, RecordedLayer};
 use fathom_model::raw::RawChunk;
@@ -287,9 +289,22 @@ impl Probe {
         crossed
     }
 
-    /// Losses so far.
     pub fn losses(&self) -> Result<Losses, ProbeError> {
         Losses::read(&self.object, self.cpus, self.cpu_stats())
+    }
+
+    /// Says which calls get a record from now on, of a recording with
+    /// [`ProbeOptions::tail`]. All do until then.
+    ///
+    /// # Errors
+    /// When the map can't be written.
+    pub fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError> {
+        map(&self.object, "tail_controls")?
+            .update(&0u32.to_ne_bytes(), &tail.to_bytes(), MapFlags::ANY)
+            .map_err(|source| ProbeError::Refused {
+                what: "which calls get a record".into(),
+                source,
+            })
     }
 
     /// In a recording with counters: the counts so far, by CPU, call, process, and file. Counts

@@ -19,7 +19,6 @@ use crate::error::ProbeError;
 /// Records that crossed from the kernel to user space, counted as they arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crossed {
-    /// Of calls.
     pub calls: u64,
     /// Of files: identity and path.
     pub files: u64,
@@ -98,7 +97,6 @@ pub(crate) struct SlotRings {
     per_cpu: usize,
     /// Most slots that were ever waiting on one CPU.
     pub(crate) peak: usize,
-    /// Slots that were taken.
     pub(crate) taken: u64,
 }
 
@@ -130,7 +128,6 @@ impl SlotRings {
             .load(Ordering::Acquire)
     }
 
-    /// Slots of one ring.
     pub(crate) fn capacity(&self) -> usize {
         self.per_cpu
     }

@@ -20,7 +20,6 @@ pub struct Selection {
     Class::ALL.map(Class::name).join(", "),
 )]
 pub struct SelectionError {
-    /// The word.
     pub word: String,
     /// A known word that is close to it.
     pub nearest: Option<&'static str>,

@@ -38,7 +38,6 @@ pub struct KernelStats {
     pub layers: LayerCounts,
     /// Time in the programs of the calls that were timed, nanoseconds.
     pub timed_ns: u64,
-    /// Calls that were timed.
     pub timed_calls: u64,
 }
 

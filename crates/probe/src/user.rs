@@ -33,7 +33,6 @@ const PATHS: [(&str, &str); 2] = [
 /// A user to run the command as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Name, for its groups.
     pub(crate) name: CString,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -120,7 +119,6 @@ fn login_path(login: &str, uid: u32) -> String {
         .to_owned()
 }
 
-/// The number of the group `name`.
 pub fn group_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     // SAFETY: getgrnam gets a terminated string; what it points to is valid until the next call,

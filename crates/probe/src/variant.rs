@@ -19,7 +19,6 @@ macro_rules! object {
 pub(crate) struct Variant {
     /// Version of Linux that first had all that it uses.
     pub(crate) since: &'static str,
-    /// The compiled object.
     pub(crate) object: &'static [u8],
     /// It has loops, which filters of paths and cgroups need.
     pub(crate) loops: bool,

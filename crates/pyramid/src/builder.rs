@@ -396,7 +396,6 @@ fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut V
     true
 }
 
-/// The numbers of texts.
 fn text_keys(batch: &Batch, ids: &[StrId], names: &mut Names, keys: &mut Vec<i64>) {
     let mut numbers = vec![i64::MAX; batch.strings.len() + 1];
     keys.extend(ids.iter().map(|id| {

@@ -129,7 +129,6 @@ impl Cells {
         self.shift = shift.min(MAX_SHIFT);
     }
 
-    /// The cell of `key` at `time`.
     #[inline]
     pub(crate) fn at(&mut self, time: i64, key: i64) -> &mut Cell {
         let bucket = time >> self.shift;

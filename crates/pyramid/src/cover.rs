@@ -56,7 +56,6 @@ impl Plan {
         self.blocks.len()
     }
 
-    /// Bytes of them.
     pub fn bytes(&self) -> u64 {
         self.blocks.iter().map(|b| u64::from(b.1)).sum()
     }
@@ -133,7 +132,6 @@ impl Pyramid {
         Ok(())
     }
 
-    /// Segments in the file.
     pub fn segments(&self) -> usize {
         self.segments.len()
     }
@@ -280,7 +278,6 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// The keys that the cells have.
     pub fn keys(&self) -> &[Key] {
         &self.decoded.keys
     }

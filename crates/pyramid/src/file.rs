@@ -38,7 +38,6 @@ use std::os::unix::fs::FileExt;
 
 use crate::block;
 
-/// Version of the format.
 pub const VERSION: u32 = 1;
 pub(crate) const MAGIC: &[u8; 8] = b"FATHMPYR";
 /// Length of the file's head.

@@ -42,7 +42,6 @@ pub const MAX_KEYS: usize = 64;
 /// The subject of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// The column was null.
     Null,
     /// A number; of a pair of columns the first in the upper 32 bits.
     Int(i64),

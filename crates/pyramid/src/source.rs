@@ -3,7 +3,6 @@
 /// A table with a pyramid.
 #[derive(Debug)]
 pub struct Source {
-    /// Name of the table.
     pub table: &'static str,
     /// Name of the pyramid's file, next to the tables.
     pub file: &'static str,
@@ -24,7 +23,6 @@ pub struct Source {
 /// One way of telling rows apart.
 #[derive(Debug)]
 pub struct Dimension {
-    /// Name, for people.
     pub name: &'static str,
     /// The column of the key.
     pub keys: Keys,
@@ -35,7 +33,6 @@ pub struct Dimension {
 /// The columns of a key.
 #[derive(Debug)]
 pub enum Keys {
-    /// A text column.
     Text(&'static str),
     /// A text column in rows in which a column of 32-bit numbers is 0, else null.
     TextAtZero(&'static str, &'static str),
@@ -45,7 +42,6 @@ pub enum Keys {
     Pair(&'static str, &'static str),
 }
 
-/// All of them.
 pub static SOURCES: [&Source; 2] = [&SYSCALLS, &SLICES];
 
 /// System calls. Classes follow from calls, processes from threads.

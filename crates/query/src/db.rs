@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use duckdb::{Config, Connection, InterruptHandle};
+use fathom_model::failure::{ErrorKind, error_kind};
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
 use fathom_model::tables::TABLES;
@@ -338,6 +339,7 @@ fn macros(meta: &SessionMeta) -> String {
         .iter()
         .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
         .collect();
+    let answers = answers();
     format!(
         // Sums are of more bits than their columns: of numbers that cannot be, as a damaged
         // capture has them, the largest is shown, instead of failing.
@@ -359,11 +361,35 @@ fn macros(meta: &SessionMeta) -> String {
 \
          CREATE MACRO call_writes(name) AS regexp_full_match(name, {});
 \
+         CREATE MACRO call_failed(name, errno) AS \
+             (errno IS NOT NULL AND NOT (CASE errno {answers} ELSE false END));
+\
          CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
         names(&|s| moves(s) && !s.writes()),
         names(&|s| moves(s) && s.writes()),
         classes.join(", ")
     )
+}
+
+/// The errors that are answers rather than failures, as the branches of a CASE: the names of
+/// the calls of which each is one.
+fn answers() -> String {
+    let is_answer = |call: &str, errno: &str| error_kind(call, errno) == ErrorKind::Answer;
+    let branch = |errno: &str| {
+        let calls: Vec<&str> = SYSCALLS
+            .iter()
+            .map(|s| s.name)
+            .filter(|name| is_answer(name, errno))
+            .collect();
+        let condition = match calls.len() {
+            0 => return None,
+            n if n == SYSCALLS.len() => "true".to_string(),
+            _ => format!("regexp_full_match(name, {})", sql_string(&calls.join("|"))),
+        };
+        Some(format!("WHEN {} THEN {condition} ", sql_string(errno)))
+    };
+    let errors = (1..4096).filter_map(fathom_model::errno::name);
+    errors.filter_map(branch).collect()
 }
 
 /// The metadata of a session; during the recording with the totals of its parts.

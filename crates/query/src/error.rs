@@ -38,7 +38,6 @@ pub enum QueryError {
          the limit ({detail})"
     )]
     Memory {
-        /// The limit.
         limit_mib: u64,
         /// The message of the database.
         detail: String,
@@ -51,7 +50,6 @@ pub enum QueryError {
     Path {
         /// The path, escaped.
         path: String,
-        /// Why, and what to do.
         reason: String,
     },
     /// The files of a table do not hold its columns.
@@ -59,7 +57,6 @@ pub enum QueryError {
         "table {table} cannot be read: {detail}; the session is damaged or was not written by fathom"
     )]
     Table {
-        /// Name of the table.
         table: &'static str,
         /// The message of the database.
         detail: String,
@@ -72,7 +69,6 @@ pub enum QueryError {
     /// A result cannot be written in the format asked for.
     #[error("the result cannot be written as {format}: {detail}")]
     Format {
-        /// Name of the format.
         format: &'static str,
         /// The reason.
         detail: String,
@@ -89,7 +85,6 @@ pub enum QueryError {
     Died {
         /// The signal that ended it.
         signal: i32,
-        /// The limit.
         limit_mib: u64,
     },
     /// The result could not be written.

@@ -12,7 +12,6 @@ use crate::{QueryError, findings, session_row};
 /// A table or view, described.
 #[derive(Clone, Debug)]
 pub struct Relation {
-    /// Its name.
     pub name: &'static str,
     /// Whether it is a view.
     pub view: bool,
@@ -22,12 +21,9 @@ pub struct Relation {
     pub columns: Vec<RelationColumn>,
 }
 
-/// A column of one.
 #[derive(Clone, Debug)]
 pub struct RelationColumn {
-    /// Its name.
     pub name: String,
-    /// Its type in SQL.
     pub sql_type: String,
     /// Whether it may be null; `None` for a view's.
     pub nullable: Option<bool>,
@@ -109,7 +105,9 @@ pub fn schema_markdown() -> Result<String, QueryError> {
          Times are nanoseconds of CLOCK_MONOTONIC; `wall_time(ts_ns)` gives the time of day, UTC. \
          `hash_hex(hash)` prints a hash as 16 digits, like xxh64sum. \
          `duration_bucket(ns)` is the exponent of the largest power of two that is at most the duration. \
-         `call_reads(syscall)` and `call_writes(syscall)` are true for calls that move bytes out of or into a file.\n\n\
+         `call_reads(syscall)` and `call_writes(syscall)` are true for calls that move bytes out of or into a file. \
+         `call_failed(syscall, errno)` is true for an error that is a failure, and false for one that answers a \
+         question, such as ENOENT of a look-up or EAGAIN of a read.\n\n\
          ## Tables\n",
     );
     for table in TABLES {

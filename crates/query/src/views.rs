@@ -3,9 +3,7 @@
 //! A file begins with comments: what a row is, then `name: meaning` for each
 //! column in order, long ones continued on lines that are indented further.
 
-/// A documented view.
 pub(crate) struct View {
-    /// Name in SQL.
     pub name: &'static str,
     /// The file.
     pub sql: &'static str,
@@ -22,7 +20,6 @@ pub fn view_names() -> impl Iterator<Item = &'static str> {
 
 /// The parsed comments of a view.
 pub(crate) struct Doc {
-    /// The meaning of a row.
     pub row: String,
     /// Name and meaning of each column.
     pub columns: Vec<(String, String)>,

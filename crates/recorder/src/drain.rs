@@ -12,6 +12,7 @@ use crate::pipeline::{self, Message};
 use crate::rules::Rules;
 use crate::running::RunningTarget;
 use crate::source::RecordSource;
+use crate::tail::Tailing;
 use crate::{Control, Observer, Progress, RecordError, Summary};
 
 /// How long the rings may fill before they are drained.
@@ -35,8 +36,9 @@ pub(crate) struct Drain<S> {
     meta: SessionMeta,
     started: Instant,
     deadline: Option<Instant>,
-    /// With [`crate::Detail::Counters`].
+    /// Where not all calls have rows.
     counting: Option<CallCounters>,
+    tailing: Option<Tailing>,
     /// Losses of which table `losses` has the details.
     stored_losses: u64,
     /// Times at which something was in the rings, and the last one.
@@ -53,7 +55,7 @@ impl<S: RecordSource> Drain<S> {
         rules: Option<Rules>,
         meta: SessionMeta,
         (started, duration): (Instant, Option<Duration>),
-        counts: bool,
+        (counts, tailing): (bool, Option<Tailing>),
     ) -> Self {
         Self {
             source,
@@ -63,6 +65,7 @@ impl<S: RecordSource> Drain<S> {
             started,
             deadline: duration.map(|duration| started + duration),
             counting: counts.then(CallCounters::default),
+            tailing,
             stored_losses: 0,
             drains: 0,
             last_record: started,
@@ -112,6 +115,9 @@ impl<S: RecordSource> Drain<S> {
         if self.housekeeping.elapsed() >= HOUSEKEEPING {
             self.housekeeping = Instant::now();
             self.report(observer);
+            if let Some(tailing) = &mut self.tailing {
+                tailing.look(&self.source, observer)?;
+            }
         }
         if self.details.elapsed() >= DETAILS {
             self.details = Instant::now();
@@ -226,7 +232,7 @@ impl<S: RecordSource> Drain<S> {
 
     /// Closes the session, and says what came of it.
     fn complete(
-        self,
+        mut self,
         target: &RunningTarget,
         observer: &mut dyn Observer,
     ) -> Result<Summary, RecordError> {
@@ -235,6 +241,9 @@ impl<S: RecordSource> Drain<S> {
         let duration = self.started.elapsed();
         let totals = self.totals(&counters);
         let probe_ns_per_call = counters.ns_per_call();
+        if let (Some(tail), Some(tailing)) = (&mut self.meta.options.tail, self.tailing.take()) {
+            tail.steps = tailing.steps();
+        }
         let meta = SessionMeta {
             exit_status: target.exit_status(),
             cost: Cost {

@@ -36,6 +36,8 @@
 //! [`RowStream`] records without a session, [`replay`] makes a session of a raw capture, and
 //! [`snapshot`] has another process's recorder save what it has.
 
+#![warn(missing_docs)]
+
 mod backlog;
 mod call_counters;
 mod drain;
@@ -54,6 +56,7 @@ mod running;
 mod snapshot;
 mod source;
 mod stages;
+mod tail;
 mod trigger;
 
 pub use error::RecordError;
@@ -61,7 +64,7 @@ pub use fathom_probe::{Arrived, Content, FilterArgs, Signals};
 pub use host::describe as describe_host;
 pub use meta::filters_as_given;
 pub use observer::{Control, Found, Observer, Progress, Summary};
-pub use options::{Detail, KeepLimit, Options, SaveWhen, Target};
+pub use options::{Detail, KeepLimit, Options, Rows, SAMPLE, SaveWhen, Target};
 pub use pipeline::MEMORY_BYTES;
 pub use recorder::{Ended, Recorder, Recording};
 pub use replay::replay;

@@ -24,6 +24,11 @@ pub struct Options {
     pub layers: Vec<String>,
     /// How much is read of each call.
     pub detail: Detail,
+    /// Which calls get a row.
+    pub rows: Rows,
+    /// What the recording may cost, as a share of the time of all processors, 0 to 1: when it
+    /// costs more, fewer calls get a row.
+    pub budget: Option<f64>,
     /// Handling of the bytes that calls move.
     pub content: Content,
     /// Bytes of each call that `content` takes at most; without it 1 MiB to hash, 256 to keep.
@@ -63,6 +68,8 @@ impl Default for Options {
             syscalls: vec!["storage".into()],
             layers: Vec::new(),
             detail: Detail::Full,
+            rows: Rows::All,
+            budget: None,
             content: Content::None,
             content_max: None,
             stacks: false,
@@ -129,6 +136,25 @@ pub enum Detail {
     /// Everything.
     Full,
 }
+
+/// Which calls get a row of their own. All are counted or stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rows {
+    /// All of them.
+    #[default]
+    All,
+    /// Those that are slow or fail, those in which something happened in a layer below, and a
+    /// sample of the others.
+    Tail {
+        /// Calls that take so long are slow; without it those that take longer than usual.
+        slower_than: Option<Duration>,
+        /// One of so many others gets a row; 0: none.
+        sample: u32,
+    },
+}
+
+/// Of how many calls without anything special one gets a row, unless the options say otherwise.
+pub const SAMPLE: u32 = 1000;
 
 /// How much of a recording is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,7 +84,6 @@ pub(crate) enum Message {
     Finish(Box<SessionMeta>, Losses),
 }
 
-/// A running pipeline.
 pub(crate) struct Running {
     to: backlog::Sender<Message>,
     spare: Receiver<Vec<u8>>,
@@ -151,7 +150,6 @@ impl Pipeline {
         })
     }
 
-    /// Starts the thread.
     pub(crate) fn start(mut self) -> Result<Running, RecordError> {
         let Some(stages) = self.stages.take() else {
             return Err(RecordError::Internal("the pipeline was started twice"));

@@ -9,7 +9,7 @@ use fathom_probe::{
 };
 
 use crate::trigger::Trigger;
-use crate::{Detail, KeepLimit, Options, RecordError, Target};
+use crate::{Detail, KeepLimit, Options, RecordError, Rows, Target};
 
 /// Bytes of a call that are hashed unless the options say otherwise.
 const HASH_BYTES: u32 = 1 << 20;
@@ -29,6 +29,7 @@ pub(crate) struct Plan {
     pub(crate) user: Option<User>,
     pub(crate) keep: Option<Keep>,
     pub(crate) trigger: Option<Trigger>,
+    pub(crate) rows: Rows,
 }
 
 impl Plan {
@@ -45,6 +46,24 @@ impl Plan {
                 "--detail counters records no single calls: it cannot be combined with \
                  --stacks",
             );
+        }
+        let tail = options.rows != Rows::All || options.budget.is_some();
+        if tail && counters {
+            return refuse(
+                "--detail counters makes no rows of calls: leave it or --rows and --budget out",
+            );
+        }
+        if tail && options.raw.is_some() {
+            return refuse(
+                "--raw keeps the records of calls, which --rows tail and --budget count instead: \
+                 leave one out",
+            );
+        }
+        if options
+            .budget
+            .is_some_and(|share| !(share > 0.0 && share <= 1.0))
+        {
+            return refuse("--budget: a share of the processors' time is above 0 and at most 100%");
         }
         let perf_counters =
             PerfCounters::parse(&options.perf_counters).map_err(RecordError::input)?;
@@ -77,6 +96,7 @@ impl Plan {
             user: user.map_err(RecordError::input)?,
             keep: keep(&options.keep)?,
             trigger,
+            rows: options.rows,
             filters: given,
             layers: given_layers,
             probe: ProbeOptions {
@@ -97,6 +117,7 @@ impl Plan {
                 content_max,
                 filters,
                 counters,
+                tail,
                 stacks: options.stacks,
                 perf_counters,
             },
@@ -215,6 +236,21 @@ mod tests {
                     (o.detail, o.content) = (Detail::Raw, Content::Hash);
                 }),
                 "--detail raw reads no memory",
+            ),
+            (
+                refusal(all(), |o| (o.detail, o.budget) = (counters, Some(0.1))),
+                "--rows and --budget",
+            ),
+            (refusal(all(), |o| o.budget = Some(1.5)), "at most 100%"),
+            (
+                refusal(all(), |o| {
+                    o.rows = Rows::Tail {
+                        slower_than: None,
+                        sample: 0,
+                    };
+                    o.raw = Some("x".into());
+                }),
+                "--raw",
             ),
             (
                 refusal(all(), |o| o.content_max = Some(1)),

@@ -13,6 +13,7 @@ use crate::pipeline::Pipeline;
 use crate::plan::Plan;
 use crate::rules::Rules;
 use crate::running::RunningTarget;
+use crate::tail::Tailing;
 use crate::{Control, Observer, Options, RecordError, Summary, Target, meta};
 
 /// How readily the kernel ends the recorder when memory runs out: only where it alone has used
@@ -132,6 +133,9 @@ impl Recorder {
     /// [`RecordError::Command`] when the command does not start, [`RecordError::Probe`] when a
     /// process is not there. Nothing is left of the session then.
     pub fn start(mut self) -> Result<Recording, RecordError> {
+        let tail = self.meta.options.tail.as_ref();
+        let cpus = self.meta.host.cpus;
+        let tailing = Tailing::start(tail, self.plan.rows, cpus, &self.probe)?;
         let started = Instant::now();
         let mut first = Vec::new();
         let target = match self.target {
@@ -156,13 +160,14 @@ impl Recorder {
                 RunningTarget::tasks(filters.open_ended())
             }
         };
+        let counts = self.plan.probe.counters || self.plan.probe.tail;
         let drain = Drain::new(
             self.probe,
             self.pipeline.start()?,
             self.rules,
             self.meta,
             (started, self.duration),
-            self.plan.probe.counters,
+            (counts, tailing),
         );
         Ok(Recording {
             drain,

@@ -58,7 +58,6 @@ impl RulesFeed {
     }
 }
 
-/// The rules at work.
 pub(crate) struct Rules {
     thread: JoinHandle<Diagnosis>,
     found: Receiver<Finding>,

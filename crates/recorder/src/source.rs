@@ -1,6 +1,6 @@
 //! Where records come from: what a recording needs of the probes.
 
-use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::abi::{ShedKey, ShedValue, TailControl};
 use fathom_model::meta::{Hook, Records};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{KernelStats, Losses, Probe, ProbeError};
@@ -15,6 +15,7 @@ pub(crate) trait RecordSource {
     fn losses(&self) -> Result<Losses, ProbeError>;
     fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError>;
     fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError>;
+    fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError>;
     fn records(&self) -> Records;
     fn hooks(&self) -> &[Hook];
     fn ring_peak(&self) -> f64;
@@ -51,6 +52,10 @@ impl RecordSource for Probe {
 
     fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
         Probe::forget_counted(self, keys)
+    }
+
+    fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError> {
+        Probe::set_tail(self, tail)
     }
 
     fn records(&self) -> Records {

@@ -40,7 +40,6 @@ pub(crate) struct Written {
     pub(crate) rows: u64,
     /// Rows that could not be written.
     pub(crate) lost: u64,
-    /// Bytes on disk.
     pub(crate) bytes: u64,
 }
 

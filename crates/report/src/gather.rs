@@ -255,6 +255,29 @@ fn loss(db: &Db, source: &ReportInput<'_>, stored: i64, lost: i64) -> Result<Los
     })
 }
 
+/// What a recording that has rows of some calls only does not tell.
+fn tail_problem(tail: &meta::Tail, loss: &Loss) -> Option<String> {
+    if loss.counted == 0 {
+        return None;
+    }
+    let slow = match tail.slow_ns {
+        Some(ns) => format!("take {} or more", units::duration(i64::try_from(ns).ok()?)),
+        None => "take longer than usual".to_string(),
+    };
+    let sample = match (tail.budget, tail.sample) {
+        (Some(_), _) => "a sample of the others, as --budget allowed".to_string(),
+        (None, 0) => "none of the others".to_string(),
+        (None, sample) => format!("1 in {sample} of the others"),
+    };
+    Some(format!(
+        "{} of {} calls have no row, they were counted: rows are there of calls that {slow}, fail or \
+         wait, and of {sample}; counts, errors, bytes, total and longest times and the histograms \
+         include all calls, percentiles, threads, times and findings do not",
+        units::count(i64::try_from(loss.counted).ok()?),
+        units::count(i64::try_from(loss.seen).ok()?),
+    ))
+}
+
 fn problems(
     source: &ReportInput<'_>,
     session: &SessionSummary,
@@ -268,7 +291,9 @@ fn problems(
                 .into(),
         );
     }
-    if loss.counted > 0 {
+    if let Some(tail) = &source.meta.options.tail {
+        problems.extend(tail_problem(tail, loss));
+    } else if loss.counted > 0 {
         problems.push(
             "recorded with --detail counters: there are no single calls, so no percentiles, \
              errors by name, threads or times; counts, bytes, longest times and the histograms \

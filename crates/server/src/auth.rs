@@ -16,7 +16,6 @@ use crate::token::Token;
 pub(crate) struct Auth {
     pub token: Token,
     pub address: SocketAddr,
-    /// Name of this machine.
     pub host_name: String,
 }
 
@@ -108,7 +107,6 @@ impl Auth {
     }
 }
 
-/// Asks for the token.
 pub(crate) async fn check_token(
     State(guard): State<Arc<Auth>>,
     request: Request,

@@ -26,7 +26,6 @@ pub(crate) struct ErrorAnswer {
     pub error: Problem,
 }
 
-/// An answer that is an error.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
     pub status: StatusCode,

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use crate::error::ApiError;
 
-/// Longest text of a filter.
 const MAX_TEXT: usize = 64 << 10;
 
 /// Which calls are meant: all members that are there must hold, of a list any.

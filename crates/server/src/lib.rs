@@ -23,6 +23,7 @@ mod lock;
 mod page;
 mod selection;
 mod serve;
+mod share;
 mod tables;
 mod token;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use axum::routing::post;
 use fathom_query::Limits;
 use tokio::runtime::Runtime;
 
@@ -46,6 +48,8 @@ use crate::auth::Auth;
 use crate::job::AT_ONCE;
 use crate::library::Library;
 use crate::token::Token;
+
+pub use crate::share::shared_page;
 
 /// Port that is tried first when none was asked for, so that links to the page go on
 /// working.
@@ -65,6 +69,8 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Niceness of the server's threads; `None` keeps the niceness of the process.
     pub nice: Option<i32>,
+    /// Directory with files of panels and queries that the page offers; `None` for none.
+    pub panels: Option<PathBuf>,
 }
 
 /// Why the page is not served.
@@ -73,7 +79,6 @@ pub enum ServerError {
     /// The directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Root {
-        /// The directory.
         path: PathBuf,
         /// The answer of the operating system.
         source: io::Error,
@@ -81,11 +86,13 @@ pub enum ServerError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// The answer of the operating system.
         source: io::Error,
     },
+    /// A session cannot be made a file.
+    #[error("cannot make the page: {0}")]
+    Share(String),
     /// The server's threads cannot be started, or there are no random numbers.
     #[error("cannot start the page's server: {0}")]
     Start(#[from] io::Error),
@@ -138,7 +145,7 @@ impl Server {
                 }
             })
             .build()?;
-        let routes = routes(App::new(library), Arc::new(guard));
+        let routes = routes(App::new(library, options.panels.clone()), Arc::new(guard));
         {
             let _entered = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -207,8 +214,13 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
 }
 
 fn routes(app: App, guard: Arc<Auth>) -> Router {
-    let api =
-        api::routes(Arc::new(app)).layer(from_fn_with_state(guard.clone(), auth::check_token));
+    let answers = api::routes(Arc::new(app));
+    let share = Router::new()
+        .route("/share", post(share::share))
+        .with_state(answers.clone());
+    let api = answers
+        .merge(share)
+        .layer(from_fn_with_state(guard.clone(), auth::check_token));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)

@@ -37,6 +37,14 @@ pub(crate) fn is_built_in() -> bool {
     !FILES.is_empty()
 }
 
+/// A file of the page as text.
+pub(crate) fn text(path: &str) -> Option<String> {
+    let file = FILES.iter().find(|file| file.path == path)?;
+    let mut text = String::with_capacity(file.bytes);
+    GzDecoder::new(file.gzip).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
 /// Any address that is not the API's: a file of the page, or the page itself, which finds
 /// its views in the address's fragment.
 pub(crate) async fn serve(request: Request) -> Response {

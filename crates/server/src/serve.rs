@@ -24,7 +24,6 @@ const CONNECTIONS: usize = 128;
 const FIRST: Duration = Duration::from_secs(5);
 /// Time limit for sending another request, or for idling between two.
 const NEXT: Duration = Duration::from_secs(60);
-/// Bytes of a head.
 const HEAD_BYTES: usize = 128 << 10;
 /// After a failure to take a connection, as with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -11,7 +11,6 @@ use crate::{error, filter};
 const HEAD: &str =
     "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
 
-/// The types of all answers.
 fn answers() -> String {
     let mut all = vec![
         error::Problem::decl(),
@@ -124,6 +123,30 @@ fn layers() -> String {
     )
 }
 
+/// What calls do to stored data, as `fathom_model::kind` has it.
+fn purposes() -> String {
+    use fathom_model::kind::Purpose;
+    let names: Vec<String> = Purpose::ALL
+        .iter()
+        .map(|p| format!("{:?}", p.name()))
+        .collect();
+    let mut rows = String::new();
+    for purpose in Purpose::ALL.into_iter().filter(|p| *p != Purpose::Other) {
+        let calls: Vec<&str> = fathom_model::syscalls::SYSCALLS
+            .iter()
+            .filter(|s| s.kind.purpose() == purpose)
+            .map(|s| s.name)
+            .collect();
+        rows.push_str(&format!("\t{}: {:?},\n", purpose.name(), calls.join(" ")));
+    }
+    format!(
+        "{HEAD}\n/** What a call does to stored data. */\nexport type Purpose = {};\n\
+         \n/** The calls of each purpose, separated by spaces; all others are \"other\". */\n\
+         export const CALLS: Readonly<Record<Exclude<Purpose, \"other\">, string>> = {{\n{rows}}};\n",
+        names.join(" | ")
+    )
+}
+
 /// A file of declarations, with `bigint`s as the numbers that JSON has.
 fn file(begin: &str, declarations: Vec<String>) -> String {
     let mut out = format!("{HEAD}{begin}");
@@ -169,6 +192,11 @@ fn check(name: &str, made: &str) {
 #[test]
 fn the_page_has_the_layers() {
     check("layers.ts", &layers());
+}
+
+#[test]
+fn the_page_has_the_purposes_of_calls() {
+    check("calls.ts", &purposes());
 }
 
 #[test]

@@ -21,7 +21,6 @@ const FOLLOWED: u32 = 500;
 pub(crate) struct View {
     /// Name of its folder.
     pub id: String,
-    /// The session itself.
     pub session: Session,
     /// Idle connections.
     idle: Mutex<Vec<Zoom>>,

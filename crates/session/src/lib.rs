@@ -28,6 +28,8 @@
 //!
 //! [`SessionWriter`] writes a session, [`Session`] reads one.
 
+#![warn(missing_docs)]
+
 mod disk;
 mod error;
 mod format;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use fathom_model::units;
 use fathom_recorder::KeepLimit;
 
@@ -31,9 +31,34 @@ pub struct KeepOptions {
     /// instead of about half a minute
     #[arg(long)]
     pub durable: bool,
+    /// Which calls get a row of their own; the others are counted, exactly
+    #[arg(long, value_enum, default_value = "all")]
+    pub rows: RowsArg,
+    /// With --rows tail: calls are slow that take at least TIME: 250us, 10ms [default: longer
+    /// than about 127 of 128 calls of their name and process on their file]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub slower_than: Option<Duration>,
+    /// With --rows tail: 1 in N of the calls that are neither slow nor failed gets a row, 0: none
+    /// [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub sample: Option<u32>,
+    /// What the recording may cost of the time of all processors, its probes included: 3%. When it
+    /// costs more, fewer calls get a row; session.json says when
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub budget: Option<f64>,
     /// With --detail counters: also count per file
     #[arg(long)]
     pub count_files: bool,
+}
+
+/// Which calls get a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RowsArg {
+    /// All of them
+    All,
+    /// Those that fail, are slow or wait, or in which something else happened in a layer below,
+    /// and a sample of the others
+    Tail,
 }
 
 /// Options of `snapshot`.
@@ -61,6 +86,14 @@ pub struct RepairArgs {
     pub dry_run: bool,
 }
 
+/// A share, 0 to 1, of a number of percent.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
+        _ => Err("not a number of percent above 0 and up to 100".to_string()),
+    }
+}
+
 /// A size or a time, by its unit: M is MiB, m is minutes.
 fn keep_limit(text: &str) -> Result<KeepLimit, String> {
     match text.chars().last() {
@@ -80,6 +113,15 @@ fn keep_limit(text: &str) -> Result<KeepLimit, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn budgets_are_percent() {
+        assert_eq!(percent("3%"), Ok(0.03));
+        assert_eq!(percent("0.5"), Ok(0.005));
+        for text in ["", "0", "-1%", "101%", "NaN", "3%%", "x"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn limits_have_units() {

@@ -22,7 +22,7 @@ use crate::help;
 
 #[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
-pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
+pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};

@@ -36,6 +36,12 @@ pub struct UiArgs {
     /// Do not open the page in a browser
     #[arg(long)]
     pub no_open: bool,
+    /// Directory with panels and queries (*.json, as the page saves them) to show in every session
+    #[arg(long, value_name = "DIR")]
+    pub panels: Option<PathBuf>,
+    /// Open the page at this link ("?s=...&view=..."), as copied from its Share menu
+    #[arg(long, value_name = "LINK")]
+    pub at: Option<String>,
     /// Memory limit of queries, MiB
     #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     pub memory: u64,

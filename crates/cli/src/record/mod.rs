@@ -5,9 +5,11 @@ mod page;
 mod terminal;
 
 use anyhow::anyhow;
-use fathom_recorder::{Content, Detail, Options, RecordError, Recorder, SaveWhen, Signals, Target};
+use fathom_recorder::{
+    Content, Detail, Options, RecordError, Recorder, Rows, SAMPLE, SaveWhen, Signals, Target,
+};
 
-use crate::args::{ContentArg, DetailArg, HashInArg, RecordArgs};
+use crate::args::{ContentArg, DetailArg, HashInArg, RecordArgs, RowsArg};
 use crate::exit::Failure;
 pub use terminal::Terminal;
 
@@ -52,6 +54,18 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
             "--count-files needs --detail counters"
         )));
     }
+    let rows = match keep.rows {
+        RowsArg::All if keep.slower_than.is_some() || keep.sample.is_some() => {
+            return Err(Failure::input(anyhow!(
+                "--slower-than and --sample say which calls get a row: add --rows tail"
+            )));
+        }
+        RowsArg::All => Rows::All,
+        RowsArg::Tail => Rows::Tail {
+            slower_than: keep.slower_than,
+            sample: keep.sample.unwrap_or(SAMPLE),
+        },
+    };
     if args.content != ContentArg::Hash && args.hash_in.is_some() {
         return Err(Failure::input(anyhow!("--hash-in needs --content hash")));
     }
@@ -85,6 +99,8 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
             DetailArg::Fds => Detail::Fds,
             DetailArg::Full => Detail::Full,
         },
+        rows,
+        budget: keep.budget,
         content: match (args.content, args.hash_in) {
             (ContentArg::None, _) => Content::None,
             (ContentArg::Hash, Some(HashInArg::User)) => Content::Send,

@@ -33,6 +33,7 @@ impl Page {
             listen: options.listen,
             memory_bytes: MEMORY_BYTES,
             nice: Some((conditions.nice + NICER).min(19)),
+            panels: None,
         })
         .map_err(Failure::recording)?;
         ui::warn(&server);

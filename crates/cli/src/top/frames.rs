@@ -10,7 +10,6 @@ use fathom_top::{Frame, Tally};
 
 /// A request to the recording thread.
 enum Ask {
-    /// A frame.
     Frame(Sender<Frame>),
     /// The last frame, which includes everything that the kernel has recorded.
     Last(Sender<Frame>),

@@ -109,7 +109,6 @@ const EXAMPLES: usize = 3;
 
 type Window = HashMap<(i32, i32), (Text, Activity)>;
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct BackgroundIoInterference {
     windows: BTreeMap<i64, Window>,
@@ -138,7 +137,6 @@ impl Activity {
         self.bytes + small >= BUSY_BYTES || self.bulk_ns >= BUSY_NS
     }
 
-    /// Adds a small call.
     fn add(&mut self, call: &Call, alike: u64) {
         let known = self.small.iter().position(|small| small.alike == alike);
         let at = known.unwrap_or_else(|| {

@@ -12,7 +12,6 @@ use crate::state::Context;
 use crate::text::{Text, counted};
 use crate::text_key::key_of;
 
-/// Failures in a row.
 const MIN_FAILURES: u64 = 100;
 /// Longest pause between two of them, nanoseconds.
 const MAX_GAP_NS: i64 = 50_000;
@@ -137,7 +136,6 @@ impl Spin {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct BusyRetry {
     /// By thread and descriptor.

@@ -60,7 +60,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "readahead(2); fts_open(3) and GNU find sort by inode for this reason",
 };
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -71,7 +70,6 @@ struct Process {
     waited_ns: i64,
     /// The same by the duration of calls that read from the device.
     reading_ns: i64,
-    /// Threads that waited.
     threads: Vec<i32>,
     /// The directory that all of them lie in.
     directory: Option<String>,
@@ -97,7 +95,6 @@ struct Done {
     completed_at_ns: i64,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ColdSmallFiles {
     processes: Bounded<i32, Process>,

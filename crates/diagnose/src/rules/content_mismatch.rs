@@ -40,7 +40,6 @@ struct Written {
     hash: i64,
 }
 
-/// A file.
 #[derive(Debug, Default)]
 struct File {
     /// Writes by where they begin; overlapped ones are dropped.
@@ -56,7 +55,6 @@ struct File {
 /// Writes of one file that are remembered.
 const MAX_WRITES: usize = 1 << 14;
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ContentMismatch {
     files: Bounded<FileId, File>,

@@ -78,7 +78,6 @@ struct Writes {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct Contention {
     locks: Bounded<(i32, FileId), Locks>,

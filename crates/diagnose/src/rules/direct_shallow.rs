@@ -60,7 +60,6 @@ struct Stream {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct DirectShallow {
     streams: Bounded<(i32, FileId, bool), Stream>,

@@ -66,7 +66,6 @@ struct Opened {
     again: Option<(i64, Example)>,
 }
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -103,7 +102,6 @@ struct Syncing {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct DuplicateOpen {
     threads: Bounded<i32, Thread>,

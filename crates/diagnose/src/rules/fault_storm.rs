@@ -72,7 +72,6 @@ struct Mapping {
     pending: Durations,
     /// Of windows that were storms.
     storm: Durations,
-    /// All of them.
     all: Durations,
     /// Pages touched, by faults of both kinds, and bytes that were read in the course of them.
     touched: Intervals,
@@ -134,7 +133,6 @@ impl Mapping {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct FaultStorm {
     mappings: Bounded<(i32, FileId), Mapping>,

@@ -111,7 +111,6 @@ fn example(opened: &Opened, fd: i32) -> Example {
     }
 }
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -123,7 +122,6 @@ struct Process {
     closed: HashMap<u64, u64>,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct FdLeak {
     processes: Bounded<i32, Process>,

@@ -62,7 +62,6 @@ struct Reader {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct HoleReads {
     readers: Bounded<(i32, FileId), Reader>,

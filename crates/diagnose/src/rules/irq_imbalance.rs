@@ -47,7 +47,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "ReLayTracer, table 1: threads with up to 60 times the interrupts of their peers",
 };
 
-/// A thread.
 #[derive(Debug, Default)]
 struct Thread {
     pid: i32,
@@ -64,7 +63,6 @@ struct Thread {
 /// Sources of interrupts that are distinguished.
 const MAX_NAMES: usize = 32;
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct IrqImbalance {
     threads: Bounded<i32, Thread>,

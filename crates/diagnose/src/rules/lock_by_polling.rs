@@ -170,14 +170,12 @@ impl Lock {
     }
 }
 
-/// The kind of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Name(u64),
     File(FileId),
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct LockByPolling {
     locks: Bounded<Key, Lock>,

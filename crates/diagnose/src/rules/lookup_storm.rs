@@ -43,7 +43,6 @@ static INFO: RuleInfo = RuleInfo {
 /// Processes looking for one path that are tracked separately.
 const MAX_LOOKING: usize = 4;
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -61,7 +60,6 @@ struct Misses {
     cost_ns: i64,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct LookupStorm {
     processes: Bounded<i32, Process>,

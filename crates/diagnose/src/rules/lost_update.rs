@@ -154,7 +154,6 @@ struct Name {
 /// Files that had a name before which are remembered.
 const MAX_OLD: usize = 16;
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct LostUpdate {
     names: Bounded<u64, Name>,

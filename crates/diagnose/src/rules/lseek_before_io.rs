@@ -65,7 +65,6 @@ struct Stream {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct LseekBeforeIo {
     streams: Bounded<(i32, FileId, i32), Stream>,

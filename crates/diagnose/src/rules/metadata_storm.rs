@@ -21,7 +21,6 @@ const MIN_CALLS: u64 = 1_000;
 const MIN_PART: f64 = 0.5;
 /// Calls for each name: more ask the same again, which other rules are about.
 const MAX_SAME: u64 = 20;
-/// Names that are distinguished.
 const MAX_NAMES: u64 = 1_000;
 /// Share of the window that they take.
 const MIN_BUSY: f64 = 0.1;
@@ -102,12 +101,10 @@ impl Calls {
     }
 }
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
     window: i64,
-    /// Calls that only look.
     looks: Calls,
     /// How many make, change or remove something.
     changes: u64,
@@ -189,7 +186,6 @@ fn changes(call: &Call) -> bool {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct MetadataStorm {
     processes: Bounded<i32, Process>,

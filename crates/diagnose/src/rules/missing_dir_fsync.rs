@@ -77,7 +77,6 @@ struct Name {
     example: Option<Example>,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct MissingDirFsync {
     /// Names that wait for their directory.
@@ -92,7 +91,6 @@ pub struct MissingDirFsync {
     made: Bounded<FileId, i32>,
     /// Times that a process gave a durable file a name that was in use.
     replaced: Bounded<i32, u64>,
-    /// Calls so far.
     calls: u64,
 }
 

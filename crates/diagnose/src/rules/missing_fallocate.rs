@@ -92,7 +92,6 @@ impl Growth {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct MissingFallocate {
     files: Bounded<(i32, FileId), Growth>,

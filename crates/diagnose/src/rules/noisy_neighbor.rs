@@ -71,10 +71,8 @@ struct Waiter {
 
 /// Processes that one waits behind, which are distinguished.
 const MAX_HOGS: usize = 64;
-/// Names that are remembered.
 const MAX_NAMES: usize = 4096;
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct NoisyNeighbor {
     devices: HashMap<u64, (String, VecDeque<Done>)>,

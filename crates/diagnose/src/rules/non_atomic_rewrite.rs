@@ -96,7 +96,6 @@ impl Rewrites {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct NonAtomicRewrite {
     files: Bounded<(i32, FileId), Rewrites>,

@@ -13,7 +13,6 @@ use crate::state::{Context, State};
 use crate::stats::Durations;
 use crate::text::Text;
 
-/// Calls that wait.
 const MIN_CALLS: u64 = 100;
 /// Their share of the process's time.
 const MIN_PART: f64 = 0.1;
@@ -42,7 +41,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "ext4(5), discard; fstrim(8)",
 };
 
-/// One process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -51,7 +49,6 @@ struct Process {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct OnlineDiscard {
     /// Discards by the call that submitted them, which has not ended yet.

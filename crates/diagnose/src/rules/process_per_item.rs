@@ -13,7 +13,6 @@ use crate::sql;
 use crate::state::{Context, State};
 use crate::text::list;
 
-/// Processes that one starts.
 const MIN_PROCESSES: usize = 20;
 /// Share of its time, and of theirs, until their programs are loaded.
 const MIN_PART: f64 = 0.2;
@@ -59,7 +58,6 @@ struct Load {
     example: Option<Example>,
 }
 
-/// The processes that a process has started.
 #[derive(Debug, Default)]
 struct Started<'a> {
     count: usize,
@@ -72,7 +70,6 @@ struct Started<'a> {
     pids: BTreeSet<i32>,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ProcessPerItem {
     processes: Bounded<i32, Load>,

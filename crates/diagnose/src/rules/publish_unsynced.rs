@@ -102,7 +102,6 @@ struct Waiting {
     rounds: u64,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct PublishUnsynced {
     made: Bounded<FileId, Made>,

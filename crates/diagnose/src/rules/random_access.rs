@@ -95,7 +95,6 @@ impl Access {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RandomAccess {
     accesses: Bounded<(i32, FileId), Access>,

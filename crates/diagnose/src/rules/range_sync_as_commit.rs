@@ -11,7 +11,6 @@ use crate::sql;
 use crate::state::Context;
 use crate::text::Text;
 
-/// Calls that wait.
 const MIN_CALLS: u64 = 10;
 /// Bytes between two of them on average: who waits for so few means each of them.
 const MAX_MEAN: i64 = 64 << 10;
@@ -50,7 +49,6 @@ struct Commits {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RangeSyncAsCommit {
     files: Bounded<(i32, FileId), Commits>,

@@ -75,7 +75,6 @@ impl Own {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ReadAfterWriteMiss {
     own: Bounded<(i32, FileId), Own>,

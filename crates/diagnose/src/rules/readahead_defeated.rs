@@ -67,7 +67,6 @@ struct Reader {
     missed_bytes: i64,
     /// Waiting reads that go backwards.
     backwards: u64,
-    /// All reads that waited.
     waited_ns: i64,
     seen: Intervals,
     again: i64,
@@ -83,7 +82,6 @@ struct Given {
     bytes: i64,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ReadaheadDefeated {
     readers: Bounded<(i32, FileId), Reader>,

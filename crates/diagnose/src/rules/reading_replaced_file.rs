@@ -54,7 +54,6 @@ struct Reader {
     path: Text,
     /// Empty reads since the path has named a file with new bytes.
     stale: u64,
-    /// That file.
     now: Option<FileId>,
     /// End of the last read, when that was, and whether it gave nothing.
     end: i64,
@@ -81,7 +80,6 @@ impl Reader {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ReadingReplacedFile {
     readers: Bounded<(i32, FileId), Reader>,

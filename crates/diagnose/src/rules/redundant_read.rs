@@ -104,7 +104,6 @@ impl Series {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RedundantRead {
     /// By the name of the processes.

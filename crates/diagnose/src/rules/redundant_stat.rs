@@ -80,7 +80,6 @@ impl Repeats {
     }
 }
 
-/// A process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -122,7 +121,6 @@ struct Last {
     as_fstat: bool,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RedundantStat {
     processes: Bounded<i32, Process>,

@@ -53,7 +53,6 @@ struct Writes {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RedundantWrite {
     writes: Bounded<(i32, FileId), Writes>,

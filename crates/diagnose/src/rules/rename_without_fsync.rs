@@ -64,7 +64,6 @@ const MIN_MOVED: u64 = 2;
 /// Calls that a finding shows.
 const EXAMPLES: usize = 3;
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RenameWithoutFsync {
     targets: Bounded<u64, Target>,

@@ -14,7 +14,6 @@ use crate::text::{Text, counted};
 
 /// Opens a second, in the busiest second.
 const MIN_RATE: u32 = 10;
-/// Opens in all.
 const MIN_OPENS: u64 = 20;
 /// Uses of an opening above which it is the lesser part of the work.
 const MAX_USES: f64 = 8.0;
@@ -60,7 +59,6 @@ struct Openings {
     second: i64,
     in_second: u32,
     most: u32,
-    /// Opens with O_APPEND.
     appending: u64,
     /// Reads, writes, mappings and copies in between.
     uses: u64,
@@ -71,7 +69,6 @@ struct Openings {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RepeatedOpen {
     files: Bounded<(i32, FileId), Openings>,

@@ -72,7 +72,6 @@ struct Skipped {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct RotationOffset {
     readers: Bounded<(i32, u64), Reader>,

@@ -72,7 +72,6 @@ struct Scan {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ScanOutOfOrder {
     scans: Bounded<(i32, FileId), Scan>,

@@ -45,7 +45,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "io_uring(7); Haas, Leis: What Modern NVMe Storage Can Do, and How to Exploit It (VLDB 2023)",
 };
 
-/// One process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -56,7 +55,6 @@ struct Process {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ShallowAsync {
     processes: Bounded<i32, Process>,

@@ -70,7 +70,6 @@ impl Stream {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ShortIo {
     streams: Bounded<(i32, FileId, bool), Stream>,

@@ -109,7 +109,6 @@ impl Stream {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct SmallSequential {
     streams: Bounded<(i32, FileId, bool), Stream>,

@@ -42,7 +42,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "sync(2), fsync(2)",
 };
 
-/// One thread.
 #[derive(Debug, Default)]
 struct Thread {
     pid: i32,
@@ -52,7 +51,6 @@ struct Thread {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct SyncAll {
     threads: Bounded<i32, Thread>,

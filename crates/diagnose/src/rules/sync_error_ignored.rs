@@ -43,7 +43,6 @@ struct Failure {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct SyncErrorIgnored {
     failures: Bounded<(i32, FileId), Failure>,

@@ -188,7 +188,6 @@ impl Syncs {
     }
 }
 
-/// All syncs of a process.
 #[derive(Debug, Default)]
 struct Process {
     /// The name that was synced last.
@@ -234,7 +233,6 @@ impl Process {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct SyncStorm {
     files: Bounded<(i32, FileId), Syncs>,

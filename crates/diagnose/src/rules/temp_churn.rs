@@ -55,7 +55,6 @@ struct Life {
     written: i64,
     syncs: u64,
     writes: u64,
-    /// Descriptors of it.
     descriptors: u64,
     /// Another process had it open too.
     shared: bool,
@@ -77,7 +76,6 @@ struct Churn {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct TempChurn {
     lives: Bounded<FileId, Life>,

@@ -46,7 +46,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "mkstemp(3); open(2), O_TMPFILE; CWE-459",
 };
 
-/// A temporary file.
 #[derive(Debug, Default)]
 struct Temporary {
     /// Process that opened it last.
@@ -57,7 +56,6 @@ struct Temporary {
     example: Option<Example>,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct TempLeak {
     files: Bounded<FileId, Temporary>,

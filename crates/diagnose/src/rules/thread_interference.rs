@@ -63,7 +63,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "EZIOTracer, section 4.3.1: slowdown caused by thread interference (SCI)",
 };
 
-/// The key of similar calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Alike {
     pid: i32,
@@ -88,7 +87,6 @@ struct Overlapped {
     woken_at_ns: i64,
 }
 
-/// A thread.
 #[derive(Debug, Default)]
 struct Thread {
     pid: i32,
@@ -111,7 +109,6 @@ struct Loser<'a> {
     score: f64,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct ThreadInterference {
     threads: Bounded<i32, Thread>,

@@ -54,7 +54,6 @@ struct Use {
     mixed_examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct UnalignedDirectIo {
     files: Bounded<(i32, FileId), Use>,

@@ -120,7 +120,6 @@ impl Copy {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct UserspaceCopy {
     last: Bounded<i32, Vec<LastRead>>,

@@ -26,7 +26,6 @@ const MIN_BYTES: i64 = 256 << 10;
 const MIN_CALLS: u64 = 16;
 /// Writes of parts of pages that had to be read first, from which on they count.
 const MIN_PARTIAL: u64 = 64;
-/// A page, bytes.
 const PAGE: i64 = 4096;
 
 static INFO: RuleInfo = RuleInfo {
@@ -61,7 +60,6 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Block I/O against application I/O; fsync(2); the page cache's read-modify-write",
 };
 
-/// One process.
 #[derive(Debug, Default)]
 struct Process {
     comm: Text,
@@ -75,7 +73,6 @@ struct Process {
     examples: Examples,
 }
 
-/// One process on one file.
 #[derive(Debug, Default)]
 struct File {
     comm: Text,
@@ -89,7 +86,6 @@ struct File {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct WriteAmplification {
     processes: Bounded<i32, Process>,

@@ -100,7 +100,6 @@ impl Failure {
     }
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct WriteErrorIgnored {
     failures: Bounded<(i32, FileId), Failure>,

@@ -53,7 +53,6 @@ struct Cut {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct WritePastTruncation {
     files: Bounded<FileId, Cut>,

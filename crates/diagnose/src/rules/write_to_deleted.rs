@@ -58,7 +58,6 @@ struct Removed {
     examples: Examples,
 }
 
-/// The rule's state.
 #[derive(Debug)]
 pub struct WriteToDeleted {
     files: Bounded<FileId, Removed>,

@@ -28,7 +28,6 @@ pub(crate) struct Scenario {
     strings: StringTable,
     files: FileRows,
     file_strings: StringTable,
-    /// Processes that have ended.
     ended: ProcessRows,
     ended_strings: StringTable,
     ids: HashMap<String, i64>,
@@ -468,7 +467,6 @@ impl Scenario {
         });
     }
 
-    /// A call on a descriptor that fails.
     pub(crate) fn fail(&mut self, syscall: &str, fd: i32, errno: &str) {
         let open = self.fds.get(&(self.pid, fd));
         let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));

@@ -32,17 +32,12 @@ pub struct Description {
 pub struct Opened {
     /// The call.
     pub rid: i64,
-    /// When it began, nanoseconds.
     pub ts_ns: i64,
-    /// Process.
     pub pid: i32,
-    /// Thread.
     pub tid: i32,
-    /// How long it took, nanoseconds.
     pub dur_ns: i64,
     /// Its name.
     pub syscall: Text,
-    /// Path that it opened.
     pub path: Text,
     /// Its flags, in strace's words.
     pub flags: Text,
@@ -140,7 +135,6 @@ impl Descriptors {
         self.processes.get(&pid)?.get(fd)
     }
 
-    /// A description.
     pub fn get(&self, id: DescriptionId) -> Option<&Description> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
@@ -246,7 +240,6 @@ impl Descriptors {
         }
     }
 
-    /// A process has ended.
     pub(crate) fn exit(&mut self, pid: i32) {
         for (_, id) in self.processes.remove(&pid).iter().flat_map(OfProcess::iter) {
             self.release(id);

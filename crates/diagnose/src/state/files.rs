@@ -80,14 +80,11 @@ pub struct FileState {
     pub unlinked: bool,
 }
 
-/// The creator of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Created {
     /// The call.
     pub rid: i64,
-    /// When, nanoseconds.
     pub ts_ns: i64,
-    /// Process.
     pub pid: i32,
 }
 

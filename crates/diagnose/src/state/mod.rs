@@ -18,13 +18,10 @@ pub use syncs::Synced;
 /// A process, as table `processes` has it.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Parent.
     pub ppid: Option<i32>,
-    /// Name.
     pub comm: String,
     /// Name of the executable.
     pub program: String,
-    /// When it began, nanoseconds.
     pub started_at_ns: i64,
     /// When it ended; `None` when it had not.
     pub ended_at_ns: Option<i64>,
@@ -35,9 +32,7 @@ pub struct Process {
 /// The state before a call takes effect.
 #[derive(Debug, Default)]
 pub struct State {
-    /// Files.
     pub files: Files,
-    /// Descriptors.
     pub descriptors: Descriptors,
     processes: HashMap<i32, Process>,
     /// Processes that begin, by the time at which they do.
@@ -50,7 +45,6 @@ pub struct State {
 }
 
 impl State {
-    /// A process.
     pub fn process(&self, pid: i32) -> Option<&Process> {
         self.processes.get(&pid)
     }
@@ -118,7 +112,6 @@ impl State {
         self.next_start = self.starts.keys().next().copied();
     }
 
-    /// The effect of the call.
     pub(crate) fn apply(&mut self, call: &Call, description: Option<DescriptionId>) {
         let open = description.and_then(|id| self.descriptors.get(id));
         self.files.apply(call, Synced::of(call, open));
@@ -140,7 +133,6 @@ pub struct Context<'a> {
     /// Looked up once for all rules.
     open: Option<&'a Description>,
     file: Option<&'a FileState>,
-    /// The file that `file` is.
     id: Option<FileId>,
 }
 

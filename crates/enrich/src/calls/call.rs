@@ -55,7 +55,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// When the call returned.
     #[inline]
     pub(crate) fn ended_at_ns(&self) -> u64 {
         self.record.ts_ns.saturating_add(self.record.dur_ns)

@@ -50,7 +50,6 @@ struct Partial {
     hasher: XxHash64,
 }
 
-/// The content of calls.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     partial: HashMap<u32, Partial>,

@@ -46,7 +46,6 @@ pub(crate) struct Calls {
     words: Labels,
     positions: Positions,
     contents: Contents,
-    /// Memory for a path.
     path: Vec<u8>,
     /// Rows that were made, taken or not.
     made: u64,

@@ -17,7 +17,6 @@ const SEEK_CUR: u32 = 1;
 /// The numbers of a row that follow from the call alone.
 pub(crate) struct Outcome {
     pending: bool,
-    /// The number of the error.
     pub error: Option<i64>,
     pub ret: i64,
     pub size: i64,

@@ -437,7 +437,6 @@ impl Files {
     }
 }
 
-/// The file in a slot.
 fn at(slots: &[Option<File>], slot: u32) -> Option<&File> {
     slots.get(slot as usize).and_then(Option::as_ref)
 }

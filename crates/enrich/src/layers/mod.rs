@@ -46,6 +46,14 @@ pub(crate) struct Ended<'a> {
 }
 
 impl Layers {
+    /// `calls_left_out`: not every call has a record of its own.
+    pub(crate) fn new(calls_left_out: bool) -> Self {
+        Self {
+            requests: Requests::new(calls_left_out),
+            ..Self::default()
+        }
+    }
+
     /// Rows of all tables that were not taken yet.
     #[inline]
     pub(crate) fn pending_rows(&self) -> usize {

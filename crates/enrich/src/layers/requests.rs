@@ -12,6 +12,8 @@ const CHANGED: usize = 1 << 18;
 /// Requests of one thread that are open at most: as many as operations of io_uring
 /// may be on their way.
 const MAX_OPEN: usize = 65_536;
+/// The same where calls are left out: most of those that something refers to never end.
+const MAX_OPEN_LEFT_OUT: usize = 256;
 /// Threads without an open request whose memory is kept.
 const MAX_IDLE: usize = 1024;
 /// Emptied parts that are kept, so that most requests allocate none.
@@ -30,7 +32,6 @@ impl Key {
     }
 }
 
-/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Call,
@@ -60,9 +61,17 @@ pub(crate) struct Requests {
     /// Requests whose own record did not come.
     stale: Vec<Gathered>,
     spare: Vec<Gathered>,
+    calls_left_out: bool,
 }
 
 impl Requests {
+    pub(crate) fn new(calls_left_out: bool) -> Self {
+        Self {
+            calls_left_out,
+            ..Self::default()
+        }
+    }
+
     /// An id that nothing else has.
     pub(crate) fn next(&mut self) -> i64 {
         self.last += 1;
@@ -101,13 +110,18 @@ impl Requests {
             last,
             stale,
             spare,
+            calls_left_out,
             ..
         } = self;
+        let most = match calls_left_out {
+            true => MAX_OPEN_LEFT_OUT,
+            false => MAX_OPEN,
+        };
         let of_thread = open.entry(key.tid).or_default();
         let at = match of_thread.iter().rposition(|open| open.ns == key.ns) {
             Some(at) => at,
             None => {
-                if of_thread.len() >= MAX_OPEN {
+                if of_thread.len() >= most {
                     stale.push(of_thread.remove(0).parts);
                 }
                 *last += 1;

@@ -30,7 +30,6 @@ macro_rules! number {
 pub(super) use {names, number};
 
 pub(super) const O_CREAT: u64 = general::O_CREAT as u64;
-/// The bit of its own that O_TMPFILE has.
 pub(super) const O_TMPFILE_BIT: u64 = general::__O_TMPFILE as u64;
 
 names! {

@@ -27,7 +27,6 @@ use crate::lanes::{Ends, Lanes};
 use crate::row::{Layer, Row};
 use crate::source::Tables;
 
-/// A group of lanes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Group {
     Thread(i32, i32),
@@ -75,7 +74,6 @@ impl Perfetto {
         }
     }
 
-    /// Writes a track's description once.
     fn track(&mut self, uuid: u64, descriptor: impl FnOnce() -> TrackDescriptor) {
         if self.told.insert(uuid) {
             let packet = TracePacket {

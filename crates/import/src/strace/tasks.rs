@@ -20,7 +20,6 @@ pub struct Description {
     pub append: bool,
     /// Path when it was opened.
     pub path: Option<Vec<u8>>,
-    /// The file.
     pub file_id: Option<i64>,
     /// Calls that are moving the position.
     pub moving: u32,
@@ -55,11 +54,9 @@ pub struct Task {
 /// A call of which the log has the beginning.
 #[derive(Clone, Debug)]
 pub struct Pending {
-    /// Its name.
     pub name: Vec<u8>,
     /// The text after the opening bracket.
     pub text: Vec<u8>,
-    /// When it began.
     pub ts_ns: i64,
     /// The description whose position it moves, and how often that was disturbed
     /// before.
@@ -75,11 +72,9 @@ pub struct CloneFlags {
     pub files: bool,
     /// Same directory.
     pub fs: bool,
-    /// Same parent.
     pub parent: bool,
 }
 
-/// All tasks.
 #[derive(Debug, Default)]
 pub struct Tasks {
     tasks: HashMap<i32, Task>,
@@ -117,7 +112,6 @@ impl Task {
         self.table.borrow_mut().insert(fd, slot);
     }
 
-    /// A descriptor was closed.
     pub fn close(&self, fd: i32) {
         self.table.borrow_mut().remove(&fd);
     }
@@ -179,7 +173,6 @@ impl Tasks {
         self.tasks.entry(tid).or_insert_with(|| Task::new(tid, ns))
     }
 
-    /// A task that is known.
     pub fn known(&self, tid: i32) -> Option<&Task> {
         self.tasks.get(&tid)
     }
@@ -216,7 +209,6 @@ impl Tasks {
         }
     }
 
-    /// A thread has ended.
     pub fn ended(&mut self, tid: i32, ns: i64, status: Option<i32>) -> Option<Task> {
         let mut task = self.tasks.remove(&tid)?;
         task.info.ended_at_ns = Some(ns);

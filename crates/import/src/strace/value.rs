@@ -17,7 +17,6 @@ pub struct Answer {
     pub ret: Option<i64>,
     /// The file behind the returned descriptor.
     pub path: Option<Vec<u8>>,
-    /// Nanoseconds, with -T.
     pub dur_ns: Option<i64>,
 }
 

@@ -36,7 +36,6 @@ pub struct FilterArgs {
     pub comm: Vec<OsString>,
     /// Processes.
     pub pid: Vec<String>,
-    /// Threads.
     pub tid: Vec<String>,
     /// Users, by name or number.
     pub uid: Vec<String>,
@@ -46,7 +45,6 @@ pub struct FilterArgs {
     pub container: Vec<String>,
     /// Types of files.
     pub file_type: Vec<String>,
-    /// Only calls that fail.
     pub errors_only: bool,
     /// Only calls that take at least so long.
     pub min_duration: Option<Duration>,
@@ -57,28 +55,17 @@ pub struct FilterArgs {
 pub enum FilterError {
     /// Nothing, or nothing behind `!`.
     #[error("--{option}: the value is empty")]
-    Empty {
-        /// The option.
-        option: &'static str,
-    },
-    /// The value is wrong.
+    Empty { option: &'static str },
     #[error("--{option} {value}: {problem}")]
     Value {
-        /// The option.
         option: &'static str,
-        /// The value.
         value: String,
         /// The problem and its solution.
         problem: String,
     },
     /// One value is asked for and taken away.
     #[error("--{option}: {value} is both included and excluded ('!{value}')")]
-    Contradiction {
-        /// The option.
-        option: &'static str,
-        /// The value.
-        value: String,
-    },
+    Contradiction { option: &'static str, value: String },
     /// The types asked for are all taken away.
     #[error("--file-type: the values exclude every type")]
     NoType,
@@ -120,7 +107,6 @@ impl Filters {
         FILE_TYPES.iter().map(|(name, _)| *name)
     }
 
-    /// No filters.
     pub fn none() -> Self {
         Self {
             config: FilterConfig {

@@ -36,7 +36,6 @@ pub(crate) enum Feature {
     Calls,
     /// Operations of io_uring.
     Uring,
-    /// Operations of AIO.
     Aio,
     /// Page faults on mapped files, and write-back.
     Faults,
@@ -56,7 +55,6 @@ pub(crate) enum Feature {
     Sched,
     /// Call stacks.
     Stacks,
-    /// perf counters.
     Counters,
 }
 

@@ -31,7 +31,6 @@ pub(super) enum At {
     Classic,
     /// The BTF tracepoint that the program's section names, if it has this form.
     Typed {
-        /// Arguments of the tracepoint.
         arguments: usize,
         /// Name of the structure that the first of them points to.
         first: Option<&'static str>,

@@ -30,7 +30,6 @@ pub(crate) struct Object {
     segments: Vec<(u64, u64, u64)>,
 }
 
-/// All of them.
 #[derive(Default)]
 pub(crate) struct Objects {
     list: Vec<Object>,

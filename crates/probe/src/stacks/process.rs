@@ -16,7 +16,6 @@ pub(crate) type Cache = framehop::CacheNative<Policy>;
 /// Mappings with code of one process at most.
 const MAX_MAPPINGS: usize = 4096;
 
-/// Code that is mapped.
 struct Mapping {
     start: u64,
     end: u64,

@@ -33,12 +33,10 @@ pub enum Format {
     Ndjson,
     /// An Arrow IPC stream.
     Arrow,
-    /// A Parquet file.
     Parquet,
 }
 
 impl Format {
-    /// Every format.
     pub const ALL: [Format; 6] = [
         Format::Table,
         Format::Csv,
@@ -250,7 +248,6 @@ fn formatters<'a>(
         .collect()
 }
 
-/// One value as text.
 fn cell(formatter: &ArrayFormatter<'_>, row: usize, into: &mut String) -> Result<(), QueryError> {
     into.clear();
     formatter

@@ -40,7 +40,6 @@ enum Ask {
         threads: u32,
         time: Option<Duration>,
     },
-    /// Run a statement.
     Query(Statement),
 }
 
@@ -63,7 +62,6 @@ pub struct Statement {
 pub enum Form {
     /// For the command line.
     Output {
-        /// The form.
         format: Format,
         /// As [`crate::output::Options::width`].
         width: Option<usize>,
@@ -75,16 +73,12 @@ pub enum Form {
         exact: bool,
     },
     /// For the page: an Arrow IPC stream in the types of [`crate::output::plain`], in one piece.
-    Page {
-        /// Rows at most.
-        max_rows: usize,
-    },
+    Page { max_rows: usize },
 }
 
 /// How a query ended that gave all its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Rows that were written.
     pub rows: u64,
     /// Whether there are more than were asked for.
     pub cut: bool,

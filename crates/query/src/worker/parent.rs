@@ -119,7 +119,6 @@ impl Worker {
         self.killer.clone()
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -137,7 +137,6 @@ impl Buckets {
     }
 }
 
-/// Keys and their numbers.
 #[derive(Default)]
 pub(super) struct Numbers<K> {
     numbers: HashMap<K, u32>,
@@ -160,7 +159,6 @@ impl<K: Clone + Eq + Hash> Numbers<K> {
         number
     }
 
-    /// The key with a number.
     pub(super) fn key(&self, number: u32) -> Option<&K> {
         self.keys.get(number as usize)
     }

@@ -11,10 +11,9 @@ use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
 use super::buckets::{Buckets, Entry, NO_LATENCY, Numbers, Row};
 use super::gather::{Bytes, Gather, Total};
 use super::summed::{Answers, inside, paths};
-use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, rows};
+use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, busy, rows};
 use crate::QueryError;
 
-/// Layer of calls.
 const SYSCALL: &str = "syscall";
 /// Places of the dimensions in the pyramid of table `slices`.
 const LAYER: usize = 0;
@@ -53,6 +52,7 @@ pub(super) fn gather<'a>(
     let of_calls = Request {
         by: By::Nothing,
         latency: true,
+        busy: false,
         ..request.clone()
     };
     let calls = zoom.gather(&of_calls, window, shift)?;
@@ -84,6 +84,9 @@ pub(super) fn gather<'a>(
             gather.longest_may_be_longer(time, &syscall);
         }
     }
+    if request.busy {
+        busy::spread_visits(zoom, request, (window, shift), &mut gather, &syscall)?;
+    }
     Ok(Gathered {
         gather,
         shift,
@@ -102,7 +105,6 @@ struct Answered {
 /// Sums of table `slices`.
 struct Visits {
     layers: Numbers<Arc<str>>,
-    /// Number of layer `syscall`.
     syscall: u32,
     /// By layer, what visits took themselves.
     own: Buckets,

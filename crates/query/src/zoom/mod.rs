@@ -8,6 +8,7 @@
 
 mod answer;
 mod buckets;
+mod busy;
 mod filter;
 mod gather;
 mod layers;
@@ -18,6 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
+use fathom_model::kind::Purpose;
 use fathom_model::tables::FAULTS;
 use fathom_pyramid::{Key, SLICES, SYSCALLS};
 use fathom_session::Session;
@@ -43,13 +45,11 @@ pub enum By {
     /// Not at all.
     #[default]
     Nothing,
-    /// Call.
     Syscall,
-    /// Class of calls.
     Class,
-    /// Thread.
+    /// What calls do to stored data: [`fathom_model::kind::Purpose`].
+    Purpose,
     Thread,
-    /// Process.
     Process,
     /// File. Rows have the page faults on its mappings besides, which are no calls: `faults`
     /// (their number) and `fault_ns` (the time that they took). The pyramid does not hold them:
@@ -79,6 +79,9 @@ pub struct Request {
     pub top: Option<usize>,
     /// Whether to add latency histograms.
     pub latency: bool,
+    /// Whether to add `busy_ns`: the time that calls (by layer: visits) took within each bucket.
+    /// The calls in progress then have rows in all buckets that they last through.
+    pub busy: bool,
     /// Rows that are read at most to have buckets as narrow as asked for where the
     /// pyramid's are wider; above that the answer's are wider. `None` for half
     /// a million, 0 for the pyramid alone.
@@ -104,13 +107,15 @@ pub struct Answer {
     /// Whether the rows of each key contain all its calls. Otherwise some are in the rest: a row of
     /// such a key is `at_least`; a missing row has no mark.
     pub exact: bool,
-    /// One row per bucket and key with calls, ordered by key (most time first) and time: `ts_ns`
-    /// (start of the bucket), the columns of the key, `rest` (whether it combines all other keys),
-    /// `calls`, `errors`, `bytes`, `bytes_read`, `bytes_written` (null if the pyramid answered by
-    /// thread or file, because it does not separate them), `total_ns`, `max_ns`, by file `faults`
-    /// and `fault_ns`, `at_least` (some of the key's calls may be in the rest; by layer, `max_ns`
-    /// may be higher), `latency` (list, entry b counts durations from 2^b to below 2^(b+1) ns; if
-    /// requested).
+    /// One row a bucket and key with calls in it, ordered by key (those with most
+    /// time first) and time: `ts_ns` (beginning of the bucket), the columns of the
+    /// key, `rest` (whether it is all other keys), `calls`, `errors`, `bytes`,
+    /// `bytes_read`, `bytes_written` (null where the pyramid answered by thread or
+    /// file, which does not tell them apart), `total_ns`, `max_ns`, by file `faults` and
+    /// `fault_ns`, `at_least` (some of the key's calls may be in the
+    /// rest; by layer, that `max_ns` may be more), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
+    /// ns; if asked for), `busy_ns` (time within the bucket, whenever the calls began; if asked
+    /// for). Calls shorter than a quarter of a bucket count in the bucket in which they begin.
     pub rows: RecordBatch,
 }
 
@@ -119,7 +124,6 @@ pub struct Zoom {
     db: Db,
     calls: Summed,
     visits: Summed,
-    /// Parts of table `faults`.
     faults: Arc<Vec<Arc<PartTimes>>>,
     names: answer::Names,
 }
@@ -224,6 +228,9 @@ impl Zoom {
             By::Layer => layers::gather(self, request, window, asked)?,
             _ => self.gather(request, window, asked)?,
         };
+        if request.busy && request.by != By::Layer {
+            busy::spread_calls(self, request, &mut gathered)?;
+        }
         let fault_parts = match request.by {
             By::File => self.add_faults(request, &mut gathered)?,
             _ => 0,
@@ -418,6 +425,18 @@ impl Zoom {
 fn align((from, to): (i64, i64), shift: u8) -> (i64, i64) {
     let up = ((to - 1) >> shift) + 1;
     (from >> shift << shift, up << shift)
+}
+
+/// The name of a call's purpose as a key.
+fn purpose_key(syscall: &Key) -> Key {
+    let Key::Text(name) = syscall else {
+        return syscall.clone();
+    };
+    let purpose = fathom_model::syscalls::SYSCALLS
+        .iter()
+        .find(|s| s.name == &**name)
+        .map_or(Purpose::Other, |s| s.kind.purpose());
+    Key::Text(Arc::from(purpose.name()))
 }
 
 /// The name of a class as a key.

@@ -6,7 +6,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use fathom_model::abi::{CallRecord, NO_OFFSET, NO_SIZE, RECORD_CALL, ShedKey, ShedValue};
+use fathom_model::abi::{
+    CallRecord, NO_OFFSET, NO_SIZE, RECORD_CALL, ShedKey, ShedValue, TailControl,
+};
 use fathom_model::meta::{Hook, Records, Save, State};
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::Syscall;
@@ -18,7 +20,6 @@ use crate::pipeline::Pipeline;
 use crate::plan::Plan;
 use crate::{Detail, KeepLimit, Options, SaveWhen, Target, meta};
 
-/// Calls of a name.
 type Calls = (&'static str, usize);
 
 /// Probes that find these calls, one entry per drain; then their tasks end.
@@ -126,6 +127,10 @@ impl RecordSource for Script {
         Ok(())
     }
 
+    fn set_tail(&self, _: &TailControl) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
     fn records(&self) -> Records {
         Records::default()
     }
@@ -167,7 +172,6 @@ const SIGINT: i32 = 2;
 const SIGUSR1: i32 = 10;
 const SIGTERM: i32 = 15;
 
-/// The reports.
 #[derive(Default)]
 struct Reports {
     warnings: Vec<String>,
@@ -237,7 +241,7 @@ fn record_in(
         None,
         meta,
         (Instant::now(), options.duration),
-        plan.probe.counters,
+        (plan.probe.counters, None),
     );
     let mut reports = Reports::default();
     Recorded {

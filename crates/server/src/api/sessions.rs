@@ -186,7 +186,6 @@ pub(crate) struct RecordingCost {
     pub recorder_peak_rss_bytes: Option<u64>,
 }
 
-/// `GET /sessions`.
 pub(crate) async fn list(State(app): State<Shared>) -> Result<Json<Vec<SessionSummary>>, ApiError> {
     let state = app.clone();
     let work = move |stop: &crate::job::Stop| state.summaries.all(&state.library, || stop.check());

@@ -126,6 +126,7 @@ fn density(reader: &Reader, selection: &Selection, window: Window) -> Result<Den
         filter: selection.filter.for_calls(window.from),
         top: Some(MOST_LANES),
         latency: false,
+        busy: false,
         max_rows: Some(MAX_ROWS),
     };
     let answer = reader.zoom.query(&request)?;

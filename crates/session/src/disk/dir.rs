@@ -139,7 +139,6 @@ impl Dir {
         }
     }
 
-    /// Names of what is in it.
     pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&*self.fd)? {

@@ -45,7 +45,6 @@ pub struct PartRange {
 }
 
 impl PartRange {
-    /// A part by itself.
     pub(crate) fn single(number: u64) -> Self {
         Self {
             first: number,

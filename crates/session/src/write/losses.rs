@@ -34,7 +34,6 @@ pub(crate) struct WriteLosses {
     changed: bool,
 }
 
-/// Rows by table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCounts {
     pub(crate) syscalls: u64,
@@ -72,7 +71,6 @@ pub(crate) fn counts(table: &Table) -> bool {
 }
 
 impl WriteLosses {
-    /// Rows counted so far.
     pub(crate) fn counts(&self) -> RowCounts {
         self.counts
     }

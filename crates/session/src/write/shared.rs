@@ -39,7 +39,6 @@ pub(crate) struct Shared {
     pub(crate) keep: Option<Keep>,
     /// Snapshots to make; the compactor makes them because only it removes parts.
     pub(crate) saves: Mutex<Vec<PendingSave>>,
-    /// The thread of the compactor.
     pub(crate) compactor: Mutex<Option<Thread>>,
     meta: Mutex<Meta>,
     /// Held from the look at what `session.json` is to say until it says that, so that an older

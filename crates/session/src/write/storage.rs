@@ -43,7 +43,6 @@ impl Storage {
         self.dir.path()
     }
 
-    /// The directory itself.
     pub(crate) fn folder(&self) -> &Dir {
         &self.dir
     }
@@ -94,7 +93,6 @@ impl Storage {
         })
     }
 
-    /// Writes a whole part.
     pub(crate) fn write_part(
         &self,
         table: &str,
@@ -192,7 +190,6 @@ impl Storage {
         self.reserve_bytes() >= RESERVE_BYTES
     }
 
-    /// Bytes that the reserve has.
     fn reserve_bytes(&self) -> u64 {
         let stat = self.dir.stat(RESERVE_FILE).ok().flatten();
         stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))

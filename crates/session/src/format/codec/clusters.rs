@@ -48,7 +48,6 @@ impl Clusters {
         })
     }
 
-    /// Rows so far.
     pub(crate) fn rows(&self) -> usize {
         self.rows.len()
     }

@@ -12,7 +12,6 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::RowGroupReader;
 
-/// Rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
 /// Entries of a dictionary that are recognized without a hash; a power of two.

@@ -26,7 +26,6 @@ use ints::IntColumn;
 use small::{BoolColumn, ListColumn};
 use strings::StrColumn;
 
-/// Rows of a page.
 const PAGE_ROWS: usize = 1 << 15;
 /// Fewer are in a page whose texts are long: it is in memory several times while it is made.
 const PAGE_TEXT_BYTES: usize = 4 << 20;
@@ -39,7 +38,6 @@ fn page_rows(strings: &StringTable) -> usize {
 
 /// A row group that was encoded.
 pub(crate) struct RowGroup {
-    /// Rows in it.
     pub(crate) rows: usize,
     /// One a column.
     pub(crate) chunks: Vec<Chunk>,
@@ -111,7 +109,6 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// For `table`, whose schema is `schema`.
     pub(crate) fn new(table: &'static Table, schema: SchemaDescPtr) -> Result<Self> {
         let encoder = |column: &fathom_model::tables::Column| match column.ty {
             ColumnType::I64 => ColumnEncoder::Int(IntColumn::new(false, column.nullable)),
