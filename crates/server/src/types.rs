@@ -123,7 +123,7 @@ fn layers() -> String {
     )
 }
 
-/// What calls do to stored data, as `fathom_model::kind` has it.
+/// The effects of calls on stored data, as in `fathom_model::kind`.
 fn purposes() -> String {
     use fathom_model::kind::Purpose;
     let names: Vec<String> = Purpose::ALL

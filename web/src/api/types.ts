@@ -30,7 +30,7 @@ export type Filter = {
   comm?: Array<string>,
   /** Calls. */
   syscall?: Array<string>,
-  /** Classes of calls. */
+  /** Names of classes. */
   class?: Array<string>,
   /** Files, by their ids. */
   file?: Array<number>,
@@ -549,14 +549,14 @@ export type PanelFile = {
 export type RelationColumn = { name: string,
   /** Type in SQL. */
   sql_type: string,
-  /** Whether it may be null; of views that is not known. */
+  /** Whether it may be null; `None` for a view's. */
   nullable: boolean | null,
   /** The meaning of the column. */
   doc: string,
 };
 
 export type Relation = { name: string,
-  /** Whether it is made of others. */
+  /** Whether it is a view. */
   view: boolean,
   /** The meaning of a row. */
   doc: string,

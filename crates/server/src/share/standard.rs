@@ -1,5 +1,5 @@
-//! What a shared file of a whole session holds: the questions that the page asks when its views are
-//! opened, and those about the slowest calls.
+//! The contents of a shared file of a whole session: the answers that the page requests when its
+//! views open, and answers about the slowest calls.
 //!
 //! The test of the page in a browser opens such a file and finds every view complete.
 
@@ -17,7 +17,7 @@ use crate::library::Library;
 use crate::view::Reader;
 use crate::{QUERY_TIME, ServerError};
 
-/// Calls of which all is kept: those that took longest.
+/// Number of calls with full details: the longest ones.
 const SLOWEST: usize = 40;
 /// Files of which the accesses are kept: those with the most bytes, and time.
 const FILES: usize = 6;
@@ -29,7 +29,7 @@ const VIEWS: [&str; 8] = [
     "overview", "timeline", "request", "table", "file", "threads", "layers", "devices",
 ];
 
-/// What these views ask of a session, whatever is in it.
+/// The requests of these views, independent of the session.
 const ALWAYS: [&str; 25] = [
     "",
     "/why",
