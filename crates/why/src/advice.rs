@@ -43,9 +43,9 @@ pub(crate) fn advice(
     total_ns: i64,
 ) -> Option<Sentence> {
     let mut sentence = Sentence::default();
-    // Who has no CPU gains nothing by other I/O.
-    let starved = *cause == Cause::Cpu;
-    let finding = finding_for(findings, group, total_ns).filter(|_| !starved);
+    // A program that waits for a CPU, or for another's requests, gains little by other I/O.
+    let held_up = *cause == Cause::Cpu || other.is_some();
+    let finding = finding_for(findings, group, total_ns).filter(|_| !held_up);
     if let Some(finding) = finding {
         sentence.push(first_sentence(&finding.advice)).push(" (");
         let rule = finding.rule.to_owned();
@@ -68,8 +68,8 @@ pub(crate) fn advice(
         }
         Cause::Queue { device } => {
             sentence.push(format!(
-                "Have fewer requests under way at once: {device} did not work them off faster for \
-                 having more of them queued."
+                "Have fewer requests under way on {device} at once, or larger ones: they wait for \
+                 each other."
             ));
         }
         Cause::Device { device } => {
@@ -143,11 +143,14 @@ pub(crate) fn advice(
 
 /// The first sentence of a text, without its full stop.
 fn first_sentence(text: &str) -> &str {
-    let end = text
-        .match_indices(". ")
-        .map(|(at, _)| at)
-        .find(|at| !text.get(..*at).is_some_and(|head| head.ends_with("e.g")))
-        .unwrap_or(text.len());
+    let ends = |at: usize| {
+        let head = text.get(..at).unwrap_or_default();
+        let next = text.get(at..).and_then(|rest| rest.chars().nth(2));
+        let inside = head.matches('(').count() > head.matches(')').count();
+        !inside && !head.ends_with('.') && next.is_some_and(char::is_uppercase)
+    };
+    let mut stops = text.match_indices(". ").map(|(at, _)| at);
+    let end = stops.find(|at| ends(*at)).unwrap_or(text.len());
     text.get(..end).unwrap_or(text).trim_end_matches('.')
 }
 
@@ -159,6 +162,11 @@ mod tests {
     fn advice_is_cut_at_its_first_sentence() {
         assert_eq!(first_sentence("Do a (x.y). Then b."), "Do a (x.y)");
         assert_eq!(first_sentence("Do a."), "Do a");
+        let nested = "Use one (BEGIN ... COMMIT. Yes) or two, e.g. three. Then stop.";
+        assert_eq!(
+            first_sentence(nested),
+            "Use one (BEGIN ... COMMIT. Yes) or two, e.g. three"
+        );
         assert_eq!(first_sentence(""), "");
     }
 }

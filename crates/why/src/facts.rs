@@ -18,8 +18,10 @@ use crate::scope::Scope;
 const MAX_INTERVALS: i64 = 5_000_000;
 /// Block requests of which it is told what was ahead, those that took the longest.
 const MAX_VICTIMS: usize = 1000;
-/// A group with this share of all time, or of the clock, is the one that the story is about.
+/// A group with this share of all time is the one that the story is about.
 const MOST: f64 = 0.5;
+/// The same of the clock.
+const MOST_OF_CLOCK: f64 = 0.25;
 
 /// The numbers of a story. Times are nanoseconds.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -182,7 +184,7 @@ pub struct Ahead {
     pub comm: String,
     /// The process.
     pub pid: Option<i64>,
-    /// Whether it is a process of the requests that waited.
+    /// Whether it is the process of the request that waited.
     pub own: bool,
     /// Block requests that waited behind any, of those that were looked at.
     pub behind: i64,
@@ -257,7 +259,7 @@ impl Facts {
         };
         let wall_ns = first.wall_ns.unwrap_or(0);
         facts.first_only = first.total_ns as f64 >= facts.total_ns as f64 * MOST
-            || wall_ns as f64 >= facts.span_ns as f64 * MOST;
+            || wall_ns as f64 >= facts.span_ns as f64 * MOST_OF_CLOCK;
         let (focus, of_focus) = match facts.first_only {
             true => (focus_of(first), first.total_ns),
             false => ("true".to_owned(), facts.total_ns),
@@ -581,7 +583,8 @@ fn victims(focus: &str) -> String {
              FROM bios JOIN focus ON bios.rid = focus.rid
              WHERE origin NOT IN ('writeback', 'readahead')),
          victims AS (
-             SELECT block_id, device, any_value(op) AS op, any_value(bytes) AS bytes,
+             SELECT block_id, device, any_value(waited.pid) AS victim_pid,
+                 any_value(op) AS op, any_value(bytes) AS bytes,
                  any_value(coalesce(block.queued_at_ns, block.ts_ns)) AS queued,
                  any_value(issued_at_ns) AS issued, any_value(completed_at_ns) AS completed
              FROM waited JOIN block USING (block_id)
@@ -638,14 +641,14 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
                  SELECT block_id, arg_min(cause_pid, ts_ns) AS cause_pid
                  FROM bios SEMI JOIN near USING (block_id) GROUP BY block_id),
              pairs AS (
-                 SELECT longest.block_id AS victim, near.device, near.bytes,
+                 SELECT longest.block_id AS victim, victim_pid, near.device, near.bytes,
                      coalesce(cause_pid, near.pid) AS pid,
                      if(cause_pid IS NULL OR cause_pid = near.pid, near.comm, NULL) AS comm
                  FROM longest JOIN near ON longest.device = near.device
                      AND near.queued < longest.queued AND near.completed > longest.queued
                  LEFT JOIN causes ON near.block_id = causes.block_id)
              SELECT device, coalesce(process, comm, '') AS comm, pid::BIGINT AS pid,
-                 (pid IN (SELECT pid FROM focus))::INTEGER AS own,
+                 coalesce(pid = victim_pid, false)::INTEGER AS own,
                  (SELECT count(DISTINCT victim) FROM pairs) AS behind,
                  count(*) AS pairs, bounded(sum(bytes)) AS bytes
              FROM pairs LEFT JOIN process_names USING (pid)

@@ -90,7 +90,7 @@ pub fn tell(
         out.push(unknown);
         return out;
     }
-    out.push(cause_sentence(facts, group, total_ns, other, scope));
+    out.push(cause_sentence(facts, group, total_ns, scope));
     out.extend(advice(findings, group, &first.cause, other, total_ns));
     out
 }
@@ -228,7 +228,7 @@ fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sent
     let span = facts.span_ns;
     let of_span = |ns: i64| percent(ns as f64 / span.max(1) as f64);
     let run = match (scope.has_window(), meta.command.is_empty()) {
-        (true, _) => format!("these {}", duration(span)),
+        (true, _) => format!("this window of {}", duration(span)),
         (false, false) => format!("the {} run", duration(span)),
         (false, true) => format!("the {} recording", duration(span)),
     };
@@ -361,13 +361,7 @@ fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
 }
 
 /// What the requests waited for.
-fn cause_sentence(
-    facts: &Facts,
-    group: &Group,
-    total_ns: i64,
-    other: Option<&Ahead>,
-    scope: &Scope,
-) -> Sentence {
+fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) -> Sentence {
     let mut sentence = Sentence::default();
     let share_of = |share: &Share| share.self_ns as f64 / total_ns as f64;
     let whole = match (scope.request.is_some(), facts.first_only) {
@@ -396,6 +390,7 @@ fn cause_sentence(
                 .causes
                 .first()
                 .is_some_and(|first| !is_disk(&first.cause));
+        let other = other_ahead(facts, &share.cause);
         explain(facts, group, &share.cause, other, detail, &mut sentence);
     }
     sentence.push(".");

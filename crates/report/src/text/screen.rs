@@ -66,7 +66,7 @@ impl Page<'_> {
         }
         let total = facts.all.iter().map(|share| share.self_ns).sum::<i64>() as f64;
         let note = format!(
-            "{} in {} requests to storage; requests at the same time add up",
+            "{} in {} requests; overlaps add up",
             duration(facts.total_ns),
             count(facts.requests)
         );
@@ -190,7 +190,8 @@ impl Page<'_> {
             true => line,
             false => self.style.bad(&line),
         };
-        let mut facts = vec![line];
+        self.line(&line);
+        let mut facts = Vec::new();
         if let Some(share) = cost.probe_share {
             facts.push(format!(
                 "probes {} of the program's CPU time",
@@ -203,7 +204,7 @@ impl Page<'_> {
         facts.push(bytes(
             i64::try_from(self.report.storage.bytes).unwrap_or(i64::MAX),
         ));
-        let line = facts.join(" · ");
+        let line = self.style.dim(&facts.join(" · "));
         self.line(&line);
     }
 
