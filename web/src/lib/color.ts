@@ -99,20 +99,20 @@ const FIXED: Partial<Record<Kind, (key: string) => Hsl | undefined>> = {
 
 /** Muted hues for things that have only a name, such as threads and files; neighbors differ in lightness as well. */
 const PALETTE: readonly Hsl[] = [
-	[232, 38, 68],
-	[88, 30, 52],
-	[284, 30, 66],
-	[52, 34, 60],
-	[196, 30, 60],
-	[128, 24, 58],
-	[256, 34, 76],
-	[70, 30, 42],
-	[300, 20, 54],
-	[150, 26, 68],
-	[220, 30, 50],
-	[104, 26, 68],
-	[270, 22, 52],
-	[190, 34, 44],
+	[232, 52, 68],
+	[88, 44, 52],
+	[284, 44, 66],
+	[52, 48, 60],
+	[196, 44, 60],
+	[128, 38, 58],
+	[256, 48, 76],
+	[70, 44, 42],
+	[300, 34, 54],
+	[150, 40, 68],
+	[220, 44, 50],
+	[104, 40, 68],
+	[270, 36, 52],
+	[190, 48, 44],
 ];
 
 /** FNV-1a: stable over sessions, pages and machines. */

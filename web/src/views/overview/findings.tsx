@@ -28,7 +28,7 @@ export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 		>
 			<Shown
 				of={diagnosis}
-				height={98}
+				height={122}
 				empty={(data) => data.calls === 0}
 				emptyTitle="No calls"
 				emptyText="There is nothing to check."

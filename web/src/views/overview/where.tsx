@@ -72,7 +72,7 @@ function Column({ dimension, open }: ColumnProps) {
 	});
 	return (
 		<div className={`where-${dimension.by}`}>
-			<Shown of={tiles} height={ROWS * 24 + 26} empty={(data) => data.rows === 0}>
+			<Shown of={tiles} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
 				{(data) => <Rows dimension={dimension} data={data} open={open} />}
 			</Shown>
 		</div>
