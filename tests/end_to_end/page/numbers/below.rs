@@ -164,7 +164,10 @@ fn meanwhile(recording: &Recording, page: &Page, rid: i64) {
             let got: f64 = values.map(|v| v.as_f64().unwrap() * bucket).sum();
             let expected = rows[0].int(member).unwrap_or(0) as f64;
             // Requests of which a time was not seen may come on top.
-            assert!(got >= expected * 0.999 - 1.0, "{member}: {got} of {expected}");
+            assert!(
+                got >= expected * 0.999 - 1.0,
+                "{member}: {got} of {expected}"
+            );
             if requests == rows[0].int("n").unwrap() as f64 {
                 assert!((got - expected).abs() <= expected * 1e-6 + 1.0, "{member}");
             }
