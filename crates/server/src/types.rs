@@ -6,7 +6,7 @@ use fathom_model::layers::{Layer, Recorded};
 use ts_rs::TS;
 
 use crate::api::types;
-use crate::{error, filter};
+use crate::{error, filter, share};
 
 const HEAD: &str =
     "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
@@ -20,6 +20,7 @@ fn answers() -> String {
         filter::Filter::decl(),
     ];
     all.extend(types::declarations());
+    all.extend([share::Question::decl(), share::ShareRequest::decl()]);
     let row = "\n/** A row of a table: its columns, with times since the start of the recording. */\n\
                export type Row = Record<string, string | number | boolean | null | number[]>;\n";
     file(row, all)

@@ -30,7 +30,7 @@ const VIEWS: [&str; 8] = [
 ];
 
 /// The requests of these views, independent of the session.
-const ALWAYS: [&str; 25] = [
+const ALWAYS: [&str; 26] = [
     "",
     "/why",
     "/why?findings=1",
@@ -55,11 +55,14 @@ const ALWAYS: [&str; 25] = [
     "/layers?mode=requests&limit=4000&sort=-dur_ns",
     "/devices",
     "/cache?pixels=400",
-    TABLE,
+    SLOWEST_ROWS,
+    FIRST_ROWS,
 ];
 
-/// The first rows of the table, slowest first.
-const TABLE: &str = "/events?sort=-dur_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
+/// The first rows of the table, in its two orders.
+const SLOWEST_ROWS: &str = "/events?sort=-dur_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
+    file_offset,bytes,flags,rid&offset=0&limit=256";
+const FIRST_ROWS: &str = "/events?sort=ts_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
     file_offset,bytes,flags,rid&offset=0&limit=256";
 
 /// A session as one HTML file: the page with what its views show, to open without a server.
