@@ -2,21 +2,19 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What is counted.
+/// The unit of the counts.
 #[derive(Clone, Copy)]
 pub enum Unit {
-    /// Rows of a table.
     #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     Rows,
-    /// Bytes of a file.
     Bytes,
 }
 
-/// The bar; invisible where there is no terminal.
+/// The bar; invisible if standard error is not a terminal.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar that says what is done.
+    /// A bar with a description of the work.
     pub fn new(what: &'static str, unit: Unit) -> Self {
         let counts = match unit {
             Unit::Rows => "{human_pos}/{human_len} rows",
@@ -30,7 +28,6 @@ impl Bar {
         Bar(bar)
     }
 
-    /// `done` of `total` is done.
     pub fn set(&self, done: u64, total: u64) {
         if self.0.length() != Some(total) {
             self.0.set_length(total);

@@ -21,14 +21,13 @@ pub enum Event<'a> {
     Call(CallRecord),
     /// The same of one that did something in the page cache.
     CachedCall {
-        /// The call.
         call: CallRecord,
-        /// What it did there.
+        /// Its operation.
         cache: CacheFacts,
     },
     /// An operation of io_uring or AIO that fits a slot.
     Operation {
-        /// What it has in common with a call.
+        /// The fields that it shares with a call.
         call: CallRecord,
         /// `OP_` flags of [`fathom_model::abi`].
         op_flags: u32,
@@ -95,7 +94,7 @@ pub enum Event<'a> {
     Irq(IrqRecord),
     /// Time that a request spent in a part of a file system.
     Span(SpanRecord),
-    /// What counters of perf say of a request.
+    /// Perf counters of a request.
     Counters(CountersRecord),
     /// From where in its program a call was made.
     Stack(StackRecord),
@@ -103,13 +102,9 @@ pub enum Event<'a> {
     Frame {
         /// The fixed part.
         record: FrameRecord,
-        /// Path of the object.
         object: &'a [u8],
-        /// Its build id.
         build_id: &'a [u8],
-        /// Name of the function.
         function: &'a [u8],
-        /// File of its source.
         source: &'a [u8],
     },
     /// A mount in the recorder's mount namespace.
@@ -219,7 +214,7 @@ pub enum DecodeError {
         /// Bytes that there are.
         found: usize,
     },
-    /// The record names a call that this version does not know.
+    /// The record contains a call that this version does not know.
     #[error("the record names call {0}, which this version does not know")]
     Syscall(u16),
     /// The record is of a time that no clock has.
@@ -400,7 +395,7 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
         RECORD_CALL | RECORD_CACHED_CALL | RECORD_OPERATION => {
             known(u16::from_ne_bytes([*s0, *s1]))?;
         }
-        // Their times stand where those of a call stand.
+        // Their times are at the same offsets as a call's.
         RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_SPAN | RECORD_COUNTERS => {}
         0 => return Err(DecodeError::Empty),
         _ => {
@@ -509,7 +504,7 @@ fn short(needed: usize, bytes: &[u8]) -> DecodeError {
     }
 }
 
-/// What follows the fixed part of a record.
+/// The bytes after the fixed part of a record.
 struct Rest<'a> {
     bytes: &'a [u8],
     at: usize,

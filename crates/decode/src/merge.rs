@@ -19,12 +19,10 @@ const SPARE: usize = 64;
 /// Memory of a buffer that is kept: larger ones come from a full ring and seldom.
 const MAX_SPARE_BYTES: usize = 4 << 20;
 
-/// What one kind of ring delivered.
+/// Chunks from one kind of ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingStats {
-    /// Records that were decoded.
     pub records: u64,
-    /// Bytes of all chunks.
     pub bytes: u64,
     /// Records that could not be decoded and were skipped. When the framing
     /// itself is damaged, the rest of the chunk counts as one.
@@ -33,13 +31,12 @@ pub struct RingStats {
     pub damaged_bytes: u64,
 }
 
-/// What went through a [`Merge`].
+/// Counts of the records that went through a [`Merge`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecodeStats {
     /// Slot rings. Everything they carry is a call, so each damaged record is
     /// a lost call.
     pub slot: RingStats,
-    /// Wide rings.
     pub wide: RingStats,
     /// Events that came out behind a later one because they were pushed after
     /// the watermark had passed them.
@@ -171,7 +168,7 @@ impl Merge {
         self.pending
     }
 
-    /// What went through so far.
+    /// The counts so far.
     pub fn stats(&self) -> DecodeStats {
         self.stats
     }
@@ -189,7 +186,6 @@ impl Merge {
         self.drain(key(watermark_ns, false), sink);
     }
 
-    /// Yields all events.
     pub fn drain_all(&mut self, sink: impl FnMut(u32, &Event<'_>)) {
         self.drain(u64::MAX, sink);
     }

@@ -46,19 +46,14 @@ pub struct FileId(pub i64);
 /// One request. Its text belongs to the batch that it came in.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Number of the request.
     pub rid: i64,
     /// Entry, nanoseconds.
     pub ts_ns: i64,
     /// From entry to return, nanoseconds.
     pub dur_ns: i64,
-    /// Process.
     pub pid: i32,
-    /// Thread.
     pub tid: i32,
-    /// Name of the thread.
     pub comm: &'a str,
-    /// What it is for.
     pub kind: Kind,
     /// Its name.
     pub syscall: &'a str,
@@ -69,25 +64,19 @@ pub struct Call<'a> {
     /// Whether it is one whose duration is no time that its thread spent: others were on their way
     /// at the same time, or the thread did not wait for it.
     pub asynchronous: bool,
-    /// What it returned; `None` when it had not.
+    /// Its return value; `None` if it had not returned.
     pub ret: Option<i64>,
-    /// Name of the error.
     pub errno: Option<&'a str>,
-    /// Descriptor.
     pub fd: Option<i32>,
-    /// File.
     pub file: Option<FileId>,
     /// Where in the file.
     pub offset: Option<i64>,
     /// Bytes asked for.
     pub size: Option<i64>,
-    /// Bytes moved.
     pub bytes: Option<i64>,
     /// Flags in strace's words, joined by `|`.
     pub flags: &'a str,
-    /// Path as passed.
     pub path_arg: Option<&'a str>,
-    /// Absolute path.
     pub path: Option<&'a str>,
     /// The second one.
     pub path2: Option<&'a str>,
@@ -111,7 +100,6 @@ struct Ids {
 }
 
 impl<'a> Call<'a> {
-    /// When it returned, nanoseconds.
     pub fn ended_at_ns(&self) -> i64 {
         self.ts_ns.saturating_add(self.dur_ns)
     }
@@ -148,7 +136,6 @@ impl<'a> Call<'a> {
         self.texts.share(self.ids.syscall, self.syscall)
     }
 
-    /// Flags, to keep.
     pub fn flags_text(&self) -> Text {
         self.texts.share(self.ids.flags, self.flags)
     }
@@ -181,7 +168,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The descriptor that the call made: of open, dup and their kin.
+    /// The descriptor that the call created: by open, dup, and their variants.
     pub fn new_fd(&self) -> Option<i32> {
         let makes = match self.kind {
             Kind::Open | Kind::Dup => true,
@@ -213,7 +200,7 @@ pub(crate) fn has_flag(flags: &str, flag: &str) -> bool {
     false
 }
 
-/// What the name of a call says of it.
+/// Properties that follow from the name of a call.
 #[derive(Clone, Copy)]
 struct NameTraits {
     kind: Kind,
@@ -391,7 +378,6 @@ impl<'a> Calls<'a> {
         (id != StrId::NULL).then(|| self.columns.text_of(id))
     }
 
-    /// A row.
     pub(crate) fn call(&self, row: usize) -> Call<'_> {
         let ids = Ids {
             comm: id_at(self.comm, row),

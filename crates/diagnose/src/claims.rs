@@ -8,13 +8,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::call::FileId;
-use crate::finding::{Also, Finding, Group};
-use crate::kind::Kinds;
-use crate::ledger::{Claimable, Times};
-use crate::rule::by_share;
+use crate::finding::{Also, Finding, Group, Severity};
+use crate::ledger::Times;
+use crate::scope::{Files, Scope};
 
-/// Rules that name a cause of what others see. Their findings claim time before those that cost
-/// up to [`CAUSE`] times as much: syncs are why a device writes more than the program.
+/// Rules that name a cause of other findings. Their findings claim time before findings that cost
+/// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program.
 const CAUSES: [&str; 1] = ["sync-storm"];
 /// As above.
 const CAUSE: i64 = 2;
@@ -28,45 +27,6 @@ const MOST: f64 = 0.6;
 /// So does one about a file, when others have claimed this share of all that its requests took: it
 /// cannot mean other ones.
 const HALF: f64 = 0.5;
-
-/// Files whose requests have the time of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Files {
-    /// All, and requests without a file.
-    All,
-    /// This one.
-    One(FileId),
-    /// Those in the directory with this number.
-    In(u64),
-}
-
-/// Requests whose time a finding claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scope {
-    /// Process; `None`: all.
-    pub(crate) pid: Option<i32>,
-    /// Thread; `None`: all of the process.
-    pub(crate) tid: Option<i32>,
-    /// Files.
-    pub(crate) files: Files,
-    /// Kinds of calls.
-    pub(crate) kinds: Kinds,
-}
-
-impl Scope {
-    fn has_thread(&self, pid: i32, tid: i32) -> bool {
-        self.pid.is_none_or(|own| own == pid) && self.tid.is_none_or(|own| own == tid)
-    }
-
-    fn has(&self, sum: &Claimable) -> bool {
-        let files = match self.files {
-            Files::All => true,
-            Files::One(file) => sum.key.file == Some(file),
-            Files::In(directory) => sum.directory == Some(directory),
-        };
-        files && self.has_thread(sum.pid, sum.key.tid) && sum.key.is_of(self.kinds)
-    }
-}
 
 /// A finding's part of a sum or of a thread.
 #[derive(Clone, Copy)]
@@ -86,14 +46,15 @@ struct Book {
     by_pid: BTreeMap<i32, Vec<usize>>,
 }
 
-/// What a finding can have.
+/// The time that a finding can claim.
 struct Claim {
     /// Of sums with their threads, and of threads beyond that, nanoseconds.
     sums: Vec<(usize, usize, i64)>,
     threads: Vec<(usize, i64)>,
-    /// Who has claimed most of the same requests; where that is none, most of the same threads.
+    /// The finding that has claimed most of the same requests; without one, most of the same
+    /// threads.
     owner: Option<usize>,
-    /// The share of the time of these requests that others have claimed.
+    /// The fraction of these requests' time that others have claimed.
     taken: f64,
 }
 
@@ -149,7 +110,7 @@ impl Book {
         threads.binary_search_by_key(&tid, |thread| thread.tid).ok()
     }
 
-    /// What a finding that costs so much can have; `None` when nothing is known of its threads.
+    /// The claimable time of a finding with this cost; `None` if its threads are unknown.
     fn look(&self, scopes: &[Scope], cost: i64) -> Option<Claim> {
         let sums = self.sums_of(scopes);
         // By thread: sums of it, and how much of them is left.
@@ -269,7 +230,7 @@ impl Share {
         }
     }
 
-    /// What a part of the whole gets.
+    /// The share of a part in the whole.
     fn next(&mut self, part: i64) -> i64 {
         self.parts = self.parts.saturating_add(part);
         let until =
@@ -281,8 +242,8 @@ impl Share {
     }
 }
 
-/// Lets findings, the worst first, claim their time; those that say the same as another one are
-/// shown under it. Minor notes have what is left: those that say the same go.
+/// Lets findings, the worst first, claim their time; a finding whose time another one has claimed
+/// is shown under that one. Minor notes get the remaining time, or are dropped.
 pub(crate) fn settle(
     findings: &mut Vec<Finding>,
     minor: &mut Vec<Finding>,
@@ -330,7 +291,7 @@ pub(crate) fn settle(
         book.take(i, &claim);
         finding.cost_ns = Some(own);
         if own < cost && finding.group == Group::Performance {
-            finding.severity = finding.severity.min(by_share(own, span_ns));
+            finding.severity = finding.severity.min(Severity::by_share(own, span_ns));
         }
     }
     minor.retain_mut(|note| {

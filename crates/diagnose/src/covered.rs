@@ -17,7 +17,6 @@ pub(crate) struct Covered {
 }
 
 impl Covered {
-    /// Adds an interval.
     pub(crate) fn add(&mut self, from: i64, to: i64) {
         let mut from = self.summed_until.map_or(from, |until| from.max(until));
         let mut to = to;
@@ -44,7 +43,6 @@ impl Covered {
         }
     }
 
-    /// What they cover, nanoseconds.
     pub(crate) fn ns(&self) -> i64 {
         let recent: i64 = self.recent.iter().map(|(start, end)| end - start).sum();
         self.summed_ns.saturating_add(recent)

@@ -12,11 +12,8 @@ pub(crate) type Span = (i64, i64);
 /// An operation of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
-    /// Its row.
     pub(crate) row: usize,
-    /// Process.
     pub(crate) pid: i32,
-    /// Thread that submitted it.
     pub(crate) tid: i32,
     /// From submission to completion.
     pub(crate) span: Span,
@@ -25,9 +22,7 @@ pub(crate) struct Operation {
 /// A call that submits or waits: `io_uring_enter`, `io_submit`, `io_getevents`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    /// The request.
     pub(crate) rid: i64,
-    /// Thread.
     pub(crate) tid: i32,
     /// From entry to return.
     pub(crate) span: Span,
@@ -41,7 +36,7 @@ pub(crate) fn waits(name: &[u8]) -> bool {
     )
 }
 
-/// What is known of the batches before.
+/// State from earlier batches.
 #[derive(Debug, Default)]
 pub(crate) struct Depth {
     /// The end of the last operation of each process.

@@ -13,7 +13,6 @@ use crate::columns::Columns;
 pub enum Layer {
     /// Rows of `block`, with their `bios`.
     Device,
-    /// Rows of `faults`.
     Fault,
     /// Rows of `irqs`.
     Interrupt,
@@ -22,7 +21,6 @@ pub enum Layer {
 /// A row below the calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Row<'a> {
-    /// A request to a device.
     Device(Request<'a>),
     /// A page fault on a mapped file.
     Fault(Fault<'a>),
@@ -40,28 +38,22 @@ impl Row<'_> {
     }
 }
 
-/// A request to a device that has completed, whoever made it.
+/// A completed block request of any process.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Device.
     pub device: &'a str,
-    /// What it did: `read`, `write`, `flush`.
+    /// The operation: `read`, `write`, `flush`.
     pub op: &'a str,
-    /// Bytes moved.
     pub bytes: i64,
     /// When it was submitted, nanoseconds; `None` when that was not seen.
     pub queued_at_ns: Option<i64>,
     /// When the device got it.
     pub issued_at_ns: Option<i64>,
-    /// When it was completed.
     pub completed_at_ns: i64,
-    /// Process that submitted it.
     pub pid: Option<i32>,
-    /// Thread that submitted it.
     pub tid: Option<i32>,
-    /// Name of that thread.
     pub comm: &'a str,
-    /// What it was made of.
+    /// Its bios.
     pub bios: &'a [Bio],
 }
 
@@ -82,22 +74,17 @@ pub enum Origin {
     Other,
 }
 
-/// What a file system submitted at once.
+/// The unit in which a file system submits I/O.
 #[derive(Clone, Copy, Debug)]
 pub struct Bio {
-    /// Request that caused it.
     pub rid: Option<i64>,
     /// Request in whose course it was submitted.
     pub submit_rid: Option<i64>,
-    /// Its bytes.
     pub bytes: i64,
     /// Where it comes from.
     pub origin: Origin,
-    /// Process that caused it.
     pub cause_pid: Option<i32>,
-    /// Thread that caused it.
     pub cause_tid: Option<i32>,
-    /// Its file.
     pub file: Option<FileId>,
     /// Byte in the file.
     pub offset: Option<i64>,
@@ -106,23 +93,16 @@ pub struct Bio {
 /// A page fault on a mapped file.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault<'a> {
-    /// The request.
     pub rid: i64,
-    /// When, nanoseconds.
     pub ts_ns: i64,
-    /// How long it took, nanoseconds.
     pub dur_ns: i64,
-    /// Process.
     pub pid: i32,
-    /// Thread.
     pub tid: i32,
-    /// Name of the thread.
     pub comm: &'a str,
     /// `read`, `write` or `exec`.
     pub access: &'a str,
     /// Whether the page had to be read, or waited for.
     pub major: bool,
-    /// The file.
     pub file: Option<FileId>,
     /// Byte in the file.
     pub offset: i64,
@@ -133,17 +113,14 @@ pub struct Fault<'a> {
 /// An interrupt that took the CPU in the course of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt<'a> {
-    /// How long, nanoseconds.
     pub dur_ns: i64,
-    /// Process that was interrupted.
     pub pid: i32,
-    /// Thread that was.
     pub tid: i32,
     /// Device, or name of the softirq.
     pub name: &'a str,
 }
 
-/// What was seen below one request.
+/// Events below one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Below {
     /// Pages that were not in memory.
@@ -164,7 +141,7 @@ pub struct Below {
     /// Of which in wait for a thread, which is `waker_tid` of the longest,
     /// nanoseconds.
     pub lock_wait_ns: i64,
-    /// Who ended the longest of these waits.
+    /// The thread that ended the longest of these waits.
     pub waker_tid: i32,
     /// The longest of these waits.
     longest_lock_ns: i64,
@@ -191,9 +168,8 @@ pub(crate) struct Layers {
     bios: HashMap<i64, Vec<Bio>>,
 }
 
-/// Tables of layers with the columns that are read, and the column that tells how far
-/// in time a batch of them reaches. In the order in which batches of one moment are
-/// to be fed.
+/// Tables of layers with the columns to read, and the column that limits a batch in time. In the
+/// order in which batches of one time must be fed.
 pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
     (
         &WAITS,
@@ -259,7 +235,7 @@ pub(crate) fn columns(table: &Table) -> Option<&'static [&'static str]> {
 }
 
 impl Layers {
-    /// What was seen below a request, which has ended.
+    /// Events below a request that has ended.
     pub(crate) fn take(&mut self, rid: i64) -> Below {
         // Most sessions have no layers.
         if self.young.is_empty() && self.old.is_empty() {

@@ -12,13 +12,12 @@ use crate::text_key::key_of;
 
 /// Sums that are kept at the same time.
 const CAPACITY: usize = 1 << 16;
-/// The index behind those of the kinds of calls: page faults.
+/// The index after the kinds of calls: page faults.
 pub(crate) const FAULTS: usize = Kind::COUNT;
 
-/// What requests are added up by.
+/// The key of sums of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// Thread.
     pub(crate) tid: i32,
     /// File; `None` when the request has none, or its file had no room.
     pub(crate) file: Option<FileId>,
@@ -26,7 +25,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Whether it is of one of these kinds; page faults are when all are.
+    /// Whether it belongs to one of these kinds; page faults belong if all kinds are given.
     pub(crate) fn is_of(&self, kinds: Kinds) -> bool {
         kinds.has_index(self.kind) || kinds == Kinds::ALL
     }
@@ -44,7 +43,7 @@ struct Sum {
     spent: Spent,
 }
 
-/// What a thread itself spent: without asynchronous operations.
+/// The time of a thread itself: without asynchronous operations.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     ns: i64,
@@ -182,7 +181,7 @@ impl Ledger {
         }
     }
 
-    /// What there is to claim.
+    /// The claimable time.
     pub(crate) fn times(&self, state: &State) -> Times {
         let mut sums: Vec<Claimable> = self
             .sums
@@ -224,9 +223,7 @@ impl Ledger {
 /// Requests of one thread, file and kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Claimable {
-    /// Which they are.
     pub(crate) key: Key,
-    /// Process.
     pub(crate) pid: i32,
     /// Their time that no finding has claimed, nanoseconds.
     pub(crate) left_ns: i64,
@@ -236,18 +233,15 @@ pub(crate) struct Claimable {
     pub(crate) waited_ns: i64,
     /// How many these are.
     pub(crate) calls: i64,
-    /// Bytes that they moved.
     pub(crate) bytes: i64,
     /// Number of the directory that the file is in.
     pub(crate) directory: Option<u64>,
 }
 
-/// A thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
     /// Its number.
     pub(crate) tid: i32,
-    /// Process.
     pub(crate) pid: i32,
     /// Its time in the recording that no finding has claimed, nanoseconds.
     pub(crate) left_ns: i64,
@@ -258,7 +252,6 @@ pub(crate) struct Thread {
 pub(crate) struct Times {
     /// Requests, by thread, file and kind.
     pub(crate) sums: Vec<Claimable>,
-    /// Threads, by their numbers.
     pub(crate) threads: Vec<Thread>,
     /// Whether some sums have lost their files.
     pub(crate) coarse: bool,

@@ -33,9 +33,12 @@ mod pages;
 mod readers;
 mod rule;
 mod rules;
+mod run;
 #[cfg(test)]
 mod scenario;
+mod scope;
 mod session;
+mod site;
 mod sql;
 pub mod state;
 mod stats;
@@ -49,7 +52,7 @@ pub use cached_diagnosis::{
     CachedDiagnosis, NoticedDiagnosis, cached, diagnose_latest, diagnose_once,
 };
 pub use call::{Call, FileId};
-pub use code::Site;
+
 pub use engine::{Diagnosis, Engine, More};
 use fathom_model::kind;
 pub use fathom_model::kind::{Kind, Kinds};
@@ -61,5 +64,6 @@ pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};
 pub use rules::catalog;
 pub use session::{DiagnoseError, diagnose, diagnose_while};
+pub use site::Site;
 pub use summary::{Activity, Part, Summary};
 pub use text::Text;

@@ -7,15 +7,14 @@ use fathom_model::units;
 use crate::finding::{EXAMPLES, Finding, Group, Severity};
 use crate::kind::Kinds;
 use crate::names::{directory, role};
-use crate::rule::{Run, by_share, number};
+use crate::rule::{Run, number};
 
-/// Files of one directory from which on they are told by their number.
+/// Number of files in one directory from which on they are counted instead of named.
 const MANY_FILES: usize = 10;
 /// Files and threads that a query names one by one.
 const MAX_NAMED: usize = 256;
 
-/// A name with its digits left out: `/data/#.sst` of `/data/000123.sst`. Those of the directory
-/// stay.
+/// A name without its digits: `/data/#.sst` of `/data/000123.sst`. Digits of the directory stay.
 fn pattern(path: &str) -> String {
     let (directory, name) = match path.rfind('/') {
         Some(at) => path.split_at(at),
@@ -216,7 +215,7 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
         .saturating_mul(threads.len().max(processes.len()).max(1) as i64);
     first.cost_ns = cost.map(|cost| cost.min(most));
     first.severity = match first.cost_ns {
-        Some(cost) => severity.max(Some(by_share(cost, run.span_ns))),
+        Some(cost) => severity.max(Some(Severity::by_share(cost, run.span_ns))),
         None => severity,
     }
     .unwrap_or(Severity::Low);
@@ -228,7 +227,7 @@ fn list<T: ToString>(query: &str, column: &str, one: &str, all: &BTreeSet<T>) ->
     let values: Vec<String> = all.iter().take(MAX_NAMED).map(T::to_string).collect();
     let wanted = format!("{column} = {one} ");
     let several = format!("{column} IN ({}) ", values.join(", "));
-    // A space tells where the number ends.
+    // A space marks the end of the number.
     format!("{query} ")
         .replacen(&wanted, &several, 1)
         .trim_end()

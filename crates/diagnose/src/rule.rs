@@ -1,12 +1,13 @@
-//! What a rule is.
+//! The interface of a rule.
 
 use crate::aliases::aliases;
 use crate::call::{Call, FileId};
-use crate::claims::{Files, Scope};
 use crate::finding::{Confidence, Evidence, Example, Finding, Group, Severity, Subject};
 use crate::kind::{Kind, Kinds};
 use crate::known::known;
 use crate::layers::{Layer, Row};
+pub use crate::run::{MIN_SHARE, Run};
+use crate::scope::{Files, Scope};
 use crate::state::{Context, State};
 use crate::text_key::key_of;
 
@@ -19,37 +20,34 @@ pub enum Input {
     Content,
     /// Lookups in the page cache.
     Cache,
-    /// Page faults.
     Faults,
     /// Requests to devices.
     Block,
     /// Times off the CPU.
     Waits,
-    /// Interrupts.
     Interrupts,
 }
 
-/// What a rule says of itself: the page of the rule is made from it.
+/// The texts of a rule, from which its page is generated.
 #[derive(Debug)]
 pub struct RuleInfo {
-    /// Id.
     pub id: &'static str,
-    /// What it is about, in a few words.
+    /// Its subject, in a few words.
     pub name: &'static str,
     /// Correctness or performance.
     pub group: Group,
-    /// What it cannot do without.
+    /// The data that it requires.
     pub needs: &'static [Input],
     /// Whether it looks at which calls are made, on what and in which order, so that it depends on
     /// times only by what these calls cost together.
     pub about_calls: bool,
-    /// What is wrong, and why that matters.
+    /// The problem, and why it matters.
     pub what: &'static str,
     /// When it fires: thresholds with their reasons.
     pub when: &'static str,
     /// How the cost is estimated; empty where time is not the matter.
     pub cost: &'static str,
-    /// What to call instead.
+    /// The fix.
     pub advice: &'static str,
     /// When not to follow the advice.
     pub not_when: &'static str,
@@ -71,13 +69,11 @@ impl RuleInfo {
 /// A rule: it sees every call of the kinds that it asks for, in the order in which
 /// they returned, before the call has its effect on the state.
 pub trait Rule: Send {
-    /// What it says of itself.
     fn info(&self) -> &'static RuleInfo;
 
     /// Kinds of calls that it looks at.
     fn kinds(&self) -> Kinds;
 
-    /// Looks at a call.
     fn call(&mut self, call: &Call, context: &Context);
 
     /// Rows below the calls that it looks at one by one.
@@ -85,58 +81,12 @@ pub trait Rule: Send {
         &[]
     }
 
-    /// Looks at such a row. Those of a time come before the calls of that time, but
-    /// not in order with them, and somewhat earlier perhaps.
+    /// Examines such a row. Rows of a time come before the calls of that time, but not in order
+    /// with them, and possibly somewhat earlier.
     fn row(&mut self, _: &Row, _: &State) {}
 
-    /// What it has found so far.
+    /// The findings so far.
     fn findings(&self, run: &Run, out: &mut Vec<Found>);
-}
-
-/// The recording as a whole.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
-    /// Files, descriptors, processes as they are now.
-    pub state: &'a State,
-    /// How long was recorded, nanoseconds.
-    pub span_ns: i64,
-    /// Share of that from which on a loss is worth a word.
-    pub min_share: f64,
-}
-
-/// Below this share of the recorded time a performance finding is not worth a
-/// word.
-pub const MIN_SHARE: f64 = 0.01;
-/// Below this share it is not even a minor note.
-pub(crate) const MINOR_SHARE: f64 = 0.001;
-
-impl Run<'_> {
-    /// Whether a loss is worth a word: 1 % of the recorded time.
-    pub fn matters(&self, cost_ns: i64) -> bool {
-        self.matters_from(cost_ns, MIN_SHARE)
-    }
-
-    /// The same of a rule whose findings begin at another share of the recorded time.
-    pub fn matters_from(&self, cost_ns: i64, share: f64) -> bool {
-        let share = share * self.min_share / MIN_SHARE;
-        cost_ns > 0 && cost_ns as f64 >= self.span_ns as f64 * share
-    }
-
-    /// How long a process ran within the recording, nanoseconds.
-    pub fn lifetime_ns(&self, pid: i32) -> i64 {
-        let now = self.state.now_ns();
-        let began = now.saturating_sub(self.state.span_ns());
-        let process = self.state.process(pid);
-        let start = process.map_or(began, |p| p.started_at_ns.max(began));
-        let end = process.and_then(|p| p.ended_at_ns).unwrap_or(now);
-        end.saturating_sub(start)
-    }
-
-    /// Name of a process, for a sentence.
-    pub fn comm(&self, pid: i32) -> String {
-        let process = self.state.process(pid);
-        process.map_or_else(String::new, |p| p.comm.clone())
-    }
 }
 
 /// Which requests have the time that a finding says it costs.
@@ -156,7 +106,7 @@ enum CostFiles {
 }
 
 impl Costs {
-    /// Requests of these kinds, where the rule looks at others too.
+    /// Requests of these kinds, if the rule examines others, too.
     pub fn of(kinds: &[Kind]) -> Self {
         Self {
             kinds: Kinds::of(kinds),
@@ -170,7 +120,6 @@ impl Costs {
         self
     }
 
-    /// On these files.
     pub fn of_files(mut self, files: Vec<FileId>) -> Self {
         self.files = CostFiles::These(files);
         self
@@ -197,19 +146,18 @@ impl Costs {
     }
 }
 
-/// What a rule found about one subject; the engine adds what all findings have.
+/// The finding of a rule about one subject; the engine adds the common fields.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Severity of a correctness finding; those of performance follow from the
-    /// cost.
+    /// Severity of a finding about correctness; the severity of others follows from the cost.
     pub severity: Option<Severity>,
-    /// What the run would have saved, nanoseconds.
+    /// Estimated savings, nanoseconds.
     pub cost_ns: Option<i64>,
     /// Whose time that is, where the subject and the rule's kinds do not say.
     pub costs: Costs,
-    /// What happens, in one sentence with the numbers.
+    /// The finding in one sentence with its numbers.
     pub title: String,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// The numbers.
     pub evidence: Vec<Evidence>,
@@ -217,32 +165,18 @@ pub struct Found {
     pub examples: Vec<Example>,
     /// SQL that lists all such calls.
     pub query: String,
-    /// What to do in this case, where the rule's own advice is not enough.
+    /// Specific advice, if the rule's own is not sufficient.
     pub advice: Option<String>,
-    /// What weakens it.
+    /// Reasons for low confidence.
     pub caveats: Vec<String>,
     /// Whether it rests on a call that was not seen: then calls that were lost or
     /// left out make it unsure.
     pub rests_on_absence: bool,
 }
 
-/// Loss from which on a finding is high, and medium, as shares of the recording.
-const HIGH_SHARE: f64 = 0.10;
-const MEDIUM_SHARE: f64 = 0.03;
-
-/// How bad a loss of time is.
-pub(crate) fn by_share(cost_ns: i64, span_ns: i64) -> Severity {
-    match cost_ns as f64 / span_ns.max(1) as f64 {
-        s if s >= HIGH_SHARE => Severity::High,
-        s if s >= MEDIUM_SHARE => Severity::Medium,
-        _ => Severity::Low,
-    }
-}
-
 impl Found {
-    /// The whole finding.
     pub(crate) fn finish(self, info: &'static RuleInfo, kinds: Kinds, run: &Run) -> Finding {
-        let by_time = by_share(self.cost_ns.unwrap_or(0), run.span_ns);
+        let by_time = Severity::by_share(self.cost_ns.unwrap_or(0), run.span_ns);
         let scopes = self.costs.scopes(&self.subject, kinds);
         let mut caveats = self.caveats;
         if self.rests_on_absence && run.state.has_gaps() {
@@ -296,7 +230,6 @@ impl Found {
     }
 }
 
-/// One number of evidence.
 pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
     Evidence {
         name: name.into(),
@@ -304,7 +237,6 @@ pub fn evidence(name: &'static str, value: impl Into<f64>) -> Evidence {
     }
 }
 
-/// One count of evidence.
 pub fn number(name: &'static str, value: i64) -> Evidence {
     Evidence {
         name: name.into(),

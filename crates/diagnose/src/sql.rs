@@ -1,6 +1,5 @@
 //! Pieces of the SQL with which a finding lists its calls.
 
-/// A string literal.
 pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

@@ -59,13 +59,13 @@ pub struct Summary {
     pub parts: Vec<Part>,
 }
 
-/// What a program did with storage.
+/// A program's use of storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Part {
     /// Name of its processes.
     pub comm: String,
-    /// What it did.
+    /// Its activity.
     pub activity: Activity,
     /// In how much of the run one of its threads at least did that, nanoseconds.
     pub wall_ns: i64,
@@ -78,13 +78,13 @@ pub struct Part {
     pub calls: i64,
     /// Bytes that they moved.
     pub bytes: i64,
-    /// Names of files with time of it; those of calls by path are not known.
+    /// Names of files with their time; files of calls by path are unknown.
     pub files: i64,
     /// The file with most of the time.
     pub path: Option<String>,
 }
 
-/// What calls are for, in words of their time.
+/// The purpose of calls, in the words for their time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -125,7 +125,7 @@ impl Activity {
         ]
     };
 
-    /// That of the calls of a kind.
+    /// The activity of calls of a kind.
     pub fn of(kind: Kind) -> Self {
         use Kind::*;
         match kind {
@@ -181,7 +181,6 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Adds a call.
     pub(crate) fn call(&mut self, call: &Call, file: Option<&FileState>, state: &State) {
         if !is_storage(call.kind, file) {
             if call.file.is_none() && call.kind.is_data() {
@@ -269,7 +268,7 @@ fn name_of(pid: i32, state: &State) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// What a summary says besides numbers.
+/// The text of a summary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recorded {
     /// Whether a command was recorded, from its beginning to its end.
@@ -489,7 +488,7 @@ fn sentences(
     out
 }
 
-/// What a program did, with its name before it: `waited for the disk to make a durable, 3 calls`.
+/// A program's activity, with its name: `waited for the disk to make a durable, 3 calls`.
 fn phrase(part: &Part, files: &Files, state: &State) -> String {
     let top = files.top();
     let file = top.and_then(|(_, id, _)| state.files.get(id));
@@ -575,7 +574,7 @@ fn many(part: &Part, files: &Files, state: &State) -> String {
     {
         return format!("{number}, mostly {name}");
     }
-    // Those that have nearly all of the time: each program reads its libraries, too.
+    // Files that have nearly all of the time: each program also reads its libraries.
     let (mut costly, mut ns) = (0, 0);
     for (_, (_, sum)) in &sums {
         if ns as f64 >= part.thread_ns as f64 * NEARLY_ALL {
@@ -603,7 +602,7 @@ fn many(part: &Part, files: &Files, state: &State) -> String {
     }
 }
 
-/// The deepest directory that has all of these in or below it; `None` when that is the root.
+/// The deepest directory that contains all of the paths; `None` if that is the root.
 fn common<'a>(directories: &BTreeSet<&'a str>) -> Option<&'a str> {
     let (first, last) = (directories.first()?, directories.last()?);
     let mut end = 0;

@@ -8,7 +8,6 @@ const SPANS: usize = 32;
 pub(crate) struct UnderWay {
     /// The last times, apart from each other and in order.
     spans: Vec<(i64, i64)>,
-    /// The ones before, nanoseconds.
     before_ns: i64,
 }
 
@@ -25,7 +24,6 @@ impl UnderWay {
         self.spans.push(span);
     }
 
-    /// All of it, nanoseconds.
     pub(crate) fn ns(&self) -> i64 {
         self.spans.iter().copied().fold(self.before_ns, longer)
     }

@@ -31,7 +31,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// That of a quantile, where there are calls enough beyond it.
+    /// The spread of a quantile, if there are enough calls beyond it.
     pub(crate) fn quantile(&self, index: usize) -> Option<f64> {
         let (q, error) = (QUANTILES.get(index)?, self.quantiles.get(index)?);
         (self.calls as f64 * (1.0 - q) >= MIN_BEYOND).then_some(*error)
@@ -84,7 +84,6 @@ pub(crate) fn bucket_ln() -> f64 {
     std::f64::consts::LN_2 / f64::from(STEPS)
 }
 
-/// Logarithm of a quantile.
 pub(crate) fn quantile(hist: &BTreeMap<i32, u64>, q: f64) -> f64 {
     let total: u64 = hist.values().sum();
     let rank = (total as f64 * q).ceil().max(1.0) as u64;

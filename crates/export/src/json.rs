@@ -29,7 +29,6 @@ pub(crate) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Begins one.
     pub fn begin(out: &'a mut String) -> Self {
         out.push('{');
         Object { out, empty: true }
@@ -74,7 +73,6 @@ impl<'a> Object<'a> {
         let _ = write!(self.out, "{sign}{}.{:03}", ns / 1000, ns % 1000);
     }
 
-    /// Ends it.
     pub fn end(self) {
         self.out.push('}');
     }

@@ -5,10 +5,8 @@ use arrow::datatypes::{Int32Type, Int64Type};
 
 use crate::error::{ExportError, Result};
 
-/// The layer of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
-    /// A system call.
     Call,
     /// An operation of io_uring or AIO.
     Operation,
@@ -33,7 +31,6 @@ macro_rules! rows {
         }
 
         impl<'a> Columns<'a> {
-            /// The columns of `batch`.
             pub fn new(batch: &'a RecordBatch) -> Result<Self> {
                 Ok(Self { $($field: {
                     let column = batch.column_by_name($name).ok_or(ExportError::Column($name))?;
@@ -47,8 +44,8 @@ macro_rules! rows {
             }
         }
 
-        /// One row. Members are those of table `syscalls`; `layer` tells what of them
-        /// a row of another table has.
+        /// One row. Its members are the columns of table `syscalls`; `layer` says which of them a
+        /// row of another table has.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct Row<'a> {
             $(pub $field: Option<$value>,)*
@@ -89,7 +86,6 @@ rows! {
 }
 
 impl Row<'_> {
-    /// Which layer the row is of.
     pub fn layer(&self) -> Layer {
         match self.layer {
             Some("fault") => Layer::Fault,
@@ -101,7 +97,6 @@ impl Row<'_> {
         }
     }
 
-    /// When it began.
     pub fn started_at_ns(&self) -> i64 {
         self.ts_ns.unwrap_or(0)
     }

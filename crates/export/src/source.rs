@@ -1,9 +1,8 @@
 //! Rows of a session as they are asked for, in memory that does not grow with
 //! their number.
 //!
-//! The database could sort all rows only in memory, so rows in order of time are
-//! fetched window by window: a histogram of their times, which is small, tells
-//! windows with a bounded number of rows.
+//! The database could sort all rows only in memory, so rows are fetched window by window in order
+//! of time: a small histogram of their times gives windows with a bounded number of rows.
 
 use std::ops::Range;
 
@@ -36,7 +35,6 @@ pub struct Selection {
 pub(crate) enum Tables {
     /// Table `syscalls`.
     Calls,
-    /// And page faults.
     CallsAndFaults,
     /// And page faults, write-back and requests to devices, where there are any.
     All,
@@ -85,13 +83,12 @@ impl<'db> SessionRows<'db> {
         })
     }
 
-    /// Rows that are wanted.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Gives every row to `take`, in the order in which they began; of rows that began at once
-    /// the longer ones first, so that what lies within another comes behind it.
+    /// Gives every row to `take`, in the order in which they started; of rows with the same start
+    /// the longest comes first, so that a nested slice comes after the slice that contains it.
     pub fn each(&self, mut take: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
         for window in self.windows()? {
             let sql = format!(
@@ -355,7 +352,6 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
     Ok(parts)
 }
 
-/// Rows of integers.
 fn integers(db: &Db, sql: &str, mut take: impl FnMut(&[Option<i64>])) -> Result<()> {
     use arrow::array::{Array, AsArray};
     use arrow::datatypes::Int64Type;

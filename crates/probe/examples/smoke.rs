@@ -98,6 +98,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         counters.seen,
         probe.ring_peak()
     );
-    println!("{:?} ns a call", counters.ns_per_call());
+    println!("{:?} ns per call", counters.ns_per_call());
     Ok(())
 }

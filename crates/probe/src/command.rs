@@ -11,7 +11,6 @@ use crate::error::SpawnError;
 use crate::terminal;
 use crate::user::User;
 
-/// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandExit(ExitStatus);
 
@@ -29,14 +28,13 @@ impl CommandExit {
     }
 }
 
-/// What the command is to find as it would without fathom.
+/// State that the command must find as it would without fathom.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// Run it as another user, in that user's environment.
     pub user: Option<User>,
     /// In fathom's environment all the same.
     pub preserve_environment: bool,
-    /// Its signal mask.
     pub mask: libc::sigset_t,
     /// Its priority.
     pub nice: i32,
@@ -44,7 +42,6 @@ pub struct Conditions {
     pub oom_score: Option<i32>,
 }
 
-/// A running command.
 pub struct Command {
     child: Child,
     pidfd: OwnedFd,
@@ -118,8 +115,8 @@ impl Command {
                 ))
             });
         }
-        // spawn() returns when the program is executed, which waits for what
-        // is done here: so it runs beside.
+        // spawn() returns when the program is executed, and the program waits for this thread's
+        // work. So spawn() runs in a separate thread.
         let spawning = std::thread::spawn(move || command.spawn());
         let mut pid = [0; 4];
         let prepared = match pid_reader.read_exact(&mut pid) {
@@ -153,7 +150,6 @@ impl Command {
         }
     }
 
-    /// Process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -173,7 +169,6 @@ impl Command {
         Ok(CommandExit(self.child.wait()?))
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: i32) {
         // SAFETY: the process is ours and not yet waited for, so the id is its
         // own; a failure means that it has ended.
@@ -210,6 +205,6 @@ fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

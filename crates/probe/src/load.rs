@@ -51,8 +51,8 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
 
     let features = Features::read()?;
     let rings = wide_ring_maps(cpus, wide_bytes)?;
-    // The newest programs that fit; older ones when the kernel refuses them
-    // all the same. What it says of the first is what counts.
+    // The newest programs that fit; older ones if the kernel still refuses them. The error of the
+    // first attempt is the one to report.
     let mut refused = None;
     let (perf_counters, asked) = options.perf_counters.there(cpus);
     let room = Room {
@@ -208,7 +208,6 @@ fn configure(
 pub(crate) struct Room {
     /// Processors that the machine may have.
     pub(crate) cpus: usize,
-    /// Slots a CPU.
     pub(crate) per_cpu: usize,
     /// Bytes of the wide ring of a CPU.
     pub(crate) wide_bytes: u32,
@@ -301,7 +300,7 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     for layer in options.layers.iter() {
         wanted.extend(Feature::of_layer(layer));
     }
-    // Direct I/O tells of which operation a request to a device is.
+    // Direct I/O identifies the operation that a block request belongs to.
     if options.layers.has(Layer::Block) {
         wanted.push(Feature::Fs);
     }
@@ -361,7 +360,7 @@ fn try_variant(
     }
     if std::env::var_os("FATHOM_LIBBPF").is_some() {
         for mut program in open.progs_mut() {
-            // What the verifier had to do, in its log.
+            // The verifier's statistics, in its log.
             program.set_log_level(4);
         }
     }
@@ -377,7 +376,7 @@ fn try_variant(
     })
 }
 
-/// How the choice of programs stands in the session.
+/// The choice of programs in the metadata of the session.
 fn programs(variant: &Variant) -> Hook {
     Hook {
         name: format!("programs for Linux {} and newer", variant.since),

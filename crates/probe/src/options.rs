@@ -1,4 +1,4 @@
-//! What a probe is to record.
+//! Options of a probe.
 
 use fathom_model::layers::LayerSet;
 
@@ -7,7 +7,7 @@ use crate::perf_counters::PerfCounters;
 use crate::selection::Selection;
 use crate::{Content, Detail};
 
-/// What and how to record.
+/// The data to record.
 #[derive(Clone, Debug)]
 pub struct ProbeOptions {
     /// How much is read of each call.
@@ -20,9 +20,8 @@ pub struct ProbeOptions {
     pub all_tasks: bool,
     /// Record the children of recorded processes too.
     pub follow: bool,
-    /// Layers that are recorded.
     pub layers: LayerSet,
-    /// What becomes of the bytes that calls move.
+    /// Handling of the bytes that calls move.
     pub content: Content,
     /// Bytes of a call's content that are taken at most, up to
     /// [`fathom_model::abi::MAX_CONTENT`].

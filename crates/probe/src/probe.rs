@@ -1,4 +1,4 @@
-//! The eBPF programs at work: attached, told what to record, and read.
+//! The eBPF programs at work: attached, configured, and read.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -44,7 +44,7 @@ pub struct Probe {
     counted: CallCounters,
     stacks: Option<Stacks>,
     perf_counters: Vec<PerfCounter>,
-    /// Those that the machine has.
+    /// The counters that the machine has.
     counters: PerfCounters,
     stopped: bool,
     /// Requests to devices that were on their way at the end, and their records until
@@ -148,7 +148,7 @@ impl Probe {
             what: "state for the command".into(),
             source,
         };
-        // Task storage takes the descriptor, the map that stands in for it the id.
+        // Task storage takes the descriptor; the map that replaces it takes the id.
         let key = if tasks.map_type() == MapType::TaskStorage {
             pidfd.as_raw_fd().to_ne_bytes()
         } else {
@@ -238,9 +238,8 @@ impl Probe {
         }
     }
 
-    /// Stops recording: detaches the programs and records the calls that have
-    /// not returned. What is left to drain comes with the next
-    /// [`Probe::drain`].
+    /// Stops recording: detaches the programs and records the calls that have not returned. The
+    /// next [`Probe::drain`] delivers the remaining records.
     pub fn stop(&mut self) -> Result<(), ProbeError> {
         if self.links.is_empty() {
             return Ok(());
@@ -290,7 +289,6 @@ impl Probe {
         crossed
     }
 
-    /// Losses so far.
     pub fn losses(&self) -> Result<Losses, ProbeError> {
         Losses::read(&self.object, self.cpus, self.cpu_stats())
     }
@@ -309,9 +307,8 @@ impl Probe {
             })
     }
 
-    /// Of a recording with counters: what was counted so far, by processor, call,
-    /// process and file. What the kernel had no room to split has
-    /// [`crate::NO_PROCESS`] for a process.
+    /// In a recording with counters: the counts so far, by CPU, call, process, and file. Counts
+    /// that the kernel had no room to split have [`crate::NO_PROCESS`] as their process.
     pub fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
         self.counted.read(&self.object, self.cpus)
     }

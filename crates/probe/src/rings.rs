@@ -19,7 +19,6 @@ use crate::error::ProbeError;
 /// Records that crossed from the kernel to user space, counted as they arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crossed {
-    /// Of calls.
     pub calls: u64,
     /// Of files: identity and path.
     pub files: u64,
@@ -98,7 +97,6 @@ pub(crate) struct SlotRings {
     per_cpu: usize,
     /// Most slots that were ever waiting on one CPU.
     pub(crate) peak: usize,
-    /// Slots that were taken.
     pub(crate) taken: u64,
 }
 
@@ -130,7 +128,6 @@ impl SlotRings {
             .load(Ordering::Acquire)
     }
 
-    /// Slots of one ring.
     pub(crate) fn capacity(&self) -> usize {
         self.per_cpu
     }
@@ -172,9 +169,9 @@ impl SlotRings {
                 }
                 bytes.push(word[0] & !(SLOT_LAP as u8));
                 bytes.extend_from_slice(&word[1..]);
-                // SAFETY: the rest of the slot lies inside the mapping (`word`
-                // has checked its beginning, slots are whole) and the kernel
-                // does not write it again before the tail has passed it.
+                // SAFETY: the rest of the slot is inside the mapping (`word` has checked its start,
+                // slots are whole), and the kernel does not write it again before the tail has
+                // passed it.
                 let rest = unsafe {
                     std::slice::from_raw_parts(self.slots.start.as_ptr().add(at + 8), SLOT - 8)
                 };

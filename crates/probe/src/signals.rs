@@ -4,10 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its number.
     pub number: i32,
     /// Sent by the kernel (a key on the terminal), so that the whole process
     /// group has it.
@@ -30,14 +28,13 @@ const HANDLED: [i32; 5] = [
     libc::SIGUSR1,
 ];
 
-/// The blocked signals.
 pub struct Signals {
     fd: OwnedFd,
     original: libc::sigset_t,
 }
 
 impl Signals {
-    /// Blocks the signals in this thread and those that it will start.
+    /// Blocks the signals in this thread and the threads that it starts.
     pub fn block() -> io::Result<Self> {
         // SAFETY: the sets are initialized by sigemptyset and sigprocmask
         // before they are read; signalfd returns a new descriptor or -1.
@@ -67,7 +64,6 @@ impl Signals {
         self.original
     }
 
-    /// Signals that have arrived.
     pub fn take(&mut self) -> io::Result<Vec<Arrived>> {
         let mut arrived = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! What the kernel side counted: calls seen, lost and left out.
+//! The kernel side's counts: calls seen, lost, and excluded.
 
 use fathom_model::abi::{CpuStats, MAX_SYSCALLS, ShedKey, ShedValue};
 use fathom_model::layers;
@@ -38,12 +38,11 @@ pub struct KernelStats {
     pub layers: LayerCounts,
     /// Time in the programs of the calls that were timed, nanoseconds.
     pub timed_ns: u64,
-    /// Calls that were timed.
     pub timed_calls: u64,
 }
 
 impl KernelStats {
-    /// Those of all CPUs together.
+    /// The sum over all CPUs.
     pub(crate) fn of(cpus: &[CpuStats]) -> Self {
         let mut total = KernelStats::default();
         for cpu in cpus {

@@ -17,10 +17,11 @@ const KEPT: [&str; 7] = [
     "LANGUAGE",
     "TZ",
 ];
-/// And those that begin so.
+/// And names with these prefixes.
 const KEPT_PREFIX: &[u8] = b"LC_";
 
-/// What `login` sets by default: the names in /etc/login.defs, and the paths where that is silent.
+/// The defaults of `login`: the names in /etc/login.defs, and the paths used if that file does not
+/// set them.
 const PATHS: [(&str, &str); 2] = [
     ("ENV_PATH", "/usr/local/bin:/usr/bin:/bin"),
     (
@@ -32,7 +33,6 @@ const PATHS: [(&str, &str); 2] = [
 /// A user to run the command as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Name, for its groups.
     pub(crate) name: CString,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -119,7 +119,6 @@ fn login_path(login: &str, uid: u32) -> String {
         .to_owned()
 }
 
-/// The number of the group `name`.
 pub fn group_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     // SAFETY: getgrnam gets a terminated string; what it points to is valid until the next call,

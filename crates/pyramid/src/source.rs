@@ -1,11 +1,10 @@
-//! What pyramids are made of: tables and the dimensions that they are summed by.
+//! The sources of pyramids: tables and the dimensions of their sums.
 
 /// A table with a pyramid.
 #[derive(Debug)]
 pub struct Source {
-    /// Name of the table.
     pub table: &'static str,
-    /// Name of the pyramid's file, beside the tables.
+    /// Name of the pyramid's file, next to the tables.
     pub file: &'static str,
     /// Column of the time, nanoseconds.
     pub time: &'static str,
@@ -24,9 +23,8 @@ pub struct Source {
 /// One way of telling rows apart.
 #[derive(Debug)]
 pub struct Dimension {
-    /// Name, for people.
     pub name: &'static str,
-    /// Where the key stands.
+    /// The column of the key.
     pub keys: Keys,
     /// Column of the duration that is added up, nanoseconds; null counts as 0.
     pub duration: &'static str,
@@ -35,7 +33,6 @@ pub struct Dimension {
 /// The columns of a key.
 #[derive(Debug)]
 pub enum Keys {
-    /// A text column.
     Text(&'static str),
     /// A text column in rows in which a column of 32-bit numbers is 0, else null.
     TextAtZero(&'static str, &'static str),
@@ -45,7 +42,6 @@ pub enum Keys {
     Pair(&'static str, &'static str),
 }
 
-/// All of them.
 pub static SOURCES: [&Source; 2] = [&SYSCALLS, &SLICES];
 
 /// System calls. Classes follow from calls, processes from threads.
@@ -75,8 +71,8 @@ pub static SYSCALLS: Source = Source {
     ],
 };
 
-/// Visits of layers. Calls below which nothing was seen have none: what those took is
-/// what all calls took, less the whole of those that have visits.
+/// Visits of layers. A call without observed layers has no visits: the time of such calls is the
+/// total time of all calls minus the durations of calls with visits.
 pub static SLICES: Source = Source {
     table: "slices",
     file: "slices.pyramid",

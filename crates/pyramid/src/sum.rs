@@ -1,4 +1,5 @@
-//! What is added up.
+//! The sums.
+//!
 
 /// Buckets of a latency histogram.
 pub const LATENCY_BUCKETS: usize = 40;
@@ -12,13 +13,10 @@ pub type Latency = [u32; LATENCY_BUCKETS];
 pub struct Sum {
     /// Rows.
     pub count: u64,
-    /// Rows that failed.
     pub errors: u64,
-    /// Bytes moved.
     pub bytes: u64,
     /// Sum of the durations, nanoseconds.
     pub time_ns: u64,
-    /// Longest duration, nanoseconds.
     pub max_ns: u64,
 }
 

@@ -1,15 +1,14 @@
--- One row a class of calls, lost calls included.
+-- One row per class of calls, lost calls included.
 --
--- class: data, metadata, directory, xattr, memory or async.
--- calls: Calls: stored ones, lost ones and counted ones (table counters).
--- pending: Of which had not ended when they were written; their time so far counts.
--- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
+-- class: data, metadata, directory, xattr, memory, or async.
+-- calls: Calls: stored, lost, and counted ones (table counters).
+-- pending: Calls that had not ended when they were written; their time so far counts.
+-- lost: Calls that are not in table syscalls; included in all columns except the percentiles.
 -- errors: Calls that failed.
 -- bytes: Bytes moved.
 -- total_ns: Sum of the durations, nanoseconds.
 -- p50_ns: Median duration of the stored calls, nanoseconds; null where calls were counted
---   (--rows tail): latency_histogram has those, too. Exact up to 20 million
---   stored calls, beyond that rounded down by at most 1/64. latency_histogram has the lost calls too.
+--   (--rows tail). Exact up to 20 million stored calls, rounded down by at most 1/64 beyond that. latency_histogram includes lost calls.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.

@@ -1,28 +1,27 @@
--- One row a process, lost calls included; losses that the kernel could not split
--- share a row with null.
+-- One row per process, lost calls included; losses that the kernel could not attribute share a row
+-- with null.
 --
--- pid: Process id, as the host counts.
+-- pid: Process id in the host's namespace.
 -- ppid: Parent process.
--- comm: Name of its main thread, the latest.
+-- comm: Name of its main thread, the latest one.
 -- exe: Path of the executable.
 -- cmdline: Command line.
--- threads: Threads that made calls, as far as they are stored.
--- calls: Calls: stored ones, lost ones and counted ones (table counters).
--- lost: Of which are not in table syscalls; exact in all columns but threads and the
+-- threads: Threads with stored calls.
+-- calls: Calls: stored, lost, and counted ones (table counters).
+-- lost: Calls that are not in table syscalls; included in all columns except threads and the
 --   percentiles.
 -- errors: Calls that failed.
 -- bytes: Bytes moved.
--- read_bytes: Of which by read and its like, copy_file_range, sendfile and splice.
--- written_bytes: Of which by write and its like.
--- total_ns: Sum of the durations, nanoseconds; threads that wait at the same time add up.
+-- read_bytes: Bytes moved by read and its variants, copy_file_range, sendfile, and splice.
+-- written_bytes: Bytes moved by write and its variants.
+-- total_ns: Total duration, nanoseconds; the times of threads that wait at the same time add up.
 -- p50_ns: Median duration of the stored calls, nanoseconds; null where calls were counted
---   (--rows tail): latency_histogram has those, too. Exact up to 20 million
---   stored calls, beyond that rounded down by at most 1/64.
+--   (--rows tail). Exact up to 20 million stored calls, rounded down by at most 1/64 beyond that.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.
--- started_at_ns: When it began, CLOCK_MONOTONIC nanoseconds.
--- ended_at_ns: When it ended; null when it had not.
+-- started_at_ns: When it started, CLOCK_MONOTONIC nanoseconds.
+-- ended_at_ns: When it ended; null if it had not ended.
 -- exit_status: Exit status, or 128 and the signal that ended it.
 SELECT
     pid, ppid, comm, exe, cmdline, threads, calls, lost, errors, bytes, read_bytes,

@@ -5,7 +5,7 @@ use fathom_model::meta::{SessionMeta, State};
 
 use crate::escape;
 
-/// What creates the table; its comments document it.
+/// The statement that creates the table; its comments document it.
 pub(crate) const SQL: &str = include_str!("../sql/tables/session.sql");
 
 /// Creates and fills the table.
@@ -14,7 +14,6 @@ pub(crate) fn create(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
     insert(connection, meta)
 }
 
-/// Adds the row.
 pub(crate) fn insert(connection: &Connection, meta: &SessionMeta) -> duckdb::Result<()> {
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let command = (!meta.command.is_empty()).then(|| escape::shell_words(&meta.command));

@@ -3,9 +3,7 @@
 //! A file begins with comments: what a row is, then `name: meaning` for each
 //! column in order, long ones continued on lines that are indented further.
 
-/// A documented view.
 pub(crate) struct View {
-    /// Name in SQL.
     pub name: &'static str,
     /// The file.
     pub sql: &'static str,
@@ -13,7 +11,7 @@ pub(crate) struct View {
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));
 
-/// Names of the views, those of tables `session` and `findings`, which have no parts, included.
+/// Names of the views, including tables `session` and `findings`, which have no parts.
 pub fn view_names() -> impl Iterator<Item = &'static str> {
     ["session", "findings"]
         .into_iter()
@@ -22,7 +20,6 @@ pub fn view_names() -> impl Iterator<Item = &'static str> {
 
 /// The parsed comments of a view.
 pub(crate) struct Doc {
-    /// What one row is.
     pub row: String,
     /// Name and meaning of each column.
     pub columns: Vec<(String, String)>,

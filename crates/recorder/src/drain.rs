@@ -87,7 +87,7 @@ impl<S: RecordSource> Drain<S> {
         while !self.turn(target, control, observer)? {
             control
                 .wait(self.pause(), target.pidfd())
-                .map_err(RecordError::system("can't wait for signals"))?;
+                .map_err(RecordError::system("cannot wait for signals"))?;
         }
         self.settle()?;
         observer.ended();
@@ -125,7 +125,7 @@ impl<S: RecordSource> Drain<S> {
         }
         let arrived = control
             .take()
-            .map_err(RecordError::system("can't read signals"))?;
+            .map_err(RecordError::system("cannot read signals"))?;
         let (saves, ends): (Vec<Arrived>, Vec<Arrived>) =
             arrived.into_iter().partition(Arrived::asks_to_save);
         if let Some(because) = self.pipeline.wanted_save() {
@@ -137,7 +137,7 @@ impl<S: RecordSource> Drain<S> {
         let source = &self.source;
         let ended = target
             .has_ended(|| source.live_tasks(), &ends, observer)
-            .map_err(RecordError::system("can't wait for the command"))?;
+            .map_err(RecordError::system("cannot wait for the command"))?;
         Ok(ended || self.deadline.is_some_and(|at| Instant::now() >= at))
     }
 
@@ -165,7 +165,7 @@ impl<S: RecordSource> Drain<S> {
         Ok(bytes)
     }
 
-    /// Tells observer and session how the recording is doing.
+    /// Reports the progress of the recording to the observer and the session.
     fn report(&mut self, observer: &mut dyn Observer) {
         for save in self.pipeline.new_saves() {
             observer.saved(&save);
@@ -274,7 +274,7 @@ impl<S: RecordSource> Drain<S> {
         }
         for hook in self.source.hooks().iter().filter(|hook| hook.skipped > 0) {
             observer.warning(&format!(
-                "the kernel left hook {} out {} times: what it would have recorded is missing",
+                "the kernel skipped hook {} {} times: the data of these runs is missing",
                 hook.name, hook.skipped
             ));
         }
@@ -310,7 +310,7 @@ impl<S: RecordSource> Drain<S> {
     }
 }
 
-/// What is missing of the recording besides its losses.
+/// Data missing from the recording other than its losses.
 fn missing(counters: &KernelStats) -> Vec<String> {
     let mut missing = Vec::new();
     if counters.compat > 0 {
@@ -327,7 +327,7 @@ fn missing(counters: &KernelStats) -> Vec<String> {
     }
     if counters.faults_unknown > 0 {
         missing.push(format!(
-            "{} page faults are not recorded: nobody knows whether they were on a file, as their \
+            "{} page faults are not recorded: it is unknown whether they were on a file, because their \
              mappings could not be looked up",
             counters.faults_unknown
         ));

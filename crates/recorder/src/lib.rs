@@ -1,8 +1,8 @@
 //! Recordings: from a target to a session.
 //!
 //! A [`Recorder`] attaches the probes and creates the session, its [`Recording`] drains the rings
-//! into that until the [`Target`] ends, and an [`Observer`] is told what happens meanwhile. Nothing
-//! here prints.
+//! into the session until the [`Target`] ends, and an [`Observer`] receives events meanwhile.
+//! Nothing here prints.
 //!
 //! ```no_run
 //! use fathom_recorder::{Observer, Options, RecordError, Recorder, Signals, Target};
@@ -35,6 +35,8 @@
 //!
 //! [`RowStream`] records without a session, [`replay`] makes a session of a raw capture, and
 //! [`snapshot`] has another process's recorder save what it has.
+
+#![warn(missing_docs)]
 
 mod backlog;
 mod call_counters;

@@ -1,4 +1,4 @@
-//! What a session says of its recording when that begins.
+//! The metadata of a session at the start of its recording.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(crate) fn default_output(plan: &Plan, target: &Target) -> PathBuf {
     PathBuf::from(format!("{name}-{}.fathom", system::local_time_for_names()))
 }
 
-/// The metadata of a recording, but for those that the probes know.
+/// The metadata of a recording, except for the part that only the probes know.
 pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> SessionMeta {
     let filters = filters_as_given(&plan.filters);
     let (command, target_words) = match target {
@@ -122,7 +122,7 @@ pub fn filters_as_given(given: &FilterArgs) -> Vec<String> {
     words
 }
 
-/// Those of `filters` that choose tasks.
+/// The members of `filters` that select tasks.
 fn chosen_tasks(filters: &[String]) -> String {
     const TASKS: [&str; 6] = ["pid", "tid", "comm", "uid", "cgroup", "container"];
     let words: Vec<_> = filters

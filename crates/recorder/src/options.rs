@@ -1,4 +1,4 @@
-//! What to record, how, and into what.
+//! Options of a recording.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,15 +7,14 @@ use std::time::Duration;
 use fathom_probe::{Content, FilterArgs};
 use fathom_session::Share;
 
-/// Options of a recording. Words are those of the command line, which `fathom record --help`
-/// explains.
+/// Options of a recording. Texts have the syntax of the command line (`fathom record --help`).
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Directory of the session; without it one that is named after target and time.
     pub output: Option<PathBuf>,
     /// Replace a session that is there.
     pub force: bool,
-    /// Who may read the session and the raw capture besides their owner.
+    /// Read access to the session and the raw capture besides the owner.
     pub share: Share,
     /// The name by which that was given, for `session.json`.
     pub share_name: Option<String>,
@@ -30,7 +29,7 @@ pub struct Options {
     /// What the recording may cost, as a share of the time of all processors, 0 to 1: when it
     /// costs more, fewer calls get a row.
     pub budget: Option<f64>,
-    /// What becomes of the bytes that calls move.
+    /// Handling of the bytes that calls move.
     pub content: Content,
     /// Bytes of each call that `content` takes at most; without it 1 MiB to hash, 256 to keep.
     pub content_max: Option<u32>,
@@ -88,7 +87,7 @@ impl Default for Options {
     }
 }
 
-/// What is recorded.
+/// The target of a recording.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A command, which the recorder starts, and what that starts.

@@ -47,7 +47,7 @@ pub struct Recording {
 
 /// A recording that has ended.
 pub struct Ended {
-    /// What came of it. After an error the session has what was stored before.
+    /// The result. After an error the session contains everything stored before.
     pub summary: Result<Summary, RecordError>,
     /// The target, which may go on.
     pub target: RunningTarget,
@@ -122,7 +122,7 @@ impl Recorder {
         &self.output
     }
 
-    /// What a program finds that is to run as if there were no recorder.
+    /// State that a program must find as if there were no recorder.
     pub fn conditions(&self) -> Conditions {
         self.before.clone()
     }
@@ -209,13 +209,13 @@ impl Drop for Protection {
     }
 }
 
-/// What the user must know before the recording begins.
+/// Warnings for the user before the recording starts.
 fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.probe.content == Content::Plain {
         warnings.push(format!(
-            "--content plain: the session will hold the first {} bytes of every read and \
-             write, passwords and keys among them; guard it as you guard those files",
+            "--content plain: the session will contain the first {} bytes of every read and \
+             write, including passwords and keys; protect it like those files",
             plan.probe.content_max
         ));
     }

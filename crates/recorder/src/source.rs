@@ -5,7 +5,7 @@ use fathom_model::meta::{Hook, Records};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{KernelStats, Losses, Probe, ProbeError};
 
-/// The probes, or a test in their place. The methods are those of [`Probe`].
+/// The probes, or a test double, with the methods of [`Probe`].
 pub(crate) trait RecordSource {
     fn drain(&mut self, out: &mut Vec<RawChunk>);
     fn recycle(&mut self, buffer: Vec<u8>);

@@ -22,7 +22,6 @@ use crate::error::ApiError;
 /// Key of the description in the schema's metadata.
 const META: &str = "fathom";
 
-/// Columns of an answer.
 #[derive(Default)]
 pub(crate) struct Columns {
     fields: Vec<Field>,
@@ -65,7 +64,6 @@ impl Columns {
         self.add(name, Arc::new(BooleanArray::from(values)));
     }
 
-    /// Lists of numbers.
     pub fn lists<'a>(&mut self, name: &str, values: impl IntoIterator<Item = &'a [f64]>) {
         let item = Arc::new(Field::new("item", DataType::Float64, false));
         let mut lists = ListBuilder::new(Float64Builder::new()).with_field(item);
@@ -110,7 +108,6 @@ pub(crate) fn described(stream: &[u8], meta: &impl Serialize) -> Result<ArrowAns
     )
 }
 
-/// An Arrow stream.
 pub(crate) struct ArrowAnswer(Vec<u8>);
 
 impl IntoResponse for ArrowAnswer {

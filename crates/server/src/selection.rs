@@ -21,7 +21,7 @@ pub(crate) struct SelectionParams {
     pub f: Option<String>,
 }
 
-/// What is asked about.
+/// The requested selection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     from: Option<f64>,

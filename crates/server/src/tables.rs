@@ -49,7 +49,6 @@ pub(crate) fn columns_sql(table: &Table, started_at_ns: i64) -> String {
     columns.join(", ")
 }
 
-/// A row as JSON.
 pub(crate) type Row = Map<String, Value>;
 
 /// The rows of a batch as JSON.

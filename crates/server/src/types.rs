@@ -9,9 +9,8 @@ use crate::api::types;
 use crate::{error, filter};
 
 const HEAD: &str =
-    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.\n";
+    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
 
-/// What the addresses answer.
 fn answers() -> String {
     let mut all = vec![
         error::Problem::decl(),
@@ -26,7 +25,7 @@ fn answers() -> String {
     file(row, all)
 }
 
-/// What is wrong, as `fathom diagnose --format json` says it.
+/// The problems, as in `fathom diagnose --format json`.
 fn diagnosis() -> String {
     use fathom_diagnose::{
         Activity, Also, Confidence, Diagnosis, Evidence, Example, Finding, Group, More,
@@ -54,7 +53,7 @@ fn diagnosis() -> String {
     )
 }
 
-/// Where the time went, as `fathom why --format json` says it.
+/// The story, as in `fathom why --format json` says it.
 fn story() -> String {
     use fathom_why::{
         Ahead, Block, Cause, Facts, Group, Link, Piece, Sentence, Share, Single, Story,
@@ -77,7 +76,7 @@ fn story() -> String {
     )
 }
 
-/// What has changed, as `fathom diff --format json` says it.
+/// The changes, as in `fathom diff --format json`.
 fn comparison() -> String {
     use fathom_diff::{
         Change, Diff, Figure, FindingChange, Guard, Headline, Method, Metric, Outcome, Row,
@@ -121,6 +120,30 @@ fn layers() -> String {
     format!(
         "{HEAD}\n/** The layers, from the program down to the device, then what takes the CPU away; `by`: recorded with. */\n\
          export const LAYERS: readonly {{ name: string; by: string; meaning: string }}[] = [\n{rows}];\n"
+    )
+}
+
+/// What calls do to stored data, as `fathom_model::kind` has it.
+fn purposes() -> String {
+    use fathom_model::kind::Purpose;
+    let names: Vec<String> = Purpose::ALL
+        .iter()
+        .map(|p| format!("{:?}", p.name()))
+        .collect();
+    let mut rows = String::new();
+    for purpose in Purpose::ALL.into_iter().filter(|p| *p != Purpose::Other) {
+        let calls: Vec<&str> = fathom_model::syscalls::SYSCALLS
+            .iter()
+            .filter(|s| s.kind.purpose() == purpose)
+            .map(|s| s.name)
+            .collect();
+        rows.push_str(&format!("\t{}: {:?},\n", purpose.name(), calls.join(" ")));
+    }
+    format!(
+        "{HEAD}\n/** What a call does to stored data. */\nexport type Purpose = {};\n\
+         \n/** The calls of each purpose, separated by spaces; all others are \"other\". */\n\
+         export const CALLS: Readonly<Record<Exclude<Purpose, \"other\">, string>> = {{\n{rows}}};\n",
+        names.join(" | ")
     )
 }
 
@@ -172,6 +195,11 @@ fn the_page_has_the_layers() {
 }
 
 #[test]
+fn the_page_has_the_purposes_of_calls() {
+    check("calls.ts", &purposes());
+}
+
+#[test]
 fn the_page_has_the_types_of_the_answers() {
     let made = answers();
     assert!(made.contains("type TilesMeta"));
@@ -181,7 +209,7 @@ fn the_page_has_the_types_of_the_answers() {
 #[test]
 fn the_page_has_the_types_of_diagnoses() {
     let made = diagnosis();
-    // What is left out of the answer when it is not known must be so for the page.
+    // Fields that may be missing in an answer must be optional in the page's types, too.
     assert!(made.contains("function?: string") && made.contains("code?: Array<Site>"));
     check("diagnosis.ts", &made);
 }

@@ -4,12 +4,10 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
-    /// Any number.
     #[expect(clippy::should_implement_trait, reason = "there is always a next one")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;

@@ -92,7 +92,6 @@ pub fn record_batch(batch: &Batch) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
 }
 
-/// Writes `batch` to one Parquet file.
 pub fn write_parquet(batch: &Batch, path: &Path) {
     let rows = record_batch(batch);
     let file = std::fs::File::create(path).unwrap();
@@ -257,7 +256,6 @@ pub struct Loss {
     pub each_ns: i64,
 }
 
-/// Rows of table losses.
 pub fn losses(rows_in: &[Loss]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = LossRows::default();

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::queues::Holdup;
+
 /// By what is added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -10,7 +12,6 @@ pub enum Dimension {
     Files,
     /// Process.
     Processes,
-    /// Thread.
     Threads,
     /// System call or operation.
     Calls,
@@ -54,11 +55,8 @@ impl Dimension {
 pub struct Numbers {
     /// Calls; visits of a layer; requests to a device.
     pub calls: u64,
-    /// Of which failed.
     pub errors: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Sum of the durations, nanoseconds; of a layer without the layers below.
     pub time_ns: u64,
@@ -66,7 +64,6 @@ pub struct Numbers {
     pub p50_ns: Option<u64>,
     /// 99th percentile in the same way.
     pub p99_ns: Option<u64>,
-    /// Longest duration, nanoseconds.
     pub max_ns: u64,
 }
 
@@ -109,6 +106,10 @@ pub struct Frame {
     pub total: Numbers,
     /// Calls a second in each of the latest intervals, oldest first.
     pub history: Vec<u64>,
+    /// Their 99th percentile, nanoseconds; 0 where there was no call.
+    pub p99_history: Vec<u64>,
+    /// Programs that waited for a device that served others, the longest first.
+    pub holdups: Vec<Holdup>,
     /// Lines of each of [`Dimension::ALL`]; in no order.
     #[serde(serialize_with = "by_name")]
     pub lines: [Vec<Line>; 6],

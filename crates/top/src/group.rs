@@ -12,20 +12,16 @@ use crate::latency::percentile;
 /// A key takes about 600 bytes.
 pub const MAX_KEYS: usize = 1 << 14;
 
-/// What one row adds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Row {
     /// Whether it failed.
     pub failed: bool,
-    /// Bytes read.
     pub read: u64,
-    /// Bytes written.
     pub written: u64,
     /// Duration; `None` when it is not known.
     pub dur_ns: Option<i64>,
 }
 
-/// Sums over rows.
 #[derive(Clone, Debug)]
 pub struct Sums {
     numbers: Numbers,
@@ -42,7 +38,6 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Adds a row.
     pub fn add(&mut self, row: &Row) {
         let n = &mut self.numbers;
         n.calls += 1;
@@ -59,7 +54,6 @@ impl Sums {
         }
     }
 
-    /// Adds other sums.
     pub fn merge(&mut self, other: &Sums) {
         let (n, o) = (&mut self.numbers, &other.numbers);
         n.calls += o.calls;

@@ -5,7 +5,6 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::frame::{Dimension, Frame};
 use crate::view::{Column, View};
 
-/// Lines of a page.
 const PAGE: usize = 20;
 
 /// What a key asks for beyond the view.
@@ -13,12 +12,16 @@ const PAGE: usize = 20;
 pub enum Action {
     /// Nothing.
     None,
+    /// A recording of what is on the screen.
+    Record,
+    /// The report of the recording that was made.
+    Open,
     /// The end.
     Quit,
 }
 
 /// What the keys do, for the help.
-pub const KEYS: [(&str, &str); 11] = [
+pub const KEYS: [(&str, &str); 13] = [
     (
         "Tab, 1 to 6",
         "files, processes, threads, calls, layers, devices",
@@ -28,6 +31,11 @@ pub const KEYS: [(&str, &str); 11] = [
     ("/", "only names with a text in them; Esc: all again"),
     ("c", "since the start, or the last interval"),
     ("Space", "freeze, and go on"),
+    (
+        "w",
+        "record what is on the screen for 10 s; with a filter only those names",
+    ),
+    ("o", "end, and report that recording"),
     ("arrows, j k, Page keys, g", "scroll"),
     ("?", "this help"),
     ("q, Ctrl-C", "quit"),
@@ -60,9 +68,14 @@ impl View {
         }
         match key.code {
             KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Char('w') => return Action::Record,
+            KeyCode::Char('o') => return Action::Open,
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char('/') => self.typing = true,
-            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.notice.clear();
+            }
             KeyCode::Char(' ') => {
                 self.frozen = match self.frozen.take() {
                     Some(_) => None,
@@ -166,7 +179,13 @@ mod tests {
         assert!(view.frozen.is_none());
         press(&mut view, "?q");
         assert!(!view.help);
-        let quit = view.key(KeyEvent::from(KeyCode::Char('q')), &Frame::default());
-        assert_eq!(quit, Action::Quit);
+        for (key, action) in [
+            ('q', Action::Quit),
+            ('w', Action::Record),
+            ('o', Action::Open),
+        ] {
+            let key = KeyEvent::from(KeyCode::Char(key));
+            assert_eq!(view.key(key, &Frame::default()), action);
+        }
     }
 }

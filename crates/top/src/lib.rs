@@ -11,11 +11,13 @@ mod keys;
 mod latency;
 mod names;
 pub mod print;
+mod queues;
 pub mod screen;
 mod tally;
 mod view;
 
 pub use frame::{Dimension, Frame, Health, Line, Numbers};
 pub use keys::Action;
+pub use queues::Holdup;
 pub use tally::Tally;
-pub use view::{Column, View};
+pub use view::{Column, Scope, View};

@@ -23,7 +23,7 @@ pub fn text(view: &View, frame: &Frame, lines: usize, to: &mut dyn Write) -> io:
         units::count(whole(health.shown)),
         units::count(whole(health.lost)),
     )?;
-    let numbers = Column::ALL.iter().take(Column::ALL.len() - 1);
+    let numbers = Column::ALL.iter().skip(1);
     for column in numbers.clone() {
         write!(to, "{:>10} ", view.title(*column))?;
     }

@@ -10,14 +10,14 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line as Text, Span};
-use ratatui::widgets::{Block, Clear, Paragraph, Row, Sparkline, Table, Widget};
+use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Row, Sparkline, Table, Widget};
 
 use crate::frame::{Dimension, Frame};
 use crate::keys::{Action, KEYS};
 use crate::view::{Column, View};
 
 /// Lines above the table.
-const HEAD: u16 = 4;
+const HEAD: u16 = 5;
 
 /// A terminal that is drawn on until this is dropped.
 pub struct Screen {
@@ -76,8 +76,9 @@ impl Screen {
             }
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    if view.key(key, frame) == Action::Quit {
-                        return Ok(Action::Quit);
+                    let action = view.key(key, frame);
+                    if action != Action::None {
+                        return Ok(action);
                     }
                     self.draw(view, frame)?;
                 }
@@ -107,7 +108,8 @@ pub fn render(view: &View, latest: &Frame, target: &str, area: Rect, to: &mut Bu
 }
 
 fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Buffer) {
-    let [first, second, tabs, _] = Layout::vertical([Constraint::Length(1); 4]).areas(area);
+    let [first, second, trends, queues, tabs] =
+        Layout::vertical([Constraint::Length(1); HEAD as usize]).areas(area);
     let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let health = &frame.health;
     let state = if view.frozen.is_some() {
@@ -161,18 +163,15 @@ fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Bu
         format!("max {}", cell(Column::Max)),
     ];
     fit(&mut parts, "  ", usize::from(second.width));
-    let text = parts.join("  ") + "  ";
-    let width = (text.chars().count() as u16).min(second.width);
-    let [left, right] =
-        Layout::horizontal([Constraint::Length(width), Constraint::Min(0)]).areas(second);
-    Text::from(text).render(left, to);
-    // The latest at the right end.
-    let room = usize::from(right.width);
-    let skip = frame.history.len().saturating_sub(room);
-    Sparkline::default()
-        .data(frame.history.iter().skip(skip).copied())
-        .cyan()
-        .render(right, to);
+    Text::from(parts.join("  ")).render(second, to);
+
+    let [left, right] = Layout::horizontal([Constraint::Fill(1); 2])
+        .spacing(2)
+        .areas(trends);
+    let magnitude = |ns: &u64| u64::from(ns.checked_ilog2().unwrap_or(0));
+    render_trend("p99", frame.p99_history.iter().map(magnitude), left, to);
+    render_trend("calls", frame.history.iter().copied(), right, to);
+    render_holdups(frame, queues, to);
 
     let mut spans = Vec::new();
     for (i, dimension) in Dimension::ALL.into_iter().enumerate() {
@@ -191,6 +190,50 @@ fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Bu
     };
     spans.push(Span::from(period).dim());
     Text::from(spans).render(tabs, to);
+}
+
+/// Numbers of the latest intervals, the last one at the right end.
+fn render_trend(
+    title: &str,
+    numbers: impl DoubleEndedIterator<Item = u64>,
+    area: Rect,
+    to: &mut Buffer,
+) {
+    let [name, trend] = Layout::horizontal([
+        Constraint::Length(title.len() as u16 + 1),
+        Constraint::Min(0),
+    ])
+    .areas(area);
+    Text::from(title).dim().render(name, to);
+    Sparkline::default()
+        .data(numbers.rev().take(usize::from(trend.width)))
+        .direction(RenderDirection::RightToLeft)
+        .cyan()
+        .render(trend, to);
+}
+
+/// Below this share of the time nobody is said to hold another program up.
+const HELD_UP: f64 = 0.01;
+
+fn render_holdups(frame: &Frame, area: Rect, to: &mut Buffer) {
+    let held = frame.holdups.iter().filter(|held| held.share >= HELD_UP);
+    let mut parts: Vec<String> = held
+        .map(|held| {
+            format!(
+                "{} waits for {} behind {} {}",
+                held.waiting,
+                held.device,
+                held.behind,
+                units::percent(held.share)
+            )
+        })
+        .collect();
+    if parts.is_empty() {
+        let text = "no program waits for a device behind another one";
+        return Text::from(text).dim().render(area, to);
+    }
+    fit(&mut parts, "   ", usize::from(area.width));
+    Text::from(parts.join("   ")).yellow().render(area, to);
 }
 
 /// Drops parts from the end until those that are left fit into `width` columns.
@@ -224,13 +267,9 @@ fn render_table(view: &View, frame: &Frame, area: Rect, to: &mut Buffer) -> usiz
         .take(usize::from(area.height.saturating_sub(1)))
     {
         let of = view.numbers(line);
-        let mut row: Vec<String> = columns
-            .iter()
-            .take(numbers)
-            .map(|column| view.cell(of, *column, frame.interval_ns))
-            .collect();
-        row.push(view.name(line));
-        cells.push(row);
+        let numbers = columns.iter().skip(1);
+        let numbers = numbers.map(|column| view.cell(of, *column, frame.interval_ns));
+        cells.push(std::iter::once(view.name(line)).chain(numbers).collect());
     }
     let used = (number_width + 1) * numbers as u16;
     let room = usize::from(area.width.saturating_sub(used));
@@ -299,7 +338,9 @@ fn render_foot(view: &View, frame: &Frame, lines: usize, last: usize, area: Rect
         .get(view.dimension.index())
         .copied()
         .unwrap_or_default();
-    let text = if view.typing {
+    let text = if !view.notice.is_empty() && !view.typing {
+        Text::from(view.notice.as_str()).yellow()
+    } else if view.typing {
         Text::from(format!("/{}█  Enter: keep, Esc: all", view.filter))
     } else {
         let mut text = format!("{} to {last} of {lines}", lines.min(view.first + 1));
@@ -309,13 +350,14 @@ fn render_foot(view: &View, frame: &Frame, lines: usize, last: usize, area: Rect
         if forgotten > 0 {
             text.push_str(&format!("; {forgotten} idle ones are no longer listed"));
         }
-        const HINTS: [&str; 6] = [
+        const HINTS: [&str; 7] = [
             "?: keys",
             "q: quit",
             "/: filter",
             "s: sort",
             "c: since the start",
             "Space: freeze",
+            "w: record this",
         ];
         let mut hints: Vec<String> = HINTS.map(String::from).to_vec();
         let room = usize::from(area.width).saturating_sub(text.chars().count() + 3);
@@ -364,6 +406,7 @@ fn render_help(area: Rect, to: &mut Buffer) {
 mod tests {
     use super::*;
     use crate::frame::{Line, Numbers};
+    use crate::queues::Holdup;
 
     fn drawn(view: &View, frame: &Frame, width: u16, height: u16) -> String {
         let area = Rect::new(0, 0, width, height);
@@ -405,12 +448,13 @@ mod tests {
         let text = drawn(&View::default(), &frame(), 120, 20);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].contains("lost 12"), "{text}");
+        let [head, first] = [5, 6].map(|at| lines[at]);
         assert!(
-            lines[4].contains("BUSY▼") && lines[4].contains("FILE"),
+            head.starts_with("FILE ") && head.contains(" BUSY▼"),
             "{text}"
         );
-        assert!(lines[5].contains("/var/lib/data-00") && lines[5].contains("10 %"));
-        assert!(lines[18].contains("data-13"), "{text}");
+        assert!(first.starts_with("/var/lib/data-00 ") && first.contains("10 %"));
+        assert!(lines[18].starts_with("/var/lib/data-12 "), "{text}");
         let down = View {
             first: 45,
             ..View::default()
@@ -432,15 +476,18 @@ mod tests {
         assert!(lines[0].contains("fathom top  all") && lines[0].contains("lost 12"));
         assert!(lines[1].contains(" in calls"), "{text}");
         assert!(
-            lines[4].contains("BUSY▼") && lines[4].contains("FILE"),
+            lines[5].starts_with("FILE ") && lines[5].contains("BUSY▼"),
             "{text}"
         );
         // The middle gives way.
-        assert!(lines[5].contains("/var/lib/postgr…"), "{text}");
-        assert!(lines[5].trim_end().ends_with("init.2619"), "{text}");
-        assert!(lines[6].contains(" /var/lib/data-01 "), "{text}");
+        assert!(lines[6].starts_with("/var/lib/postgr"), "{text}");
+        assert!(
+            lines[6].contains("…") && lines[6].contains(".2619 "),
+            "{text}"
+        );
+        assert!(lines[7].starts_with("/var/lib/data-01 "), "{text}");
         for left_out in ["P50", "ERRORS/s", "CALLS/s"] {
-            assert!(!lines[4].contains(left_out), "{text}");
+            assert!(!lines[5].contains(left_out), "{text}");
         }
         let foot = lines[23].trim_end();
         assert!(foot.contains("q: quit") && !foot.ends_with("fre"), "{text}");
@@ -457,12 +504,58 @@ mod tests {
         assert!(!text.contains("MAX"), "{text}");
     }
 
+    /// What stands where on the sizes that terminals have.
+    #[test]
+    fn every_size_shows_who_waits_and_how_long_calls_took() {
+        let mut frame = frame();
+        let holdup = |waiting: &str, share| Holdup {
+            device: "vda".into(),
+            waiting: waiting.into(),
+            behind: "fio".into(),
+            share,
+        };
+        frame.holdups = vec![
+            holdup("postgres", 0.86),
+            holdup("redis-server", 0.12),
+            holdup("rsync", 0.11),
+            holdup("cron", 0.001),
+        ];
+        frame.history = vec![10, 20, 40];
+        frame.p99_history = vec![0, 1 << 10, 1 << 20];
+        for (width, height, waiting) in [(80, 24, 1), (120, 40, 2), (200, 60, 3)] {
+            let text = drawn(&View::default(), &frame, width, height);
+            let lines: Vec<&str> = text.lines().collect();
+            // The longest latency and rate are the latest, at the right ends of the halves.
+            let trends: Vec<char> = lines[2].chars().collect();
+            assert!(
+                lines[2].starts_with("p99 ") && lines[2].contains("calls "),
+                "{text}"
+            );
+            let half = usize::from(width / 2) - 2;
+            assert_eq!((trends[half], trends[half - 1]), ('█', '▄'), "{text}");
+            assert_eq!(trends[usize::from(width) - 1], '█', "{text}");
+            assert!(
+                lines[3].starts_with("postgres waits for vda behind fio 86 %"),
+                "{text}"
+            );
+            assert_eq!(lines[3].matches(" waits for ").count(), waiting, "{text}");
+            // Names begin the lines, and the table fills the screen.
+            let names = lines
+                .iter()
+                .filter(|line| line.starts_with("/var/lib/data-"));
+            assert_eq!(names.count(), usize::from(height - 7).min(50), "{text}");
+        }
+        frame.holdups.clear();
+        let text = drawn(&View::default(), &frame, 80, 24);
+        assert!(text.contains("no program waits for a device"), "{text}");
+    }
+
     #[test]
     fn all_columns_where_there_is_room() {
         let all = |width| Column::fitting(width, 11, NAME_WIDTH, Column::Time);
         assert_eq!(all(118), Column::ALL);
         assert!(!all(117).contains(&Column::P50) && all(117).contains(&Column::Errors));
-        assert_eq!(all(1), [Column::Time, Column::Name]);
+        assert_eq!(all(1), [Column::Name, Column::Time]);
     }
 
     #[test]

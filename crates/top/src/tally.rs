@@ -12,6 +12,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::frame::{Frame, Health};
 use crate::group::{Group, Row, Sums};
 use crate::names::Names;
+use crate::queues::{Holdup, Queues, Request};
 
 /// Intervals of which the history tells.
 const HISTORY: usize = 240;
@@ -36,7 +37,9 @@ pub struct Tally {
     moving: HashMap<&'static [u8], bool>,
     /// Requests of the batches at hand that have slices.
     sliced: HashSet<i64>,
-    history: VecDeque<u64>,
+    queues: Queues,
+    /// Calls a second, and their 99th percentile.
+    history: VecDeque<(u64, u64)>,
     started_at_ns: u64,
     cut_ns: u64,
 }
@@ -63,6 +66,7 @@ impl Tally {
             processes_called: HashMap::new(),
             moving,
             sliced: HashSet::new(),
+            queues: Queues::default(),
             history: VecDeque::new(),
             started_at_ns: now_ns,
             cut_ns: now_ns,
@@ -235,8 +239,12 @@ impl Tally {
     fn block(&mut self, rows: &BlockRows, strings: &StringTable) {
         self.names.next_batch();
         let columns = rows.device.iter().zip(&rows.op).zip(&rows.bytes);
-        let columns = columns.zip(&rows.dur_ns).zip(&rows.error);
-        for ((((device, op), bytes), dur), error) in columns {
+        let columns = columns.zip(&rows.dur_ns).zip(&rows.error).zip(&rows.comm);
+        let columns = columns.zip(&rows.queued_at_ns).zip(&rows.issued_at_ns);
+        let columns = columns.zip(&rows.completed_at_ns);
+        for ((((((((device, op), bytes), dur), error), comm), queued), issued), completed) in
+            columns
+        {
             let moved = u64::try_from(*bytes).unwrap_or(0);
             let op = strings.get(*op);
             let row = Row {
@@ -246,6 +254,20 @@ impl Tally {
                 dur_ns: Some(*dur),
             };
             let device = self.names.id(strings, *device);
+            if ![*queued, *issued, *completed].contains(&NULL_I64) && *comm != StrId::NULL {
+                // Workers of the kernel have a number in their name.
+                let owner = match strings.get(*comm) {
+                    worker if worker.starts_with(b"kworker/") => self.names.fixed(b"kworker"),
+                    _ => self.names.id(strings, *comm),
+                };
+                self.queues.add(Request {
+                    device,
+                    owner,
+                    queued_at_ns: *queued,
+                    issued_at_ns: *issued,
+                    completed_at_ns: *completed,
+                });
+            }
             let names = &self.names;
             self.devices
                 .add(device, &row, || (names.name(device), None));
@@ -264,7 +286,16 @@ impl Tally {
             self.history.pop_front();
         }
         let per_second = numbers.calls as f64 * 1e9 / interval_ns as f64;
-        self.history.push_back(per_second.round() as u64);
+        let p99_ns = numbers.p99_ns.unwrap_or(0);
+        self.history.push_back((per_second.round() as u64, p99_ns));
+        let holdups = self.queues.cut().into_iter();
+        let holdups = holdups.map(|(device, waiting, behind, ns)| Holdup {
+            device: self.names.name(device),
+            waiting: self.names.name(waiting),
+            behind: self.names.name(behind),
+            share: (ns as f64 / interval_ns as f64).min(1.0),
+        });
+        let holdups = holdups.collect();
         let groups = [
             self.files.cut(),
             self.processes.cut(),
@@ -284,7 +315,9 @@ impl Tally {
             },
             now: numbers,
             total: self.before.numbers(),
-            history: self.history.iter().copied().collect(),
+            history: self.history.iter().map(|(calls, _)| *calls).collect(),
+            p99_history: self.history.iter().map(|(_, p99_ns)| *p99_ns).collect(),
+            holdups,
             lines: groups.map(|group| group.0),
             forgotten,
         }

@@ -9,29 +9,23 @@ use crate::frame::{Dimension, Frame, Line, Numbers};
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// What it is.
     Name,
-    /// Calls.
     Calls,
-    /// Calls that failed.
     Errors,
-    /// Bytes read.
     Read,
-    /// Bytes written.
     Written,
-    /// Time in calls.
     Time,
     /// Median duration.
     P50,
     /// 99th percentile.
     P99,
-    /// Longest.
     Max,
 }
 
 impl Column {
-    /// From left to right; the name comes last, as it takes the room that is left.
+    /// From left to right.
     pub const ALL: [Column; 9] = [
+        Column::Name,
         Column::Time,
         Column::Calls,
         Column::Errors,
@@ -40,7 +34,6 @@ impl Column {
         Column::P50,
         Column::P99,
         Column::Max,
-        Column::Name,
     ];
 
     /// Those that fit into `width` columns of a screen, each with its separator `number` wide,
@@ -95,10 +88,23 @@ impl Column {
     }
 }
 
+/// What a view shows, for a recording of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Whatever is looked at.
+    All,
+    Files(Vec<String>),
+    Processes(Vec<i64>),
+    Threads(Vec<i64>),
+    Calls(Vec<String>),
+}
+
+/// Names that a recording of what is shown is limited to at most.
+const MAX_SCOPE: usize = 64;
+
 /// What the user chose to see.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// By what.
     pub dimension: Dimension,
     /// Column by which lines are sorted, the largest first, names by the alphabet.
     pub sort: Column,
@@ -110,12 +116,13 @@ pub struct View {
     pub filter: String,
     /// Whether the filter is being typed.
     pub typing: bool,
-    /// A frame that stays.
     pub frozen: Option<Box<Frame>>,
     /// Line at the top.
     pub first: usize,
     /// Whether the help is shown.
     pub help: bool,
+    /// What became of a recording, at the foot.
+    pub notice: String,
 }
 
 impl Default for View {
@@ -130,6 +137,7 @@ impl Default for View {
             frozen: None,
             first: 0,
             help: false,
+            notice: String::new(),
         }
     }
 }
@@ -174,7 +182,37 @@ impl View {
         lines
     }
 
-    /// Titles of the columns.
+    /// What is on the screen: the lines with a filter's text in their names, else everything.
+    /// `None` when that cannot be recorded by itself.
+    pub fn scope(&self, latest: &Frame) -> Option<Scope> {
+        if self.filter.is_empty() {
+            return Some(Scope::All);
+        }
+        let lines = self.lines(self.frozen.as_deref().unwrap_or(latest));
+        let ids = || {
+            lines
+                .iter()
+                .map(|line| line.id)
+                .collect::<Option<Vec<i64>>>()
+        };
+        let names = || {
+            lines
+                .iter()
+                .map(|line| line.name.clone())
+                .collect::<Vec<_>>()
+        };
+        // A name with a backslash was escaped: it is not as the file has it.
+        let whole = |name: &String| name.starts_with('/') && !name.contains('\\');
+        match self.dimension {
+            _ if lines.is_empty() || lines.len() > MAX_SCOPE => None,
+            Dimension::Files => Some(Scope::Files(names())).filter(|_| names().iter().all(whole)),
+            Dimension::Processes => Some(Scope::Processes(ids()?)),
+            Dimension::Threads => Some(Scope::Threads(ids()?)),
+            Dimension::Calls => Some(Scope::Calls(names())),
+            Dimension::Layers | Dimension::Devices => None,
+        }
+    }
+
     pub fn title(&self, column: Column) -> &'static str {
         let rate = !self.since_start;
         match column {
@@ -305,6 +343,24 @@ mod tests {
         assert_eq!(names(&view), ["/A"]);
         view.filter = "2".into();
         assert_eq!(names(&view), ["/b"]);
+    }
+
+    #[test]
+    fn what_is_shown_can_be_recorded() {
+        let mut frame = frame();
+        let mut view = View::default();
+        assert_eq!(view.scope(&frame), Some(Scope::All));
+        view.filter = "b".into();
+        assert_eq!(view.scope(&frame), Some(Scope::Files(vec!["/b".into()])));
+        frame.lines[0][0].name = "/b\\x1b".into();
+        assert_eq!(view.scope(&frame), None);
+        view.filter = "no such name".into();
+        assert_eq!(view.scope(&frame), None);
+        frame.lines.swap(0, 1);
+        (view.dimension, view.filter) = (Dimension::Processes, "a".into());
+        assert_eq!(view.scope(&frame), Some(Scope::Processes(vec![5])));
+        view.dimension = Dimension::Devices;
+        assert_eq!(view.scope(&frame), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub use terminal::Terminal;
 /// Runs `record` and returns the exit status.
 pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let (options, target) = recording(&args)?;
-    // Before threads are started, so that all inherit the blocked signals.
+    // Before any thread starts, so that all threads inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
     let mut terminal = Terminal::new(args.quiet);
     let recorder = Recorder::open(&options, target, &signals, &mut terminal)?;
@@ -27,10 +27,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     match ended.summary {
         Ok(summary) => terminal.print_summary(&session, args.output.is_some(), &summary),
         Err(error) => {
-            // The program is not to suffer from what happened to its recorder.
+            // A failure of the recorder must not end the recorded program.
             let status = ended.target.wait(&mut signals);
             eprintln!(
-                "fathom: the recording failed: {}; {} has what was stored before",
+                "fathom: the recording failed: {}; {} contains everything stored before the failure",
                 Failure::recording(error),
                 session.display()
             );
@@ -45,13 +45,13 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// What the arguments ask for.
+/// The recorder's options from the arguments.
 fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
     let keep = &args.keep;
     let counters = matches!(args.detail, DetailArg::Counters);
     if !counters && keep.count_files {
         return Err(Failure::input(anyhow!(
-            "--count-files says what to count: add --detail counters"
+            "--count-files needs --detail counters"
         )));
     }
     let rows = match keep.rows {
@@ -67,9 +67,7 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         },
     };
     if args.content != ContentArg::Hash && args.hash_in.is_some() {
-        return Err(Failure::input(anyhow!(
-            "--hash-in says where to hash: add --content hash"
-        )));
+        return Err(Failure::input(anyhow!("--hash-in needs --content hash")));
     }
     let mut filters = args.filter.filters();
     let target = if !args.command.is_empty() {

@@ -1,8 +1,10 @@
 //! `fathom top`: probe -> rows -> sums -> terminal.
 
 mod frames;
+mod recording;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -13,6 +15,7 @@ use fathom_top::{Action, Frame, View, print};
 use crate::args::{TopArgs, TopFormat};
 use crate::exit::Failure;
 use frames::{Frames, Work};
+use recording::{Recording, report};
 
 /// Runs `top` and returns the exit status.
 pub fn run(args: &TopArgs) -> Result<u8, Failure> {
@@ -34,6 +37,7 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         ring_mib: args.ring_mib,
         ..Options::default()
     };
+    let recording = Recording::of(args);
     let (work, frames) = Work::new(RowStream::open(&options, &target)?);
     let mut top = Top {
         view: View {
@@ -44,6 +48,7 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
             ..View::default()
         },
         frames,
+        recording,
         left: args.count,
         interval: args.interval,
     };
@@ -54,7 +59,9 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         .name("fathom-screen".into())
         .spawn(move || match format {
             None if terminal => top.draw(&mut Screen::open(&shown)?),
-            _ => top.print(format.unwrap_or(TopFormat::Text), lines),
+            _ => top
+                .print(format.unwrap_or(TopFormat::Text), lines)
+                .map(|()| None),
         })
         .map_err(Failure::recording)?;
     let worked = work.run();
@@ -62,13 +69,16 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         .join()
         .unwrap_or_else(|_| Err(anyhow!("the thread that shows frames panicked")));
     worked.map_err(Failure::recording)?;
-    ended.map_err(Failure::recording)?;
-    Ok(0)
+    match ended.map_err(Failure::recording)? {
+        Some(session) => report(&session),
+        None => Ok(0),
+    }
 }
 
 struct Top {
     view: View,
     frames: Frames,
+    recording: Recording,
     left: Option<u64>,
     interval: Duration,
 }
@@ -85,21 +95,37 @@ impl Top {
         Ok((self.frames.next()?, false))
     }
 
-    fn draw(&mut self, screen: &mut Screen) -> anyhow::Result<()> {
-        // The first is early, so that there is something to see.
+    /// Draws until the user ends it; returns the session that is to be reported.
+    fn draw(&mut self, screen: &mut Screen) -> anyhow::Result<Option<PathBuf>> {
+        // The first frame comes early, so that the screen is not empty for long.
         let mut next = Instant::now() + self.interval.min(Duration::from_millis(250));
         let mut frame = Frame::default();
         let mut last = false;
         loop {
+            if let Some(notice) = self.recording.poll() {
+                self.view.notice = notice;
+            }
             screen.draw(&self.view, &frame)?;
-            if screen.keys_until(next, &mut self.view, &frame)? == Action::Quit {
-                return Ok(());
+            match screen.keys_until(next, &mut self.view, &frame)? {
+                Action::None => {}
+                Action::Quit => return Ok(None),
+                Action::Record => {
+                    self.view.notice = self.recording.start(self.view.scope(&frame));
+                    continue;
+                }
+                Action::Open => match self.recording.made() {
+                    Some(session) => return Ok(Some(session)),
+                    None => {
+                        self.view.notice = "nothing is recorded yet: press w".to_owned();
+                        continue;
+                    }
+                },
             }
             next = Instant::now() + self.interval;
             if last {
-                // What has ended stays to be looked at, unless frames are counted.
+                // The last frame stays on the screen, unless --count limits the frames.
                 if self.left.is_some() {
-                    return Ok(());
+                    return Ok(None);
                 }
                 continue;
             }

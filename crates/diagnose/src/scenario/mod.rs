@@ -16,7 +16,7 @@ use crate::finding::Finding;
 use crate::rule::Input;
 use layers::{Device, LayerRows};
 
-/// What the time of a call is, nanoseconds: a call that moves bytes takes longer.
+/// Duration of a call, nanoseconds: a call that moves bytes takes longer.
 const CALL_NS: i64 = 1_000;
 const SYNC_NS: i64 = 1_000_000;
 /// Between two calls, nanoseconds.
@@ -28,7 +28,6 @@ pub(crate) struct Scenario {
     strings: StringTable,
     files: FileRows,
     file_strings: StringTable,
-    /// Processes that have ended.
     ended: ProcessRows,
     ended_strings: StringTable,
     ids: HashMap<String, i64>,
@@ -169,7 +168,7 @@ impl Scenario {
         self.content = true;
     }
 
-    /// What the bytes of calls from here on hash to.
+    /// Hash of the bytes of calls from here on.
     pub(crate) fn hash(&mut self, hash: i64) {
         self.hash = hash;
     }
@@ -399,7 +398,7 @@ impl Scenario {
         self.now = self.now.max(after);
     }
 
-    /// What time it is, nanoseconds.
+    /// The current time, nanoseconds.
     pub(crate) fn now(&self) -> i64 {
         self.now
     }
@@ -468,7 +467,6 @@ impl Scenario {
         });
     }
 
-    /// A call on a descriptor that fails.
     pub(crate) fn fail(&mut self, syscall: &str, fd: i32, errno: &str) {
         let open = self.fds.get(&(self.pid, fd));
         let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
@@ -547,7 +545,7 @@ impl Scenario {
         });
     }
 
-    /// What the rules make of it.
+    /// The result of the rules.
     /// Its files and calls as rows.
     pub(crate) fn batches(self) -> Vec<Batch> {
         vec![
@@ -556,12 +554,12 @@ impl Scenario {
         ]
     }
 
-    /// What the rules say together.
+    /// The combined results of the rules.
     pub(crate) fn diagnose(self) -> Diagnosis {
         self.engine().diagnosis()
     }
 
-    /// What each rule says by itself.
+    /// The results of each rule.
     pub(crate) fn findings(self) -> Vec<Finding> {
         self.engine().said().diagnosis.findings
     }

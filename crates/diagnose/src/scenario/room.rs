@@ -3,7 +3,6 @@
 use super::{Row, SYNC_NS, Scenario};
 
 impl Scenario {
-    /// Sets the length.
     pub(crate) fn truncate(&mut self, fd: i32, length: i64) {
         let Some(open) = self.fds.get(&(self.pid, fd)).cloned() else {
             return;
@@ -18,7 +17,6 @@ impl Scenario {
         });
     }
 
-    /// Reserves room.
     pub(crate) fn allocate(&mut self, fd: i32, offset: i64, size: i64) {
         let Some(open) = self.fds.get(&(self.pid, fd)).cloned() else {
             return;
@@ -106,7 +104,6 @@ impl Scenario {
         self.by_name("mkdir", path, errno);
     }
 
-    /// Removes a directory.
     pub(crate) fn rmdir(&mut self, path: &str) {
         self.by_name("rmdir", path, None);
     }

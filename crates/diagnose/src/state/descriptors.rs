@@ -1,4 +1,4 @@
-//! What each descriptor of each process stands for.
+//! The file behind each descriptor of each process.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::text::Text;
 /// An open file description: what `open` makes and `dup` and `fork` share.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The file; `None` when no call told.
+    /// The file; `None` if no call identified it.
     pub file: Option<FileId>,
     /// The call that opened it; `None` when it was open before the recording.
     pub opened: Option<Opened>,
@@ -27,22 +27,17 @@ pub struct Description {
     pub used_at_ns: i64,
 }
 
-/// Who opened a description, when and how.
+/// The opener of a description, the time, and the flags.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The call.
     pub rid: i64,
-    /// When it began, nanoseconds.
     pub ts_ns: i64,
-    /// Process.
     pub pid: i32,
-    /// Thread.
     pub tid: i32,
-    /// How long it took, nanoseconds.
     pub dur_ns: i64,
     /// Its name.
     pub syscall: Text,
-    /// Path that it opened.
     pub path: Text,
     /// Its flags, in strace's words.
     pub flags: Text,
@@ -79,7 +74,7 @@ pub struct DescriptionId(u32);
 /// Descriptors below this have a place each: programs get the lowest that is free.
 const LOW: usize = 256;
 
-/// What the descriptors of a process stand for.
+/// The descriptors of a process.
 #[derive(Clone, Debug, Default)]
 struct OfProcess {
     low: Vec<Option<DescriptionId>>,
@@ -135,12 +130,11 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// What a descriptor stands for.
+    /// The file behind a descriptor.
     pub fn find(&self, pid: i32, fd: i32) -> Option<DescriptionId> {
         self.processes.get(&pid)?.get(fd)
     }
 
-    /// A description.
     pub fn get(&self, id: DescriptionId) -> Option<&Description> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
@@ -246,14 +240,13 @@ impl Descriptors {
         }
     }
 
-    /// A process has ended.
     pub(crate) fn exit(&mut self, pid: i32) {
         for (_, id) in self.processes.remove(&pid).iter().flat_map(OfProcess::iter) {
             self.release(id);
         }
     }
 
-    /// What a call, all of whose rules have run, changes.
+    /// The effect of a call after all rules have examined it.
     pub(crate) fn apply(&mut self, call: &Call, description: Option<DescriptionId>) {
         let (pid, fd) = (call.pid, call.fd);
         if let Some(new) = call.new_fd() {

@@ -1,5 +1,4 @@
-//! What is known of files, descriptors and processes at each call: kept once,
-//! for all rules.
+//! Known properties of files, descriptors, and processes at each call: stored once for all rules.
 
 pub mod descriptors;
 pub mod files;
@@ -19,13 +18,10 @@ pub use syncs::Synced;
 /// A process, as table `processes` has it.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Parent.
     pub ppid: Option<i32>,
-    /// Name.
     pub comm: String,
     /// Name of the executable.
     pub program: String,
-    /// When it began, nanoseconds.
     pub started_at_ns: i64,
     /// When it ended; `None` when it had not.
     pub ended_at_ns: Option<i64>,
@@ -33,12 +29,10 @@ pub struct Process {
     pub exit_status: Option<i32>,
 }
 
-/// What is known before a call has its effect.
+/// The state before a call takes effect.
 #[derive(Debug, Default)]
 pub struct State {
-    /// Files.
     pub files: Files,
-    /// Descriptors.
     pub descriptors: Descriptors,
     processes: HashMap<i32, Process>,
     /// Processes that begin, by the time at which they do.
@@ -51,7 +45,6 @@ pub struct State {
 }
 
 impl State {
-    /// A process.
     pub fn process(&self, pid: i32) -> Option<&Process> {
         self.processes.get(&pid)
     }
@@ -119,7 +112,6 @@ impl State {
         self.next_start = self.starts.keys().next().copied();
     }
 
-    /// What the call changes.
     pub(crate) fn apply(&mut self, call: &Call, description: Option<DescriptionId>) {
         let open = description.and_then(|id| self.descriptors.get(id));
         self.files.apply(call, Synced::of(call, open));
@@ -134,14 +126,13 @@ pub struct Context<'a> {
     pub state: &'a State,
     /// The description that the call works on.
     pub description: Option<DescriptionId>,
-    /// What was seen below the call.
+    /// Events below the call.
     pub below: Below,
-    /// What the call waited to have written.
+    /// The bytes whose write-back the call awaited.
     pub synced: Option<Synced>,
     /// Looked up once for all rules.
     open: Option<&'a Description>,
     file: Option<&'a FileState>,
-    /// The file that `file` is.
     id: Option<FileId>,
 }
 

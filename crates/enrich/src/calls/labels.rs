@@ -17,7 +17,6 @@ const OPERATION_KEY: u16 = 1 << 14;
 /// Error numbers end here.
 const ERRORS: usize = 4096;
 
-/// What a call is called.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallLabels {
     pub syscall: StrId,
@@ -61,7 +60,6 @@ impl Labels {
         })
     }
 
-    /// Column flags.
     #[inline]
     pub(crate) fn flags(&mut self, plan: &Plan, call: &Call<'_>, strings: &mut Strings) -> StrId {
         let (kind, value) = match (plan.flags, call.how()) {
@@ -77,7 +75,6 @@ impl Labels {
         })
     }
 
-    /// Column args.
     #[inline]
     pub(crate) fn args(
         &mut self,
@@ -100,7 +97,6 @@ impl Labels {
         }
     }
 
-    /// Column op_flags.
     #[inline]
     pub(crate) fn op_flags(&mut self, call: &Call<'_>, strings: &mut Strings) -> StrId {
         let flags = match call.operation {

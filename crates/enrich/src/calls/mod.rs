@@ -46,7 +46,6 @@ pub(crate) struct Calls {
     words: Labels,
     positions: Positions,
     contents: Contents,
-    /// Memory for a path.
     path: Vec<u8>,
     /// Rows that were made, taken or not.
     made: u64,
@@ -182,7 +181,7 @@ impl Calls {
         self.rows.len()
     }
 
-    /// Bytes of the strings of these rows.
+    /// Bytes of strings in these rows.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.strings.table.bytes()
     }

@@ -38,14 +38,12 @@ const MAX_CELLS_PER_CALL: usize = 64;
 pub(crate) struct Use {
     /// Entry, nanoseconds.
     pub begin_ns: i64,
-    /// Return, nanoseconds.
     pub ended_at_ns: i64,
     /// None of a call that moves the position without moving data (lseek), or gives a
     /// descriptor up (close), after which the kernel may use the description's address again.
     pub moved: Option<Moved>,
 }
 
-/// What a call moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moved {
     /// Row that the offset belongs to.
@@ -203,7 +201,7 @@ struct Cells<'a> {
     complete: bool,
 }
 
-/// What is to be looked at again, since possibilities went.
+/// Calls to examine again, because possibilities were eliminated.
 enum Changed {
     Call(usize),
     Cell(usize),

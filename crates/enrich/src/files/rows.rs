@@ -12,7 +12,6 @@ use crate::{nonzero, signed};
 pub(crate) type Taken<T> = (T, StringTable);
 
 impl Files {
-    /// The rows that changed.
     pub(crate) fn take(&mut self) -> (Taken<FileRows>, Taken<FilePathRows>) {
         self.find_on_host();
         self.epoch = self.epoch.wrapping_add(1);

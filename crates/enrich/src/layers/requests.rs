@@ -7,7 +7,7 @@ use super::slices::Parts;
 
 /// Requests that ended lately, of all; a power of two.
 const RECENT: usize = 1 << 16;
-/// Of those that changed something, and whose pages may be written much later.
+/// Number of requests that changed data, whose pages may be written much later.
 const CHANGED: usize = 1 << 18;
 /// Requests of one thread that are open at most: as many as operations of io_uring
 /// may be on their way.
@@ -32,7 +32,6 @@ impl Key {
     }
 }
 
-/// What a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Call,
@@ -92,8 +91,7 @@ impl Requests {
         self.recent.get(key).or_else(|| self.changed.get(key))
     }
 
-    /// What is gathered of a request that has not ended; `None` when it has, or for
-    /// none.
+    /// Gathered data of a request that has not ended; `None` if it has, or without a request.
     pub(crate) fn parts(&mut self, key: Key) -> Option<&mut Parts> {
         match self.ended(key) {
             Some(_) => None,
@@ -182,7 +180,7 @@ impl Requests {
         !self.stale.is_empty()
     }
 
-    /// What was gathered of requests whose own record did not come.
+    /// Data gathered for requests whose own record did not arrive.
     pub(crate) fn stale(&mut self) -> Vec<Gathered> {
         std::mem::take(&mut self.stale)
     }
@@ -203,7 +201,7 @@ impl Requests {
     }
 }
 
-/// The latest ids, each at a place that its key tells: a later one may take it.
+/// The latest ids, each at a place derived from its key, which a later one may take.
 #[derive(Debug, Default)]
 struct Table {
     slots: Vec<(Key, i64)>,

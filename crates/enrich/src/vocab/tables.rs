@@ -30,7 +30,6 @@ macro_rules! number {
 pub(super) use {names, number};
 
 pub(super) const O_CREAT: u64 = general::O_CREAT as u64;
-/// The bit of its own that O_TMPFILE has.
 pub(super) const O_TMPFILE_BIT: u64 = general::__O_TMPFILE as u64;
 
 names! {
@@ -121,7 +120,7 @@ names! {
         MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_MORE, MSG_ZEROCOPY = 0x0400_0000, MSG_CMSG_CLOEXEC,
     }
 
-    /// The numbers are those of O_NONBLOCK and O_CLOEXEC.
+    /// The numbers equal O_NONBLOCK and O_CLOEXEC.
     SOCKET general { SOCK_NONBLOCK = 0o4000, SOCK_CLOEXEC = 0o2000000 }
 
     IORING_REGISTER general {

@@ -1,4 +1,4 @@
-//! What runs beside the slices: rates and depths over slices of time.
+//! Counters next to the slices: rates and depths over time.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use super::proto::{UNIT_BYTES, UNIT_COUNT};
 
 /// Slices of time of a session, about.
 const SLICES: i64 = 5000;
-/// The shortest, nanoseconds.
 const MIN_SLICE_NS: i64 = 1_000_000;
 /// When the end of the recording is not known.
 const DEFAULT_SLICE_NS: i64 = 10_000_000;

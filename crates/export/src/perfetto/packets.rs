@@ -14,7 +14,6 @@ use crate::error::Result;
 const BUNDLE_BYTES: usize = 512 << 10;
 /// Bytes of interned values beyond which all are forgotten.
 const MAX_INTERNED: usize = 8 << 20;
-/// The one sequence of packets that there is.
 const SEQUENCE: u32 = 1;
 
 /// Strings that have a number.
@@ -97,7 +96,7 @@ impl Packets {
         }
     }
 
-    /// What comes first: how the clocks lie to one another.
+    /// The first packets: how the clocks relate to each other.
     pub fn begin(&mut self) {
         let clock = |id, ns| Clock {
             clock_id: Some(id),
@@ -143,7 +142,6 @@ impl Packets {
         Ok(())
     }
 
-    /// Writes what is left.
     pub fn finish(&mut self, out: &mut dyn Write) -> Result<()> {
         if self.bundle.is_empty() {
             return Ok(());

@@ -16,7 +16,6 @@ pub(super) const COUNTER: i32 = 4;
 pub(super) const STATE_CLEARED: u32 = 1;
 pub(super) const NEEDS_STATE: u32 = 2;
 
-/// `CounterDescriptor.Unit`.
 pub(super) const UNIT_COUNT: i32 = 2;
 pub(super) const UNIT_BYTES: i32 = 3;
 

@@ -11,7 +11,6 @@ pub enum Time {
     Relative(i64),
 }
 
-/// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What<'a> {
     /// A call: name, what follows its opening bracket.
@@ -30,7 +29,6 @@ pub enum What<'a> {
     Note(&'a [u8]),
 }
 
-/// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// Thread, where the line names it.
@@ -39,7 +37,6 @@ pub struct Line<'a> {
     pub comm: Option<&'a [u8]>,
     /// When.
     pub time: Option<Time>,
-    /// What.
     pub what: What<'a>,
 }
 

@@ -20,7 +20,6 @@ pub struct Description {
     pub append: bool,
     /// Path when it was opened.
     pub path: Option<Vec<u8>>,
-    /// The file.
     pub file_id: Option<i64>,
     /// Calls that are moving the position.
     pub moving: u32,
@@ -43,7 +42,7 @@ type Table = Rc<RefCell<HashMap<i32, Slot>>>;
 /// A thread.
 #[derive(Debug)]
 pub struct Task {
-    /// What its row in `processes` says.
+    /// Its row in `processes`.
     pub info: ThreadInfo,
     /// Its directory, while that is known.
     pub cwd: Rc<RefCell<Option<Vec<u8>>>>,
@@ -55,11 +54,9 @@ pub struct Task {
 /// A call of which the log has the beginning.
 #[derive(Clone, Debug)]
 pub struct Pending {
-    /// Its name.
     pub name: Vec<u8>,
-    /// What follows the opening bracket.
+    /// The text after the opening bracket.
     pub text: Vec<u8>,
-    /// When it began.
     pub ts_ns: i64,
     /// The description whose position it moves, and how often that was disturbed
     /// before.
@@ -75,11 +72,9 @@ pub struct CloneFlags {
     pub files: bool,
     /// Same directory.
     pub fs: bool,
-    /// Same parent.
     pub parent: bool,
 }
 
-/// All tasks.
 #[derive(Debug, Default)]
 pub struct Tasks {
     tasks: HashMap<i32, Task>,
@@ -102,7 +97,7 @@ impl Task {
         }
     }
 
-    /// What descriptor `fd` leads to.
+    /// The file behind descriptor `fd`.
     pub fn description(&self, fd: i32) -> Option<Shared> {
         let table = self.table.borrow();
         table.get(&fd).map(|slot| slot.description.clone())
@@ -117,7 +112,6 @@ impl Task {
         self.table.borrow_mut().insert(fd, slot);
     }
 
-    /// A descriptor was closed.
     pub fn close(&self, fd: i32) {
         self.table.borrow_mut().remove(&fd);
     }
@@ -169,7 +163,7 @@ impl Tasks {
     pub fn get(&mut self, tid: i32, ns: i64) -> &mut Task {
         if !self.tasks.contains_key(&tid) {
             let mut task = self.child_of_pending(tid, ns);
-            // What strace starts is a process.
+            // strace starts processes, not threads.
             if !self.first && task.info.pid.is_none() {
                 task.info.pid = Some(tid);
             }
@@ -179,7 +173,6 @@ impl Tasks {
         self.tasks.entry(tid).or_insert_with(|| Task::new(tid, ns))
     }
 
-    /// A task that is known.
     pub fn known(&self, tid: i32) -> Option<&Task> {
         self.tasks.get(&tid)
     }
@@ -216,7 +209,6 @@ impl Tasks {
         }
     }
 
-    /// A thread has ended.
     pub fn ended(&mut self, tid: i32, ns: i64, status: Option<i32>) -> Option<Task> {
         let mut task = self.tasks.remove(&tid)?;
         task.info.ended_at_ns = Some(ns);

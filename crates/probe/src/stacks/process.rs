@@ -1,4 +1,4 @@
-//! What a process has mapped, and how its stacks are unwound.
+//! The mappings of a process, and the unwinding of its stacks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,6 @@ pub(crate) type Cache = framehop::CacheNative<Policy>;
 /// Mappings with code of one process at most.
 const MAX_MAPPINGS: usize = 4096;
 
-/// Code that is mapped.
 struct Mapping {
     start: u64,
     end: u64,

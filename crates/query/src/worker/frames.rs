@@ -1,4 +1,4 @@
-//! What goes through the pipes between a worker and its parent.
+//! The frames in the pipes between a worker and its parent.
 
 use std::io::{self, Read, Write};
 
@@ -23,7 +23,6 @@ pub(super) const MOST_ASKED: usize = 64 << 20;
 /// Bytes before the payload.
 pub(super) const HEAD: usize = 5;
 
-/// Writes one frame.
 pub(super) fn write(out: &mut impl Write, tag: u8, payload: &[u8]) -> io::Result<()> {
     let length = u32::try_from(payload.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut head = [tag; HEAD];

@@ -29,7 +29,7 @@ pub use parent::{Killer, Program, Worker};
 /// The argument with which a program becomes a worker: it must call [`serve`] and do nothing else.
 pub const ARGUMENT: &str = "sql-worker";
 
-/// What the child is asked to do.
+/// A request to the child.
 #[derive(Debug, Serialize, Deserialize)]
 enum Ask {
     /// Open a session. Comes first, and once.
@@ -40,7 +40,6 @@ enum Ask {
         threads: u32,
         time: Option<Duration>,
     },
-    /// Run a statement.
     Query(Statement),
 }
 
@@ -54,7 +53,7 @@ pub struct Statement {
     /// Rows of table `findings`, for a statement that names it
     /// ([`crate::names_findings`]).
     pub findings: Option<Vec<FindingRow>>,
-    /// Whether the session may have changed since the worker opened it or was last told.
+    /// Whether the session may have changed since the worker opened it or last refreshed it.
     pub refresh: bool,
 }
 
@@ -63,7 +62,6 @@ pub struct Statement {
 pub enum Form {
     /// For the command line.
     Output {
-        /// The form.
         format: Format,
         /// As [`crate::output::Options::width`].
         width: Option<usize>,
@@ -75,16 +73,12 @@ pub enum Form {
         exact: bool,
     },
     /// For the page: an Arrow IPC stream in the types of [`crate::output::plain`], in one piece.
-    Page {
-        /// Rows at most.
-        max_rows: usize,
-    },
+    Page { max_rows: usize },
 }
 
 /// How a query ended that gave all its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Rows that were written.
     pub rows: u64,
     /// Whether there are more than were asked for.
     pub cut: bool,
@@ -141,7 +135,7 @@ impl From<QueryError> for Failure {
 }
 
 impl Failure {
-    /// The failure as the parent tells it.
+    /// The error that the parent returns.
     fn into_error(self, limits: &Limits) -> QueryError {
         match self {
             Self::NotASelect(why) => QueryError::NotASelect(why),

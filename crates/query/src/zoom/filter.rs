@@ -6,13 +6,11 @@ use crate::escape::sql_string;
 /// An empty list leaves nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Names of calls.
     pub syscall: Option<Vec<String>>,
     /// Names of classes.
     pub class: Option<Vec<String>>,
     /// Processes.
     pub pid: Option<Vec<i32>>,
-    /// Threads.
     pub tid: Option<Vec<i32>>,
     /// Files.
     pub file_id: Option<Vec<i64>>,

@@ -20,7 +20,6 @@ use crate::pipeline::Pipeline;
 use crate::plan::Plan;
 use crate::{Detail, KeepLimit, Options, SaveWhen, Target, meta};
 
-/// Calls of a name.
 type Calls = (&'static str, usize);
 
 /// Probes that find these calls, one entry per drain; then their tasks end.
@@ -173,7 +172,6 @@ const SIGINT: i32 = 2;
 const SIGUSR1: i32 = 10;
 const SIGTERM: i32 = 15;
 
-/// What was reported.
 #[derive(Default)]
 struct Reports {
     warnings: Vec<String>,

@@ -11,7 +11,6 @@ use crate::format::checksum::{Hashed, Sink};
 use crate::format::codec::encode::RowGroup;
 use crate::format::schema::TableSchema;
 
-/// Writes a part.
 pub(crate) struct PartWriter<W: Sink>(SerializedFileWriter<Hashed<W>>);
 
 impl<W: Sink> PartWriter<W> {
@@ -68,7 +67,6 @@ impl<W: Sink> PartWriter<W> {
     }
 }
 
-/// A part in memory.
 pub(crate) fn to_bytes(schema: &TableSchema, group: RowGroup) -> Result<Vec<u8>> {
     let mut writer = PartWriter::new(Vec::new(), schema, &schema.plain)?;
     writer.append(group)?;

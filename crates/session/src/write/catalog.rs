@@ -37,7 +37,6 @@ pub(crate) struct PartTimes {
 }
 
 impl TableParts {
-    /// Number for the next part.
     pub(crate) fn next(&self) -> u64 {
         self.parts.last().map_or(0, |p| p.range.last + 1)
     }

@@ -2,7 +2,6 @@
 
 use fathom_model::varint;
 
-/// Bits that `max` takes.
 pub(crate) fn width_of(max: u64) -> u32 {
     64 - max.leading_zeros()
 }

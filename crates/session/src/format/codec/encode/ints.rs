@@ -339,9 +339,9 @@ impl IntColumn {
         fits && added + FIRST_REPEATED <= FIRST_VALUES
     }
 
-    /// What each page that is still to come in this chunk is expected to add to the
-    /// dictionary, as a part of what `values`, its next, would add: pages of a few values
-    /// that come again and again, such as the offsets of blocks, add less and less.
+    /// The expected growth of the dictionary per remaining page of this chunk, as a fraction of the
+    /// growth by `values`, the next page: pages with few recurring values, such as the offsets of
+    /// blocks, add less and less.
     fn later_entries(&mut self, values: &[i64]) -> f64 {
         let before = self.dict.values().len();
         let (first, second) = values.split_at(values.len() / 2);

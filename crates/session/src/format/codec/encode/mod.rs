@@ -1,9 +1,8 @@
 //! Batches to Parquet column chunks.
 //!
-//! The encoders are fathom's own and not those of the parquet crate because
-//! they must keep up with millions of rows a second on one core: strings
-//! arrive as ids of a table and are mapped, never hashed by the row, and
-//! columns that are constant or null cost next to nothing.
+//! The encoders are fathom's own and not the parquet crate's, because they must keep up with
+//! millions of rows per second on one core: strings arrive as ids of a table and are mapped, never
+//! hashed per row, and columns that are constant or null cost next to nothing.
 
 mod bits;
 mod chunk;
@@ -27,7 +26,6 @@ use ints::IntColumn;
 use small::{BoolColumn, ListColumn};
 use strings::StrColumn;
 
-/// Rows of a page.
 const PAGE_ROWS: usize = 1 << 15;
 /// Fewer are in a page whose texts are long: it is in memory several times while it is made.
 const PAGE_TEXT_BYTES: usize = 4 << 20;
@@ -40,7 +38,6 @@ fn page_rows(strings: &StringTable) -> usize {
 
 /// A row group that was encoded.
 pub(crate) struct RowGroup {
-    /// Rows in it.
     pub(crate) rows: usize,
     /// One a column.
     pub(crate) chunks: Vec<Chunk>,
@@ -112,7 +109,6 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// For `table`, whose schema is `schema`.
     pub(crate) fn new(table: &'static Table, schema: SchemaDescPtr) -> Result<Self> {
         let encoder = |column: &fathom_model::tables::Column| match column.ty {
             ColumnType::I64 => ColumnEncoder::Int(IntColumn::new(false, column.nullable)),

@@ -8,7 +8,6 @@ const LEVEL: i32 = 1;
 /// Below this there is nothing to win.
 const LEAST: usize = 48;
 
-/// A reusable compressor.
 pub(crate) struct Zstd(Compressor<'static>);
 
 impl Zstd {

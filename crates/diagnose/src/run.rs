@@ -1,0 +1,49 @@
+//! The recording that rules judge.
+
+use crate::state::State;
+
+/// The recording as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Files, descriptors, processes as they are now.
+    pub state: &'a State,
+    /// How long was recorded, nanoseconds.
+    pub span_ns: i64,
+    /// Share of that from which on a loss is worth a word.
+    pub min_share: f64,
+}
+
+/// Below this share of the recorded time a performance finding is not worth a
+/// word.
+pub const MIN_SHARE: f64 = 0.01;
+/// Below this share it is not even a minor note.
+pub(crate) const MINOR_SHARE: f64 = 0.001;
+
+impl Run<'_> {
+    /// Whether a loss is worth a word: 1 % of the recorded time.
+    pub fn matters(&self, cost_ns: i64) -> bool {
+        self.matters_from(cost_ns, MIN_SHARE)
+    }
+
+    /// The same of a rule whose findings begin at another share of the recorded time.
+    pub fn matters_from(&self, cost_ns: i64, share: f64) -> bool {
+        let share = share * self.min_share / MIN_SHARE;
+        cost_ns > 0 && cost_ns as f64 >= self.span_ns as f64 * share
+    }
+
+    /// How long a process ran within the recording, nanoseconds.
+    pub fn lifetime_ns(&self, pid: i32) -> i64 {
+        let now = self.state.now_ns();
+        let began = now.saturating_sub(self.state.span_ns());
+        let process = self.state.process(pid);
+        let start = process.map_or(began, |p| p.started_at_ns.max(began));
+        let end = process.and_then(|p| p.ended_at_ns).unwrap_or(now);
+        end.saturating_sub(start)
+    }
+
+    /// Name of a process, for a sentence.
+    pub fn comm(&self, pid: i32) -> String {
+        let process = self.state.process(pid);
+        process.map_or_else(String::new, |p| p.comm.clone())
+    }
+}
