@@ -97,24 +97,26 @@ export default function File() {
 		<div className={page.rid === null ? "file-view" : "file-view with-card"}>
 			<Picker chosen={chosen} choose={choose} found={found} />
 			<div className="file-main">
-				{files === "" ? null : (
-					<header className="file-head">
-						<h1 className="cut">
-							<Path of={title} />
-							{path !== null && chosen.length > 1 ? (
-								<span
-									className="faint"
-									title="The file was removed or replaced, and made again under the same name: all of them are shown"
-								>
-									{" "}
-									{chosen.length} files in turn
-								</span>
-							) : null}
-						</h1>
-						<Verdict figures={figures} counting={counted.loading} />
-						<Figures accesses={accesses} figures={figures} counting={counted.loading} />
-					</header>
-				)}
+				<header className="file-head">
+					{files === "" ? null : (
+						<>
+							<h1 className="cut">
+								<Path of={title} />
+								{path !== null && chosen.length > 1 ? (
+									<span
+										className="faint"
+										title="The file was removed or replaced, and made again under the same name: all of them are shown"
+									>
+										{" "}
+										{chosen.length} files in turn
+									</span>
+								) : null}
+							</h1>
+							<Verdict figures={figures} counting={counted.loading} />
+							<Figures accesses={accesses} figures={figures} counting={counted.loading} />
+						</>
+					)}
+				</header>
 				<div className="file-box" ref={box} aria-busy={files === "" && first === undefined}>
 					{files === "" ? (
 						first === null ? (
